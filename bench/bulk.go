@@ -14,8 +14,8 @@ const (
 	bulkAccounts = 25  // number of accounts to which the videos of a bulk request belong
 )
 
-// A series is a set of links. Each measured step has its own series, whose video ids are in no other series. So when a step tracks links, no
-// other step has tracked these links before.
+// A series is a set of links. Each step has its own series, so that no two steps track the same
+// links.
 const (
 	seriesNew = iota + 1
 	seriesComparison
@@ -34,8 +34,8 @@ func bulkIDs(series, round int) []string {
 	return ids
 }
 
-// bulkCases returns the two cases for bulk requests. In the first case, the links are new, and the request is compared with an SQL COPY of
-// the same rows. In the second case, the links are tracked already, and the request is compared with a request for new links.
+// bulkCases returns the cases for bulk requests. One case tracks new links, and the other case
+// tracks existing links.
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.changed
 	return []benchCase{
@@ -51,8 +51,8 @@ func bulkCases(b *bench) []benchCase {
 	}
 }
 
-// newTrackStep returns a step that sends one bulk request for an organisation. In each round of the benchmark, the request tracks the next
-// links of the series, which are new to the organisation.
+// newTrackStep returns a step that sends one bulk request for an organisation. In each round, the
+// request tracks the next links of the series.
 func (b *bench) newTrackStep(o *organisation, series int) step {
 	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }

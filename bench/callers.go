@@ -20,8 +20,8 @@ const (
 	callersLabel = "Callers: 50 callers and the collector"
 )
 
-// measureCallers measures how fast many concurrent callers read long pages while the collector stores batches of answers. The report shows
-// these measurements. They have no goals, so a slow result does not make the benchmark fail.
+// measureCallers measures how fast many concurrent callers read long pages while the collector
+// stores batches of answers.
 func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 	if !regexp.MustCompile(b.only).MatchString(callersLabel) {
 		return nil, nil
@@ -77,8 +77,8 @@ func (b *bench) organisationsToRead() []*organisation {
 	return append([]*organisation{b.pg.changed}, b.pg.others...)
 }
 
-// readPages lets all callers read pages at the same time. It returns how long each page took, the number of responses with status 503, and
-// the server's highest resident memory in MiB.
+// readPages lets all callers read pages at the same time. `refused` counts the responses with status
+// 503. `peak` is the server's highest resident memory in MiB.
 func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused int, peak float64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// collectorCases compares two times: the time in which the collector stores a batch of answers of a source, and the time in which
-// PostgreSQL stores the same history points with COPY.
+// collectorCases compares how fast the collector and the SQL command COPY store the same history
+// points.
 func collectorCases(b *bench) []benchCase {
 	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos, compared with COPY", b.batchSize()), goal: 7.0, measured: newBatchStep(b.pg, b.batchSize()),
 		limit: b.newWriteStep("bench_points", b.batchSize(), func(int) string {
@@ -22,8 +22,8 @@ func collectorCases(b *bench) []benchCase {
 		})}}
 }
 
-// newBatchStep returns a step of the benchmark that stores made-up answers of a source. The answers are for videos of the organisation in
-// `i.changed`. Each run of the step stores answers for the next day.
+// newBatchStep returns a step that stores made-up answers for videos of the organisation i.changed.
+// Each run stores answers for the next day.
 func newBatchStep(i *instance, videoCount int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		claim, outcomes, err := i.nextBatch(ctx, videoCount)
@@ -39,8 +39,8 @@ func newBatchStep(i *instance, videoCount int) step {
 // batchTime returns the time of the store's clock. For each batch, nextBatch sets the clock to noon of the next day.
 func (i *instance) batchTime() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
-// nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day, and claims
-// videoCount videos of the organisation in `i.changed`. It returns the claim, and made-up answers with higher counts than before.
+// nextBatch claims videos of the organisation i.changed. It returns the claim, and made-up answers
+// with higher counts than before.
 func (i *instance) nextBatch(ctx context.Context, videoCount int) (queue.Claim, []ingest.Outcome, error) {
 	at := i.batchTime().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())

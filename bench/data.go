@@ -168,8 +168,8 @@ func (b *bench) newReport(ctx context.Context) (report.Report, error) {
 	return r, err
 }
 
-// procField returns the value that a file of /proc gives for a name, such as "X" for the line "model name : X". It returns the first value if
-// there are several, and "" if there is none or the system has no /proc.
+// procField returns the first value for a name in a file of /proc. It returns "" if the file or the
+// name does not exist.
 func procField(file, name string) string {
 	f, err := os.Open(file) //nolint:gosec // a file of /proc
 	if err != nil {
@@ -177,6 +177,7 @@ func procField(file, name string) string {
 	}
 	defer func() { _ = f.Close() }()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
+		// Each line has the form "name : value".
 		if key, value, found := strings.Cut(lines.Text(), ":"); found && strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)
 		}

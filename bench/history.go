@@ -9,9 +9,8 @@ import (
 // historyColumns are the columns of a history point that the API returns.
 const historyColumns = "day, views, likes, comments, shares, bookmarks"
 
-// historyCases returns the benchmark cases for requests of histories. Each case compares two durations. For the history of a video, it compares
-// the API request with the SQL command COPY, which reads the video's stored points. For the history of the organisation, it compares the API
-// request with an SQL query for the same days. Each round of the benchmark requests the history of another video.
+// historyCases returns the cases that request the history of a video or the history of the
+// organisation.
 func historyCases(b *bench) []benchCase {
 	o := b.pg.large
 	return []benchCase{
@@ -31,8 +30,8 @@ func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(ti
 // organisationHistoryPath returns the path of the request for the organisation's history of the last 30 days.
 func organisationHistoryPath() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
-// videoHistoryPathAndQuery returns two functions for a video's history of the given number of days. requestPath returns the path of the API
-// request. pointsQuery returns the SQL query for the stored points of the same video. Each round of the benchmark uses the next video of o.old.
+// videoHistoryPathAndQuery returns the API path and the SQL query for a video's history, as
+// functions. Each round of the benchmark uses the next video of o.old.
 func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQuery func(round int) string) {
 	first := daysAgo(days - 1)
 	requestPath = func(round int) string {
@@ -40,6 +39,7 @@ func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQue
 	}
 	pointsQuery = func(round int) string {
 		query := fmt.Sprintf("SELECT %s FROM snapshots_daily WHERE organisation_id = '%s' AND video_id = '%s' AND day >= '%s'", historyColumns, o.id, o.old[round%len(o.old)], first)
+		// Days that are more than 90 days ago have only weekly points.
 		if days > 90 {
 			query += fmt.Sprintf(" UNION ALL SELECT %s FROM snapshots_weekly WHERE organisation_id = '%s' AND video_id = '%s' AND day >= '%s'", historyColumns, o.id, o.old[round%len(o.old)], first)
 		}
@@ -48,8 +48,8 @@ func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQue
 	return requestPath, pointsQuery
 }
 
-// videoHistoryCase returns a case that compares a request for a video's history with COPY of its stored points. The response has one point
-// for each day, although only one point a week is stored for days that are more than 90 days ago.
+// videoHistoryCase compares a request for a video's history with a COPY of the stored points. The
+// response also has points for the days between weekly points.
 func (b *bench) videoHistoryCase(o *organisation, days int, goal float64) benchCase {
 	path, pointsQuery := videoHistoryPathAndQuery(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("history of a video, %d days, compared with COPY", days), goal: goal, withoutHTTP: true,

@@ -21,15 +21,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// instance is a ReelTally server with its filled database. The benchmark also uses the database directly, through the field store. The clock
-// of this store can be set, so that points can have future days.
+// instance is a ReelTally server with its filled database. The benchmark also uses the database
+// directly, through the field store.
 type instance struct {
 	bin     string
 	url     string // URL of the database
 	address string // base URL of the server
 	server  *exec.Cmd
 	store   *store.Store
-	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
+	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970; nextBatch sets it to future days
 
 	large   *organisation // the organisation whose data the requests read
 	small   *organisation // an organisation that has a tenth as many videos as the organisation in the field "large"; nil on SQLite
@@ -123,15 +123,15 @@ func (i *instance) seedOrganisations(ctx context.Context, orgs, videos, days int
 // These constants are the handle of the account and the name of the collection that addManyVideos creates.
 const manyHandle, manyCollection = "bench.many", "Bench many"
 
-// addManyVideos adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. They are copies of
-// existing videos under other ids. The lists of the other accounts are too short for the benchmark, because these accounts have at most 30
-// videos.
+// addManyVideos adds a TikTok account with up to 6,000 copies of existing videos, and puts these
+// copies into a collection.
 func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 	org := i.store.Org(o.id)
 	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	if err != nil {
 		return err
 	}
+	// The other accounts have at most 30 videos, which are too few for the benchmark.
 	o.many = min(6000, o.videos*6/10)
 	now := store.Instant(i.clock.Load())
 	collection := store.NewID()

@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// layerCases compares small requests with the least work that could give the same answer: net/http alone, or one SQL query. The difference
-// is the cost of everything else that the server does, such as checking the token.
+// layerCases compares small requests with the least work that could give the same answer: net/http
+// alone, or one SQL query.
 func layerCases(b *bench) []benchCase {
 	o := b.pg.large
 	var bare string // address of the server that uses only net/http
@@ -37,8 +37,8 @@ func oneVideoPath(o *organisation) func(round int) string {
 	return func(round int) string { return "/videos/" + o.old[round%len(o.old)] }
 }
 
-// startBareServer starts the program bench/peers/bare, which answers every request with fixed bytes. The bytes are ReelTally's answer to a GET
-// request of the given path. startBareServer checks that the program answers with the same body, and returns the program's address.
+// startBareServer starts the program bench/peers/bare and returns the program's address. The program
+// answers every request with ReelTally's response for the given path.
 func (b *bench) startBareServer(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.pg.address+path, http.NoBody)
 	if err != nil {

@@ -14,17 +14,13 @@ const videoColumns = `organisation_id, id, platform, link, username, linked_acco
  latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,
  views_gained_7d, fetch_status, fetch_reason, last_attempt_at, next_fetch_at`
 
-// createLimitTables creates tables for SQL statements. The benchmark compares the speed of ReelTally with the speed of these statements
-// (benchCase.limit). Each table has only the rows and indexes that its statements need, so that the statements are as fast as possible:
-//
-//   - bench_videos: the videos of all organisations, with an index for each measured list
-//   - bench_collected: the videos of pg.large that are in collections, with an index by collection
-//   - bench_tracked: the videos of pg.changed, with the same unique keys as the table videos
-//   - bench_points: the daily history points of pg.changed, with the same unique key as the table snapshots_daily
+// createLimitTables creates tables for the SQL statements that the benchmark compares with
+// ReelTally. To make these statements fast, the tables have only the necessary rows and indexes.
 func (b *bench) createLimitTables(ctx context.Context) error {
 	for _, statement := range []string{
 		"VACUUM ANALYZE",
 		"CREATE TABLE bench_videos AS SELECT * FROM videos ORDER BY created_at, id",
+		// Each list that is compared with COPY has its own index.
 		"CREATE INDEX ON bench_videos (organisation_id, created_at DESC NULLS LAST, id DESC)",
 		"CREATE INDEX ON bench_videos (organisation_id, latest_views DESC NULLS LAST, id DESC)",
 		"CREATE INDEX ON bench_videos (organisation_id, uploaded_at DESC NULLS LAST, id DESC)",
@@ -33,8 +29,10 @@ func (b *bench) createLimitTables(ctx context.Context) error {
  JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id WHERE m.organisation_id = '%s' ORDER BY v.created_at, v.id`, b.pg.large.id),
 		"CREATE INDEX ON bench_collected (organisation_id, collection, created_at DESC NULLS LAST, id DESC)",
 		fmt.Sprintf("CREATE TABLE bench_tracked AS SELECT * FROM videos WHERE organisation_id = '%s'", b.pg.changed.id),
+		// The unique keys are the same as those of the table videos.
 		"ALTER TABLE bench_tracked ADD PRIMARY KEY (organisation_id, id), ADD UNIQUE (organisation_id, platform, external_id)",
 		fmt.Sprintf("CREATE TABLE bench_points AS SELECT * FROM snapshots_daily WHERE organisation_id = '%s'", b.pg.changed.id),
+		// The unique key is the same as that of the table snapshots_daily.
 		"ALTER TABLE bench_points ADD PRIMARY KEY (organisation_id, video_id, day)",
 		"VACUUM ANALYZE bench_videos, bench_collected, bench_tracked, bench_points",
 		"SET jit = off",
@@ -46,8 +44,8 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 	return nil
 }
 
-// newReadStep returns a step of the benchmark that reads the rows of a query with COPY and discards them. The step fails if the query does
-// not return exactly the expected number of rows.
+// newReadStep returns a step that reads the rows of a query with COPY. The step fails if the number
+// of rows is not `expected`.
 func (b *bench) newReadStep(expected int, query func(round int) string) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		done, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query(round)+") TO STDOUT")
@@ -64,8 +62,8 @@ func (b *bench) copyAll(ctx context.Context, query string) error {
 	return err
 }
 
-// newWriteStep returns a step of the benchmark that writes the rows of a query into a table with COPY. The step measures only the writing, not
-// the query. It fails if the number of written rows is not the expected one.
+// newWriteStep returns a step that writes the rows of a query into a table with COPY. The step
+// measures only the writing, not the query.
 func (b *bench) newWriteStep(table string, expected int, query func(round int) string) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var text bytes.Buffer
@@ -82,8 +80,8 @@ func (b *bench) newWriteStep(table string, expected int, query func(round int) s
 	}
 }
 
-// newSelectStep returns a step of the benchmark that runs a prepared query and reads its rows. The step fails if the query does not return
-// exactly the expected number of rows.
+// newSelectStep returns a step that runs a prepared query and reads its rows. The step fails if the
+// number of rows is not `expected`.
 func (b *bench) newSelectStep(expected int, query string, arguments func(round int) []any) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares a query when it is first used, and keeps the prepared query for later rounds

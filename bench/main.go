@@ -75,8 +75,8 @@ func (o options) validate() error {
 	return err
 }
 
-// run creates and fills a database, starts a server, measures all cases (comparisons) and reports the results. It returns an error if a
-// ratio misses its goal by more than the factor report.Slack.
+// run measures the selected cases and reports the results. It returns an error if a ratio misses its
+// goal by more than the factor report.Slack.
 func run(ctx context.Context, o options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -126,8 +126,8 @@ func (b *bench) selectedCases() []benchCase {
 	return chosen
 }
 
-// writeReport prints the report and writes it as JSON to the file of the flag -out. If the flag -docs is set, writeReport also replaces the results in
-// the documents of that folder.
+// writeReport prints the report and writes it as JSON to the file o.out. If o.docs names a folder,
+// writeReport also updates the documents in the folder.
 func writeReport(r report.Report, o options) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

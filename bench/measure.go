@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// benchCase is one comparison of the benchmark: the time of the step "measured" is divided by the time of the step "limit". Both times are
-// measured in the process of the benchmark, from the start of the work to its end.
+// benchCase is one comparison of the benchmark: the time of the step "measured" is divided by the
+// time of the step "limit".
 type benchCase struct {
 	group, name string
 	goal        float64 // highest allowed ratio of the two times
@@ -23,8 +23,8 @@ type benchCase struct {
 	withoutHTTP bool                          // if true, the step "measured" sends an HTTP request, and the step "limit" sends none
 }
 
-// step does the work that is measured and returns how long the work took, without its preparations. measureCases runs both steps of a case once in
-// every round. round is the number of the round, beginning with 0, so that a step can use other data in each round.
+// step does some work and returns the duration of this work, without its preparations. The parameter
+// `round` counts from 0.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
 func timedStep(f func(ctx context.Context, round int) error) step {
@@ -35,8 +35,8 @@ func timedStep(f func(ctx context.Context, round int) error) step {
 	}
 }
 
-// repeatedStep returns a step that runs s several times and returns the mean time of these runs. It is for short steps, because a single run of
-// such a step cannot be measured precisely.
+// repeatedStep returns a step that runs s several times and returns the mean time. A single run of a
+// short step cannot be measured precisely.
 func repeatedStep(times int, s step) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var total time.Duration
@@ -54,11 +54,7 @@ func repeatedStep(times int, s step) step {
 // warmUp is the number of rounds before the measurement. These rounds fill the caches, and their times are not used.
 const warmUp = 2
 
-// measureCases runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not used,
-// and then the given number of rounds.
-//
-// In each round, the step "measured" of a case runs before the step "limit". So if the first step fills a cache, only the second step becomes
-// faster.
+// measureCases runs all cases in rounds and returns the median times and their ratios.
 func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {
@@ -71,6 +67,7 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 	for round := range rounds + warmUp {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds+warmUp)
 		for i, c := range cases {
+			// The step "measured" runs first. If it fills a cache, only the step "limit" becomes faster.
 			for _, part := range []struct {
 				run  step
 				into *[]time.Duration
@@ -94,10 +91,10 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 	return results, nil
 }
 
-// setLowestRatios sets Result.LowestRatio of each case whose field withoutHTTP is true. For this, it uses Result.Limit of the case whose field
-// onlyHTTP is true. If that case was not selected for the run, setLowestRatios does nothing.
+// setLowestRatios sets Result.LowestRatio of each case whose field withoutHTTP is true.
 func setLowestRatios(results []report.Result, cases []benchCase) {
 	http := slices.IndexFunc(cases, func(c benchCase) bool { return c.onlyHTTP })
+	// The index is -1 if the flag -only left out the case whose field onlyHTTP is true.
 	if http < 0 {
 		return
 	}

@@ -23,8 +23,8 @@ type peer struct {
 	start func(ctx context.Context) (address string, err error)
 }
 
-// peerCases compares the peers with ReelTally: the time of a peer is divided by ReelTally's time for the same list of videos. So a ratio above 1
-// means that ReelTally is faster.
+// peerCases compares each peer with ReelTally. A ratio is the peer's time divided by ReelTally's
+// time. If the ratio is above 1, ReelTally is faster.
 func peerCases(b *bench) []benchCase {
 	list := func(o *organisation, rows int) string { return fmt.Sprintf("/%s/videos?limit=%d", o.id, rows) }
 	peers := []peer{{name: "echo and GORM", goals: map[int]float64{5000: 8, 100: 20}, path: list,
@@ -87,8 +87,8 @@ func (b *bench) startFastify(ctx context.Context) (string, error) {
 	return b.startPeer(node)
 }
 
-// startPocketBase builds and starts bench/peers/pocketbase, a server for the list of videos that uses PocketBase. It returns the server's
-// address. When the server starts, it copies the videos of the organisation bench.pg.large into its own database.
+// startPocketBase builds and starts the server bench/peers/pocketbase, and returns the
+// server's address. The server copies the videos of bench.pg.large into its own database.
 func (b *bench) startPocketBase(ctx context.Context) (string, error) {
 	program, err := filepath.Abs(filepath.Join(installed, "pocketbase"))
 	if err != nil {

@@ -28,8 +28,8 @@ func (b *bench) sendAs(ctx context.Context, i *instance, o *organisation, method
 // became free in time.
 var errUnavailable = errors.New("503 Service Unavailable")
 
-// send sends a request. If the status is 200, it writes the body of the response to output. If the status is 503, it returns
-// errUnavailable, and for any other status another error.
+// send sends a request. It writes the body of a response with status 200 to output. For status 503,
+// it returns errUnavailable.
 func (b *bench) send(r *http.Request, output io.Writer) error {
 	r.Header.Set("Accept-Encoding", "identity")
 	answer, err := b.client.Do(r)
@@ -58,16 +58,16 @@ func (b *bench) getWithoutToken(ctx context.Context, url string, output io.Write
 	return b.send(r, output)
 }
 
-// newGetStep returns a step of the benchmark that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole
-// response. The path can differ in each round of the benchmark.
+// newGetStep returns a step that sends a GET request to the server on PostgreSQL, and reads the
+// response. The path can differ in each round.
 func (b *bench) newGetStep(o *organisation, path func(round int) string) step {
 	return timedStep(func(ctx context.Context, round int) error {
 		return b.sendAs(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)
 	})
 }
 
-// newFirstGetStep returns a step that sends a GET request. Before the request, the step raises the version of the organisation's data, so
-// that the server cannot use results that it has in memory. After the request, the step restores the version. Only the request is measured.
+// newFirstGetStep returns a step that sends a GET request. The server cannot answer this request
+// from memory, because the step changes the version of the data.
 func (b *bench) newFirstGetStep(o *organisation, path string) step {
 	get := b.newGetStep(o, sameInEachRound(path))
 	return func(ctx context.Context, round int) (took time.Duration, err error) {
@@ -76,6 +76,7 @@ func (b *bench) newFirstGetStep(o *organisation, path string) step {
 		if _, err := b.db.Exec(ctx, raise, o.id, b.versions); err != nil {
 			return 0, err
 		}
+		// Only the GET request is measured.
 		if took, err = get(ctx, round); err != nil {
 			return 0, err
 		}

@@ -26,8 +26,8 @@ func sqliteCases(b *bench) []benchCase {
 	}
 }
 
-// startSQLite creates a SQLite database, and starts a server on it. The database has two organisations: in one, the benchmark reads lists, and
-// in the other one, it stores batches of answers. If the server is already running, startSQLite does nothing.
+// startSQLite creates a SQLite database with two organisations and starts a server on it. If the
+// server is already running, startSQLite does nothing.
 func (b *bench) startSQLite(ctx context.Context) error {
 	if b.lite.server != nil {
 		return nil

@@ -87,8 +87,8 @@ func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.In
 	})
 }
 
-// accountWithUploads returns the handle of an account that has at least the given number of videos and uploads another one within
-// untilAllAccountsAreDue (37 hours). None of its videos is age-restricted, because vendors refuse age-restricted videos.
+// accountWithUploads returns the handle of an account with at least the given number of videos. The
+// account uploads another video within untilAllAccountsAreDue.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -99,6 +99,7 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 			continue
 		}
 		now, later := platforms.Uploads(p, handle, w.db.Clock.Now()), platforms.Uploads(p, handle, w.db.Clock.Now().Add(untilAllAccountsAreDue))
+		// Vendors refuse age-restricted videos, so the account must not have one.
 		gated := slices.ContainsFunc(later, func(id string) bool {
 			v, _ := platforms.Video(p, id, w.db.Clock.Now())
 			return v.NotSafe
@@ -111,8 +112,8 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	return ""
 }
 
-// untilAllAccountsAreDue is how far the tests advance the clock so that every account is due again. The clock starts at noon, and the next
-// fetch of an account is at a fixed time of the next day.
+// untilAllAccountsAreDue is long enough to make every account due again. The clock starts at noon,
+// and the next fetches are on the next day.
 const untilAllAccountsAreDue = 37 * time.Hour
 
 func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
@@ -197,8 +198,8 @@ func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// A second organisation starts to track all videos of the account. The collector is already running then, so it may already
-				// be fetching the account's video list for the first organisation.
+				// A second organisation starts to track all videos of the account. The collector
+				// may already be fetching the video list for the first organisation.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
 				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// attempt is one try to fetch a target (a video or account). The sources of the target are asked one after the other, until one gives the
-// numbers. The attempt is stored as JSON in queue.Target.Answers.
+// attempt is one try to fetch a target, stored as JSON in queue.Target.Answers. The sources are
+// asked one after the other, until one gives the numbers.
 type attempt struct {
 	Running bool `json:"running,omitempty"` // true while another source has to be asked
 	// Answers has an entry for each source that returned no numbers. When the attempt ends, an entry is kept only if the next fetch skips the
@@ -87,8 +87,8 @@ func (a attempt) firstAnswerOfClass(class source.Class) *answer {
 	return nil
 }
 
-// nextSource returns the first configured source that serves the target and has not yet answered in the current attempt. It returns nil if
-// all sources that serve the target have answered.
+// nextSource returns the first configured source that serves the target and has not yet answered in
+// the current attempt, or nil if there is none.
 func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	for _, s := range c.Sources {
 		_, serves := s.Serves(t)
@@ -100,17 +100,15 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	return nil
 }
 
-// endAttempt chooses the source for the next fetch of the target and stores the name of the source in o.Route. The chosen source is the
-// first one that serves the target and is not skipped.
-//
-// A source is skipped if two conditions are met: its answer in the ended attempt has one of the skipClasses, and the next fetch is less than
-// a week after this answer. The answers of the skipped sources are stored in o.Answers. If all sources would be skipped, endAttempt skips none.
+// endAttempt stores the source of the next fetch in o.Route. This source is the first one that
+// serves the target and is not skipped.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
 		if _, ok := s.Serves(o.Target); !ok {
 			continue
 		}
+		// Skip a source whose answer has one of the skipClasses, until the answer is a week old.
 		at := slices.IndexFunc(ended.Answers, func(r answer) bool {
 			return r.Source == s.Name() && slices.Contains(skipClasses, r.Class) && o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
 		})
@@ -120,6 +118,7 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...
 		}
 		skipped.Answers = append(skipped.Answers, ended.Answers[at])
 	}
+	// If all sources would be skipped, none is skipped.
 	if first := c.nextSource(o.Target, attempt{}); first != nil {
 		o.Route, o.Answers = first.Name(), nil
 	}

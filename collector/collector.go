@@ -52,8 +52,7 @@ type Options struct {
 	// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. A lane without an interval has
 	// schedule.DefaultInterval.
 	Intervals schedule.Intervals
-	// Heartbeat is the time between two heartbeats; 0 means two seconds. If a collector has written no heartbeat for deadAfter, the other
-	// collectors treat it as dead and free its targets.
+	// Heartbeat is the time between two heartbeats of the collector; 0 means two seconds.
 	Heartbeat time.Duration
 	// Thumbnails fetches the pictures of videos. If it is nil, no pictures are fetched.
 	Thumbnails *thumbnail.Fetcher
@@ -66,10 +65,11 @@ type Options struct {
 // DefaultPoll is the default of Options.Poll.
 const DefaultPoll = 500 * time.Millisecond
 
+// deadAfter is the time without a heartbeat after which other collectors free a collector's targets.
 const deadAfter = 10 * time.Second
 
-// laneWeights has a weight for each lane (the priority of targets in the queue). A claim searches the lanes one after the other, in a random
-// order from weightedOrder. The larger the weight of a lane, the more often the search begins with this lane.
+// laneWeights has a weight for each lane (the priority in the queue). The larger the weight, the
+// more often a claim searches this lane first.
 var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
 // Collector fetches due targets in one process. Several collectors, in the same or in other processes, can use one database at the same
@@ -100,8 +100,8 @@ func New(o Options) (*Collector, error) {
 		thumbnails: thumbnail.Copier{Fetcher: o.Thumbnails, Store: o.Store, Logger: o.Logger}}, nil
 }
 
-// Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets. Run stops early and returns a
-// *store.DataKindError if it would mix the made-up numbers of a sandbox with real numbers in one database.
+// Run fetches due targets until ctx ends, and stores or releases all claimed targets before it
+// returns. It returns a *store.DataKindError if real and made-up numbers would mix.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.prepareRun(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -179,11 +179,12 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 	}
 }
 
-// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It also assigns a source to each target that has none. Such
-// targets were tracked while publishRoutes was running. writeHeartbeat returns an error if it takes longer than deadAfter.
+// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It also assigns a
+// source to each target that has none.
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
+	// Targets that were tracked while publishRoutes was running have no source yet.
 	if err := c.queue.AssignRoutes(ctx); err != nil {
 		return err
 	}
@@ -194,18 +195,19 @@ func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	return err
 }
 
-// weightedOrder returns the lanes in a random order. The probability that a lane comes first is proportional to its weight in laneWeights.
-// The lanes are sorted by random numbers from an exponential distribution with the mean 1/weight.
+// weightedOrder returns the lanes in a random order. The probability that a lane comes first is
+// proportional to its weight in laneWeights.
 func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	drawn := map[queue.Lane]float64{}
 	for _, l := range lanes {
+		// The smallest number comes first. The numbers are exponentially distributed, with the mean 1/weight.
 		drawn[l] = rand.ExpFloat64() / laneWeights[l] //nolint:gosec // randomness for fairness, not for security
 	}
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(drawn[a], drawn[b]) })
 }
 
-// sleep waits for the given duration and returns true. It returns true earlier if the channel delivers a value, and false as soon as ctx
-// ends. The channel may be nil.
+// sleep waits for the given duration, or until the channel delivers a value. The channel may be
+// nil. If ctx ends first, sleep returns false.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

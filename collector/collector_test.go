@@ -60,8 +60,8 @@ func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 
 func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
-// newSources returns the sources of YouTube and of the named vendors. The name "meta" adds the sources of Instagram's and Facebook's Graph
-// API. All sources send their calls to the sandbox.
+// newSources returns the sources of YouTube and the named vendors. The name "meta" adds the sources
+// of Instagram and Facebook. All sources call the sandbox.
 func (w *testSystem) newSources(vendors ...string) []source.Source {
 	w.t.Helper()
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}})
@@ -275,8 +275,8 @@ func TestCollector_schedulesTheNextFetchAfterTheConfiguredInterval(t *testing.T)
 		later := 0
 		for _, next := range storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE kind = 'video'") {
 			wait := next.Sub(store.InstantOf(db.Clock.Now()))
-			// The next fetch is at the video's fixed time of the day. The first fetch was at another time of the day, so the time between the two
-			// fetches can be up to a day longer than the interval.
+			// The next fetch is at the video's fixed time of the day, so it can be up to a day
+			// later than the interval says.
 			require.Less(t, wait, schedule.MaxInterval+24*time.Hour)
 			if wait > 25*time.Hour {
 				later++

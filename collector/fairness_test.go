@@ -38,8 +38,8 @@ const maxDelay = 5 * time.Second
 // clockSlowdown is the factor by which the clock of the test is slower than real time, so that a busy machine can keep up.
 const clockSlowdown = 2
 
-// hangTimeout is the timeout of calls in the test case in which the platforms do not answer. It is shorter than the default timeout, so
-// that the test takes less time.
+// hangTimeout is the timeout of calls in the test case whose platforms do not answer. A short
+// timeout makes the test faster.
 const hangTimeout = 6 * time.Second
 
 // delayConfig configures how long the platforms' own APIs and the vendors take to answer a request, and how they fail. A nil function means
@@ -128,8 +128,8 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsContaining returns the recorded calls that contain at least one of the words. The result inFlight says for how long at least one of
-// these calls was in flight. The time before start and after end is not counted.
+// callsContaining returns the recorded calls that contain one of the words. inFlight is how long
+// such calls were in flight between start and end.
 func (w *delayedTransport) callsContaining(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,8 +301,8 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
 }
 
-// One organisation adds 500 links. Another organisation then adds a single link for each platform. However slow the sources are, the single
-// link waits at most maxDelay in addition to the time of its own calls.
+// One organisation adds 500 links. Another organisation then adds a single link. The single link
+// waits at most maxDelay longer than its own calls take.
 //
 //nolint:paralleltest // the test measures seconds, which other tests would disturb
 func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {

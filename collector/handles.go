@@ -12,12 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Some sources find a video only by the handle of its account. The handles in callers' links can be wrong, so they are called claimed
-// handles. The source is asked with one claimed handle after the other, until it returns the video. The handle in that answer is the
-// confirmed handle, and all later fetches use it.
+// A handle in a caller's link is called a claimed handle, because it can be wrong. The confirmed
+// handle is the handle in a source's answer.
 
-// prepareTarget copies a target for a request to a source. If no source has confirmed the handle of the account yet, the copy has the first
-// handle from the callers' links.
+// prepareTarget copies a target for a request to a source. If the account's handle is not confirmed
+// yet, the copy has the first claimed handle.
 func (c *Collector) prepareTarget(t queue.Target, now time.Time) source.Target {
 	t.NeedDetails = schedule.NeedsDetails(t, now) || parseAttempt(t).Counted != nil
 	if t.Handle == "" && len(t.Handles) > 0 {
@@ -54,8 +53,8 @@ func (all searchesByID) searchFor(t source.Target) *search {
 // notFoundClasses contains the classes of answers after which a search tries another handle.
 var notFoundClasses = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// continueSearch handles the result r of a call for a video. If the video was not found and another claimed handle is left, nextRequest
-// is the request with this handle. Otherwise nextRequest is nil, and final is the result of the whole search.
+// continueSearch handles the result r of a call. nextRequest is the request with the next claimed
+// handle. If nextRequest is nil, final is the search's result.
 func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {
@@ -80,16 +79,13 @@ func (s *search) continueSearch(src source.Source, t source.Target, r source.Res
 }
 
 // finalResult returns the result of the whole search. lastResult is the result of the last call.
-//   - If the call with the confirmed handle did not find the video, finalResult returns the result of that call.
-//   - If only claimed handles were tried and none led to the video, finalResult returns lastResult with the class Unconfirmed, because the
-//     video may exist under another handle.
-//   - Otherwise, finalResult returns lastResult unchanged.
 func (s *search) finalResult(lastResult source.Result) source.Result {
 	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (lastResult.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFoundClasses, lastResult.Class))
 	switch {
 	case s.confirmed != nil:
 		return *s.confirmed
 	case unconfirmed:
+		// Only claimed handles were tried, and the video may exist under another handle.
 		lastResult.Class, lastResult.Detail, lastResult.Failed = source.Unconfirmed, "not found under the claimed account names: "+lastResult.Detail, nil
 	}
 	return lastResult

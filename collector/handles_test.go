@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// handleTest tests a video that organisations track by links with correct and wrong handles. The handle in a link is called a claimed
-// handle until a source confirms it. The collector fetches only when the test calls advanceAndFetch.
+// handleTest tests a video whose links have correct and wrong handles. The collector fetches only
+// when the test calls advanceAndFetch.
 type handleTest struct {
 	*testSystem
 	platform  link.Platform
@@ -190,8 +190,8 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	}
 }
 
-// Two organisations track the same reel of the authorized account. One link has no handle, and the other link has a wrong handle. The
-// organisation whose link has no handle must get the correct counts.
+// One organisation tracks a reel by a link without a handle. It must get the correct counts,
+// although another organisation's link has a wrong handle.
 func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 	t.Parallel()
 	for order, first := range map[string]bool{"a link without a handle before a link with a wrong handle": true, "a link without a handle after a link with a wrong handle": false} {

@@ -49,12 +49,13 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// falsifyFollowers sets every number of followers in an answer to n. When an account is fetched for the first time, the collector cannot
-// detect that n is wrong. The test must then accept n as a stored count. Therefore, falsifyFollowers records n in tampering.forged, under the
-// key "unfetched".
+// falsifyFollowers sets every number of followers in an answer to n, and records n as a forged
+// count of the unfetched account.
 func falsifyFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
+		// At the first fetch of an account, the collector cannot detect a wrong number of
+		// followers.
 		b.addForgedCount("unfetched", n)
 	}
 }
@@ -164,8 +165,8 @@ func (r *accountRun) fetchDueTargets() {
 	}
 }
 
-// requireTrueCounts checks that each stored number of followers is correct, or is a wrong number that the collector cannot detect (see
-// tampering.forged). It also checks that the tracked videos belong to the account.
+// requireTrueCounts checks the stored counts and tracked videos of an account. A wrong number of
+// followers is allowed if it is in tampering.forged.
 func (r *accountRun) requireTrueCounts(index int) store.Account {
 	r.t.Helper()
 	a, err := r.org.Account(r.t.Context(), r.refs[index])

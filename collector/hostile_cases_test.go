@@ -11,29 +11,29 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// scenario is one way in which the platform changes its answers, with the expected outcomes of three videos (see outcomes). If the outcome
-// of a video is "ok", its correct counts are stored. After any other outcome, its stored counts are unchanged.
+// scenario describes changed answers of the platform and the expected outcomes. If an outcome is not
+// "ok", the video must keep its stored counts.
 type scenario struct {
 	name   string
 	tamper tamperFunc
 	// These are the expected outcomes. wantBySource has exceptions for some sources.
 	want         outcomes
 	wantBySource map[string]outcomes
-	// alsoCorrect maps the name of a source to outcomes that are also accepted. The source "youtube" has two methods for a video that was
-	// fetched before, and their outcomes can differ.
+	// alsoCorrect maps the name of a source to outcomes that are also accepted. The source "youtube"
+	// has two methods, whose outcomes can differ.
 	alsoCorrect map[string]outcomes
 	// missingCounts has the names of the counts that are not in the changed answer. Their stored values stay unchanged.
 	missingCounts []string
 	onlyIf        func(testedSource) bool // returns true if the scenario tests the source; if the function is nil, all sources are tested
-	// The platform changes its answers about two of the three videos (see affectsVideo). If bothKnown is true, both videos were fetched
-	// before. If bothKnown is false, only one of them was fetched before.
+	// If bothKnown is true, the changed answers are about the videos "known" and "unaffected". If not,
+	// they are about "known" and "unfetched".
 	bothKnown  bool
 	otherCalls bool          // if true, answers about these two videos stay unchanged; all other answers, for example one with an access token, are changed
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// affectsVideo returns true if the platform changes its answers about the video with the given index. The index is 0 for "known", 1 for
-// "unfetched" and 2 for "unaffected": see outcomes.
+// affectsVideo returns true if tampering.tamperedIDs must contain the video's id. The index is 0 for
+// "known", 1 for "unfetched" and 2 for "unaffected".
 func (s scenario) affectsVideo(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
@@ -143,8 +143,8 @@ func plausibleCountScenarios() []scenario {
 
 // wrongItemScenarios returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
 func wrongItemScenarios() []scenario {
-	// Instagram's Graph API and TikTok's Display API find a video in the list of its account. The collector knows the account of the
-	// unfetched video only from a caller's link, and the link may be wrong.
+	// Two sources know the account of the unfetched video only from its link. The link may be wrong,
+	// so the outcome is "unconfirmed".
 	missing := map[string]outcomes{
 		"instagram": {"missing", "unconfirmed", "ok"}, "tiktok display": {"missing", "unconfirmed", "ok"}, "tiktok research": {"missing", "missing", "ok"},
 	}

@@ -49,8 +49,8 @@ func (g *generator) String() string {
 	return strings.Join(g.changes, "; ")
 }
 
-// newTamperFunc returns a function that changes an answer in one to three places. The changes depend only on the seed and on the number
-// of the answer. The function never writes a wrong count that is plausible, because the collector could not detect it.
+// newTamperFunc returns a function that changes an answer at random, depending on the seed and the
+// answer's number `n`. It adds no plausible wrong count, which the collector could not detect.
 func (g *generator) newTamperFunc(seed, n uint64) tamperFunc {
 	return func(b *tampering, s *response) {
 		g.rng = rand.New(rand.NewPCG(seed, n)) // all calls of one fetch get the same random numbers
@@ -91,8 +91,8 @@ func (g *generator) newTamperFunc(seed, n uint64) tamperFunc {
 // removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes calls visit for each node of a JSON value, inner nodes first. The value that visit returns replaces the node. If visit returns
-// nil, the node stays unchanged. For an element of a list, visit gets the key of the list.
+// visitNodes calls visit for each node of a JSON value, inner nodes first. If visit returns a non-nil
+// value, this value replaces the node.
 func visitNodes(root any, visit func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
@@ -108,6 +108,7 @@ func visitNodes(root any, visit func(key string, v any) any) any {
 		case []any:
 			kept := make([]any, 0, len(inner))
 			for _, element := range inner {
+				// An element of a list has the key of the list.
 				if with := walk(key, element); with != (removedNode{}) {
 					kept = append(kept, with)
 				}
@@ -125,8 +126,8 @@ func visitNodes(root any, visit func(key string, v any) any) any {
 // jsonNull is what a callback of visitNodes returns to write a JSON null. (If the callback returns nil, the node is unchanged.)
 var jsonNull = rawText("null")
 
-// replaceNode returns a random replacement of a JSON node. If single is true, the caller must not change any other node of the answer,
-// because a second change could make wrong counts plausible.
+// replaceNode returns a random replacement for a JSON node. If single is true, the caller must not
+// change another node: wrong counts could become plausible.
 func (g *generator) replaceNode(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:
@@ -179,8 +180,8 @@ func (g *generator) changeMembers(key string, o object) (with any, single, ok bo
 	return nil, false, false
 }
 
-// maySwap returns true if the generator may swap the values of two JSON members: the views and another count, or two members that are not
-// counts. Two other counts, such as likes and comments, are not swapped, because the collector cannot detect such a swap.
+// maySwap returns true if the values of two JSON members may be swapped. The collector cannot detect a
+// swap of likes and comments, for example.
 func (g *generator) maySwap(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {
@@ -191,6 +192,7 @@ func (g *generator) maySwap(first, second string) bool {
 			}
 		}
 	}
+	// Two counts may be swapped only if one of them is the views.
 	return first != second && (counted == 0 || counted == 2 && views)
 }
 
@@ -227,13 +229,13 @@ func (g *generator) changeElements(key string, list []any) (any, bool) {
 	return nil, false
 }
 
-// invalidValue returns a random invalid value for a JSON member. It never returns zero for likes, comments, shares or bookmarks, because
-// the collector cannot detect a wrong zero in these counts.
+// invalidValue returns a random invalid value for the JSON member with the given name.
 func (g *generator) invalidValue(key string) any {
 	values := []any{jsonNull, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
 		-7, rawText("-0"), rawText("1.5"), rawText("1e3"), rawText("1e400"), rawText("9223372036854775807"), rawText("99999999999999999999"), rawText("NaN"), rawText("Infinity"), rawText("'7'"), rawText("007"),
 		rawText(`"\ud800"`), rawText("\"\xff\""), object{}, []any{}, object{"n": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
 		rawText(strings.Repeat("[", 100) + strings.Repeat("]", 100)), rawText(strings.Repeat("[", 10_000)), "<script>", "../../etc/passwd", "http://169.254.169.254/"}
+	// The collector cannot detect a wrong zero in likes, comments, shares or bookmarks.
 	if g.isCount("views", key) || !g.isNameOfCount(key) {
 		values = append(values, 0, "0")
 	}
@@ -244,8 +246,8 @@ func (g *generator) isNameOfCount(memberName string) bool {
 	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, memberName) })
 }
 
-// changeBytes changes the body of an answer at random: it cuts the body, inserts or changes one byte, or replaces the whole body. It never
-// changes a digit, because the result could be a plausible count.
+// changeBytes changes the body of an answer at random: it cuts the body, inserts or changes one byte,
+// or replaces the whole body.
 func (g *generator) changeBytes(s *response) {
 	if len(s.body) == 0 {
 		return
@@ -260,6 +262,7 @@ func (g *generator) changeBytes(s *response) {
 		g.recordChange("%q inserted at byte %d", c, at)
 		s.body = slices.Concat(s.body[:at], []byte{c}, s.body[at:])
 	case 2:
+		// No digit is changed, because the result could be a plausible count.
 		for s.body[at] >= '0' && s.body[at] <= '9' {
 			at = (at + 1) % len(s.body)
 		}
@@ -288,8 +291,8 @@ func (c *tally) addOutcome(l testedSource, f outcome) {
 	c.bySource[l.name][f]++
 }
 
-// TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts changes correct answers at random. Every stored count must be correct, and a
-// single answer must not mark a video as gone. All videos must have correct counts again after the platform answers correctly.
+// TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts changes correct answers at random. Every
+// stored count must be correct, and a single answer must not mark a video as gone.
 func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

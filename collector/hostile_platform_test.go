@@ -28,8 +28,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileTest has a collector with one source, a store, and an HTTP server that passes on the answers of the sandbox and can change them.
-// The calls use real network connections. The clock is simulated.
+// hostileTest has a collector with one source and an HTTP server. The server passes on the sandbox's
+// answers and can change them.
 type hostileTest struct {
 	*testSystem
 	testedSource testedSource
@@ -57,8 +57,8 @@ type tampering struct {
 	changedAnswers atomic.Int64
 
 	mu sync.Mutex
-	// forged maps the id of a video to wrong counts that the platform returned for this video. The collector cannot detect that these counts
-	// are wrong. The key "unfetched" is not a video id: its entry has the wrong follower counts of an account that is fetched for the first time.
+	// forged maps a video's id to wrong counts that the collector cannot detect. The entry "unfetched"
+	// has wrong follower counts of a new account.
 	forged map[string][]int64
 }
 
@@ -149,9 +149,8 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// appliesTo returns true in two cases:
-//   - The unchanged answer contains an id in listedIDs.
-//   - listsOnly is false, and the request or the unchanged answer contains an id in tamperedIDs.
+// appliesTo returns true if the answer contains one of listedIDs. If listsOnly is false, it also
+// searches the request and the answer for tamperedIDs.
 func (b *tampering) appliesTo(request string, correct []byte) bool {
 	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {
@@ -250,12 +249,10 @@ func (s *response) decodedBody() any {
 	return root
 }
 
-// These prefixes mark strings in decoded answers, for response.encode. If a value begins with rawMark, encode writes the rest of the value
-// without quotes. If the name of a member begins with duplicateMark, encode removes this mark, so that an object can contain the same name
-// twice.
+// response.encode handles strings with these prefixes in a special way.
 const (
-	rawMark       = "reeltally-raw:"
-	duplicateMark = "reeltally-twice:"
+	rawMark       = "reeltally-raw:"   // encode writes the rest of the value without quotes
+	duplicateMark = "reeltally-twice:" // encode removes this mark, so that an object can contain the same name twice
 )
 
 // rawText marks the text, so that response.encode writes it without quotes. A test can thus send a number that is too large, such as 1e308.
@@ -334,8 +331,8 @@ func scalarText(v any) string {
 	return ""
 }
 
-// changeEachList replaces each JSON list that contains a tampered object by the result of a function. A tampered object has an id in
-// tampering.tamperedIDs. The function can ask isTampered whether an element of the list contains such an object.
+// changeEachList calls change for each JSON list that contains a tampered object (see findTamperedID).
+// The result of change replaces the list.
 func (b *tampering) changeEachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false
@@ -359,9 +356,8 @@ func (b *tampering) changeEachList(s *response, change func(list []any, isTamper
 	s.encode(walk(s.decodedBody()))
 }
 
-// changeEachCount calls a function for each count of the tampered videos in an answer (see tampering.tamperedIDs). The function gets the id
-// of the video, the name of the count, such as "views", and the place of the count in the answer: the member `key` of the JSON object
-// `parent`.
+// changeEachCount calls change for each count of the tampered videos in an answer. The count is the
+// member `key` of the JSON object `parent`.
 func (b *tampering) changeEachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.changeEachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {

@@ -39,13 +39,11 @@ func hostileTextScenarios() []scenario {
 
 // errorStatusScenarios returns scenarios whose answers have an HTTP error status.
 func errorStatusScenarios() []scenario {
-	// Two kinds of sources have other outcomes than the rest, so they have entries in wantBySource:
-	//   - Some vendors answer with an HTTP status that says something about the target, such as 404 for a deleted video.
-	//   - The source "youtube counts" calls a method of YouTube that returns only counts. If YouTube refuses the call, the collector calls another
-	//     method.
+	// Some vendors use the HTTP status to describe the target, for example 404 for a deleted video.
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}
+	// If YouTube refuses the method that returns only counts, the collector calls another method.
 	fallback := map[string]outcomes{"youtube counts": allWith("quota_spent")}
 	notFound := vendors("gone")
 	notFound["youtube counts"] = fallback["youtube counts"]

@@ -119,8 +119,8 @@ func vendorConstructor(name string) func(h *hostileTest) source.Source {
 	}
 }
 
-// The tests use videos with at least minViews views and an age between minAge and maxAge. Such videos are old enough to be listed, and new
-// enough to be on the first page of the video list of their account.
+// The test videos have at least minViews views. The age limits ensure that the first page of an
+// account's list contains them.
 const (
 	minAge   = 12 * 24 * time.Hour
 	maxAge   = 300 * 24 * time.Hour
@@ -128,8 +128,8 @@ const (
 	month    = 26 * 24 * time.Hour
 )
 
-// findVideos returns three ordinary videos of one account, sorted by views. The third video has at least twice the views of the first, so
-// that their counts cannot be confused. If the source returns old counts (lag), the three videos were uploaded within one month.
+// findVideos returns three ordinary videos of one account, sorted by views. The third video has at
+// least twice the views of the first, so that their counts cannot be confused.
 func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	h.t.Helper()
 	for ; h.next < 100_000; h.next++ {
@@ -140,6 +140,7 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 		found := h.ordinaryVideos(handle)
 		for len(found) >= 3 {
 			some := found
+			// If the source returns old counts, the three videos must be uploaded within one month.
 			if h.testedSource.lag > 0 {
 				some = slices.DeleteFunc(slices.Clone(found), func(v sandbox.VideoTruth) bool { return found[0].UploadedAt.Sub(v.UploadedAt) > month })
 			}
@@ -177,10 +178,10 @@ func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	return found
 }
 
-// trackedLink returns the link by which the tests track a video. For Instagram, the link contains the handle, because the source of the
-// Graph API needs the handle to find a video.
+// trackedLink returns the link by which the tests track a video.
 func (h *hostileTest) trackedLink(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {
+		// The source of the Graph API needs the handle to find a video.
 		return "https://www.instagram.com/" + v.Account.Handle + "/reel/" + v.ID + "/"
 	}
 	return v.Link

@@ -75,8 +75,8 @@ func convertToTypeOf(sample any, n int64) any {
 	return n
 }
 
-// swapCounts swaps the values of two counts of each tampered video in an answer. If detectable is false, it also records the swapped values as
-// wrong counts that the collector cannot detect.
+// swapCounts swaps the values of two counts of each tampered video. If detectable is false, it also
+// calls addForgedCount for the swapped values.
 func swapCounts(one, other string, detectable bool) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachItem(s, func(id string, item object) {
@@ -142,8 +142,8 @@ func adjacentID(id string) string {
 	return id[:len(id)-1] + last
 }
 
-// swapIDs swaps the ids of the two tampered videos in an answer. It changes only JSON members whose value is exactly the id, and not longer
-// texts that contain the id.
+// swapIDs swaps the ids of the two tampered videos in an answer. It does not change ids inside longer
+// texts.
 func swapIDs(b *tampering, s *response) {
 	b.changeEachItem(s, func(id string, item object) {
 		other := b.tamperedIDs[0]

@@ -18,17 +18,17 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// outcome is the result of one fetch of a target: "ok" (counts stored), "held back" (suspicious counts) or "not newer" (the stored counts
-// are newer). If the source returned no counts, the outcome is the class of its answer.
+// outcome is the result of one fetch. "ok" means that counts were stored. If the answer has no counts,
+// the outcome is its class.
 type outcome string
 
 const (
-	heldBack outcome = "held back"
+	heldBack outcome = "held back" // the source returned suspicious counts, which were not stored
 	notNewer outcome = "not newer" // the source returned counts that are older than the stored counts
 )
 
-// outcomes are the outcomes of three videos that are fetched together: "known" and "unaffected", which were fetched before, and
-// "unfetched", which was not. In most scenarios, the platform changes its answers about "known" and "unfetched" only.
+// outcomes are the outcomes of three videos that are fetched together. Usually, only "unfetched" is
+// new to the collector, and answers about "unaffected" stay correct.
 type outcomes struct{ known, unfetched, unaffected outcome }
 
 // scenarioRun is the state of a test that runs one scenario.
@@ -57,8 +57,8 @@ func countsOf(c sandbox.Counts) counts {
 	return out
 }
 
-// beginScenario starts a scenario with three videos. It fetches two of them ("known" and "unaffected"), but not the third one
-// ("unfetched"). It then advances the clock by 25 hours, so that all three videos are due.
+// beginScenario tracks three videos and fetches them, except "unfetched". It then makes all three
+// videos due, 25 hours later.
 func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -66,6 +66,7 @@ func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 	run := &scenarioRun{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	run.videos = h.findVideos()
 	first := []int{0, 2}
+	// The tested calls request only videos that were fetched before, so all three videos are fetched now.
 	if h.testedSource.countsOnly {
 		first = []int{0, 1, 2}
 	}
@@ -215,8 +216,8 @@ func (r *scenarioRun) outcome(index int) outcome {
 	}
 }
 
-// requireTrueCounts checks that every stored count was correct at the time of a fetch. It accepts wrong counts that the collector cannot
-// detect (see tampering.forged). It also checks that the totals of the organisation are the sums of the stored counts.
+// requireTrueCounts checks that every stored count was correct at a fetch or is in tampering.forged.
+// It also checks the totals of the organisation.
 func (r *scenarioRun) requireTrueCounts() {
 	r.t.Helper()
 	r.requireTrueCountsWithMessage(r.logged.String())
@@ -368,8 +369,8 @@ func (h *hostileTest) runScenario(t *testing.T, s scenario) {
 	h.dialer.requireOnlyAddress(t, h.url)
 }
 
-// allCombinations makes the test run each scenario with every source on every database engine, which takes a quarter of an hour. Without
-// this flag, each scenario runs with two sources on SQLite and with one source on PostgreSQL.
+// allCombinations makes each scenario run with every source and database engine, which takes 15
+// minutes. Without this flag, each scenario runs at most three times.
 var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario with every source on every database engine")
 
 // TestHostile_implausibleVideoCountsAreNotStored lets the platform send invalid and wrong answers to each source. It checks the

@@ -32,8 +32,8 @@ import (
 // standardHosts are the hosts that the sources call if no base URL is configured.
 var standardHosts = []string{"youtube.googleapis.com", "open.tiktokapis.com", "graph.facebook.com", "api.apify.com", "ensembledata.com", "api.scrapecreators.com"}
 
-// compromisedHosts is an HTTP handler that answers for platforms and vendors whose hosts an attacker controls. It answers with a redirect
-// to a hostile link, or with the sandbox's answer in which the hostile link replaces every URL and page token.
+// compromisedHosts answers for hosts that an attacker controls. It answers with a redirect to a
+// hostile link, or puts this link into the sandbox's answers.
 type compromisedHosts struct {
 	sandbox http.Handler
 
@@ -128,8 +128,8 @@ func allValues(q url.Values) func(func(string) bool) {
 	}
 }
 
-// insertPlaceholders replaces every URL and every page token in the JSON value v by a placeholder, and returns the result. The parameter key
-// is the name of the JSON member that contains v.
+// insertPlaceholders returns a JSON value with linkPlaceholder in place of each URL and page token.
+// The JSON member `key` contains v.
 func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -197,8 +197,8 @@ func (w *testSystem) defaultSources(client *fetch.Client) []source.Source {
 	return sources
 }
 
-// TestHostileLinks_sourcesConnectOnlyToTheirHosts lets every platform and vendor answer with each hostile link: as a
-// redirect, as a URL and as a page token. The sources must connect only to the standard hosts.
+// TestHostileLinks_sourcesConnectOnlyToTheirHosts lets platforms and vendors answer with hostile
+// redirects, URLs and page tokens. The sources must connect only to the standard hosts.
 func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -33,10 +33,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// These flags configure a test that simulates the same days twice on PostgreSQL: once without faults, and once with collector processes
-// that are killed and a database that crashes. Both databases must have the same content at the end.
-//
-// `make simulate-killed` runs the test with more videos and days.
+// These flags configure the simulation of killed collectors and database crashes.
+// `make simulate-killed` runs it with more videos and days.
 var (
 	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
 	killedYouTube = flag.Int("killed.youtube", 48, "how many percent of the videos are on YouTube (one call fetches 50 YouTube videos, but only one video of another platform)")
@@ -52,8 +50,7 @@ const (
 	// lastTick is the last tick of a day. A tick is a time of day at which the collectors fetch all due targets. No target is scheduled after
 	// lastTick.
 	lastTick = 24*time.Hour - 10*time.Minute
-	// The test advances the clock by clockStep if it sees no progress during idlePolls polls. Progress is a call to a platform, or a change
-	// of the number of due or claimed targets.
+	// The test advances the clock by clockStep if it sees no progress during idlePolls polls.
 	idlePolls = 8
 	clockStep = 2 * time.Second
 	// At the last tick of a day, the collectors also fetch all targets that become due within endOfDayMargin, for example retries.
@@ -190,8 +187,8 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	return k
 }
 
-// serveWithFaults answers a call to a platform in the same way as the sandbox. Each call decreases k.countdown by one. The call that
-// decreases k.countdown to 0 also causes the next fault.
+// serveWithFaults answers a call to a platform like the sandbox. The call that decreases k.countdown
+// to 0 also causes the next fault.
 func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {

@@ -14,12 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer limits how long a target waits while its source is paused. After about this time, the target is due again, even if the pause
-// is longer, because operators can end some pauses early.
+// longestDefer limits how long a target waits while its source is paused. A longer wait may be
+// unnecessary, because operators can end some pauses early.
 const longestDefer = 5 * time.Minute
 
-// lastingClasses contains the classes of answers that are not expected to change within a week. A source that gives such an answer for a
-// target is skipped for a week, if another source gives the target's numbers.
+// lastingClasses contains the classes of answers that will probably not change within a week. The
+// source of such an answer can be skipped for a week.
 var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
 // refusalRules has a rule for each class of answers with which a source refuses a target. Refusals whose rules have the same name are
@@ -38,8 +38,8 @@ var refusalRules = map[source.Class]struct {
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusalsUntilParked, queue.StateParked},
 }
 
-// outcome returns what to store for a target after a result of its source, and when the target is due next. mixedUp is true if the views
-// in the result probably belong to another video of the batch.
+// outcome returns what to store for a target after a result. mixedUp is true if the views in the
+// result probably belong to another video.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := parseAttempt(t)
 	if r.Class == source.OK && a.Counted == nil {
@@ -62,12 +62,10 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return w.refusedOutcome(t, asked, r, now)
 }
 
-// needsNextSource returns true if the next source must be asked after the result r, which has no numbers. One of these conditions is
-// enough:
-//   - The class of r is in lastingClasses, so a retry would not help.
-//   - An organisation waits for the target, and either the call failed or the source is paused.
-//   - The source is paused so long that the fetch would be late by more than half of the target's interval.
+// needsNextSource returns true if the next source must be asked after the result r, which has no
+// numbers.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
+	// If the class is lasting, a retry would not help.
 	lasting := slices.Contains(lastingClasses, r.Class)
 	if lasting || r.Failed == nil {
 		return lasting
@@ -76,7 +74,9 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	if t.FetchedAt != nil {
 		last = *t.FetchedAt
 	}
+	// A fetch after the time "latest" would be late by more than half of the target's interval.
 	latest := last.Time().Add(w.schedulePlan(t).Interval(t) * 3 / 2)
+	// In the interactive lane, an organisation waits for the target, so any failure is enough.
 	return t.Lane == queue.LaneInteractive || r.Class == quota.Paused && r.Failed.RetryAt.After(latest)
 }
 
@@ -124,8 +124,8 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	return o
 }
 
-// detailsOutcome returns the outcome of an attempt in which one source gave the counts of a video, and other sources were asked for the
-// missing details. r is the result of the source that was asked last.
+// detailsOutcome returns the outcome if other sources were asked for the missing details of a video.
+// r is the result of the source that was asked last.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchangedOutcome(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
@@ -151,9 +151,10 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 	return o
 }
 
-// noAnswerOutcome returns the outcome if no source could answer for a target. If the call to a source failed, or if a source is paused, the
-// target does not count as refused, because that source will be asked again.
+// noAnswerOutcome returns the outcome if no source could answer for a target.
 func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
+	// A source that failed or is paused will be asked again, so the target does not count as
+	// refused.
 	if failed := a.firstAnswerOfClass(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
 		o := w.refusedOutcome(t, a, r, now)
@@ -219,8 +220,8 @@ func (w *worker) storedSourceName(r source.Result) string {
 	return w.source.Name()
 }
 
-// removeAuthor returns the facts unchanged if details were requested. If only counts were requested, it returns them without the author.
-// An answer to a request for counts must never rename an author or move a video to another account.
+// removeAuthor returns the facts without the author if only counts were requested. A request for
+// counts must never rename an author or change the account of a video.
 func removeAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	if t.NeedDetails {
 		return facts

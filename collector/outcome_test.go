@@ -64,8 +64,8 @@ func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 	require.NotNil(t, of(999, true, yesterday).Facts)
 }
 
-// A failed call before or between refusals does not count as a refusal. So a target needs the same number of refusals to
-// become gone or parked, with or without failed calls.
+// Failed calls do not count as refusals. They do not change how many refusals a target needs to
+// become gone or parked.
 func TestOutcome_refusalsAreCountedSeparatelyFromFailedCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

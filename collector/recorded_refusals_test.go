@@ -220,9 +220,8 @@ func (c *videoSet) resetCallCount() int {
 	return sum
 }
 
-// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. Answers that concern only the
-// target must not pause the source. An answer that concerns the source's key or quota must pause the source immediately. If an answer does not
-// show whether the target or the source is the cause, the source must be paused only after two targets were refused.
+// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its
+// real API. The constants of the type "cause" say which answers must pause the source.
 func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, l := range testedSources() {

@@ -347,14 +347,15 @@ func TestRefusals_pauseSourceIfWholeBatchIsRefused(t *testing.T) {
 	}
 }
 
-// The source has already refused three other targets, so one more refusal would pause the source. An answer that is too large does not count
-// as a refusal. After such an answer, the collector requests each half of the batch.
+// An answer that is too large does not count as a refusal, so the source is not paused. The
+// collector requests each half of the batch.
 //
 // Requirements in docs/coverage.md: 11.12-07
 func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 50, 50)
+		// After these refusals, one more refusal would pause the source.
 		for _, id := range []string{"1", "2", "3"} {
 			_, err := db.NoteRefusal(t.Context(), s.Name(), string(source.Temporary), id)
 			require.NoError(t, err)

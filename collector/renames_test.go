@@ -28,8 +28,8 @@ func (w *testSystem) newOrganisation() *testSystem {
 	return &testSystem{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
-// requireHandle checks that a stored account has the given handle and the correct number of followers, and that the account's stored
-// videos belong to it on the platform. It also checks that the store finds the account by a link with the handle.
+// requireHandle checks the handle, the followers and the videos of a stored account. A link with the
+// handle must lead to this account.
 func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
@@ -113,8 +113,8 @@ func (w *testSystem) deferDetails(duration time.Duration) {
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(duration)))
 }
 
-// requireOtherAccount tracks the account that now has the old handle of a renamed account. It checks that the two accounts are different,
-// and that the stored followers of the renamed account do not change.
+// requireOtherAccount tracks the account that got the old handle of a renamed account. The stored
+// followers of the renamed account must not change.
 func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
@@ -125,8 +125,8 @@ func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	require.Equal(w.t, a.LatestFollowersCount, w.storedAccount(ref).LatestFollowersCount)
 }
 
-// The sources can fetch accounts only by handle. If another account gets the old handle after a rename, the counts of that account must
-// not be stored. The new handle is stored as soon as the details of a video of the renamed account contain it.
+// The sources can fetch accounts only by handle. If another account has the old handle, that
+// account's counts must not be stored for the renamed account.
 func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) {
 	t.Parallel()
 	for _, p := range []link.Platform{link.TikTok, link.Instagram} {
@@ -233,8 +233,8 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 	})
 }
 
-// A vendor and the Graph API return different ids for the same Instagram account. The vendor's answer is stored only if the account was
-// fetched by its handle a short time before.
+// A vendor and the Graph API return different ids for the same Instagram account. The vendor's
+// answer is stored only if the last fetch by handle was recent.
 func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"the vendor is asked the next day": untilAllAccountsAreDue, "the vendor is asked after ten days": 10 * 24 * time.Hour} {

@@ -33,8 +33,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// These flags configure the simulation, which runs the real collector, store and sandbox for weeks of simulated time. The clock advances
-// only when no target is due. `make simulate` runs it with more videos and days and draws docs/evidence/schedule.svg.
+// These flags configure the simulation, which runs the real collector, store and sandbox in simulated
+// time. `make simulate` runs it with more videos and days.
 var (
 	simulatedVideos = flag.Int("simulation.videos", 120, "number of tracked videos")
 	simulatedDays   = flag.Int("simulation.days", 10, "number of simulated days")

@@ -19,14 +19,13 @@ const (
 	throttleLife = 15 * time.Minute
 	// throttleRetry is the delay before throttles are computed again after an error.
 	throttleRetry = time.Minute
-	// headroom is the fraction of a budget that the throttles reserve for retries, refreshes and partly filled batches. They also reserve
-	// twice the square root of the budget, because the number of due targets varies from day to day.
+	// headroom is the fraction of a budget that the throttles reserve for retries, refreshes and partly
+	// filled batches.
 	headroom = 0.1
 )
 
-// throttles contains the current throttle of each group of targets. A group is all videos or all accounts of one platform. If the budgets
-// are too small, a throttle reduces the number of fetches of its group. Only the worker that has locked updateLock replaces the
-// throttles.
+// throttles contains the current throttle of each group of targets. Only the worker that has locked
+// updateLock replaces the throttles.
 type throttles struct {
 	byGroup    atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updateLock sync.Mutex
@@ -46,8 +45,8 @@ func (c *Collector) currentThrottle(t queue.Target) schedule.Throttle {
 	return 0
 }
 
-// updateThrottles replaces outdated throttles by new ones, which it computes from the queue and the budgets. It also calls publishRoutes,
-// which gives another source to each target whose source is no longer configured.
+// updateThrottles replaces outdated throttles by new ones, which it computes from the queue and the
+// budgets. It also calls publishRoutes.
 func (c *Collector) updateThrottles(ctx context.Context) error {
 	now := c.Now()
 	if !c.throttles.updateLock.TryLock() {
@@ -58,6 +57,7 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 		return nil
 	}
 	c.throttles.until = now.Add(throttleRetry)
+	// Each target whose source is no longer configured gets another source.
 	if err := c.publishRoutes(ctx); err != nil {
 		return err
 	}
@@ -91,6 +91,8 @@ func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 			}
 			_, ends := b.Window(now)
 			_, next := b.Window(ends)
+			// Twice the square root is reserved too, because the number of due targets varies from day
+			// to day.
 			units := float64(b.Limit)*(1-headroom) - 2*math.Sqrt(float64(b.Limit))
 			supply[quota.BudgetKey(s, b.Name)] = max(0, units) * (24 * time.Hour).Seconds() / next.Sub(ends).Seconds()
 		}
@@ -98,8 +100,7 @@ func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 	return supply
 }
 
-// computeNeeds returns one Need for each group of targets (all videos or all accounts of one platform). A Need says how many targets of the
-// group are in the queue, and what the fetch of one target costs.
+// computeNeeds returns one Need for each group of targets (all videos or all accounts of one platform).
 func (c *Collector) computeNeeds(targetCounts []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range targetCounts {
@@ -115,9 +116,8 @@ func (c *Collector) computeNeeds(targetCounts []queue.Demand, now time.Time) []s
 	return needs
 }
 
-// costsOfFetch returns how many units it costs to fetch the sample. Each map in the result describes one plan of a source (see
-// Source.Plan): its keys are budget keys, its values are units. The maps have the order in which the plans are tried. The units of a call
-// are divided by the number of targets that one call can request.
+// costsOfFetch returns the possible costs of fetching the sample, one for each plan of each source (see
+// Source.Plan). A cost maps budget keys to units.
 func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64
@@ -129,6 +129,7 @@ func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[strin
 		for _, calls := range s.Plan([]source.Target{sample}) {
 			cost := map[string]float64{}
 			for _, call := range calls {
+				// The units of a call are shared by all targets of a full batch.
 				cost[quota.BudgetKey(s, call.Bucket)] += float64(call.Units) / float64(max(1, batch))
 			}
 			costs = append(costs, cost)

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// startCollectSpan starts the span in which a worker claims, fetches and stores targets. It returns a context with the span. worker.claim
+// startCollectSpan starts the span in which a worker claims, fetches and stores targets. worker.claim
 // calls it only if a target is due, so that an idle collector sends no traces.
 func (w *worker) startCollectSpan(ctx context.Context) context.Context {
 	ctx, _ = tracing.Root(ctx, w.Traces, "collect "+w.source.Name(), trace.WithAttributes(attribute.String("reeltally.source", w.source.Name())))
@@ -40,8 +40,8 @@ func (w *worker) callSource(ctx context.Context, batch []source.Target) (replies
 	return w.quota.Call(ctx, w.source, batch)
 }
 
-// targetCountsByClass returns the number of targets of each class in the replies of a call. The targets of a batch that must be divided are
-// counted as "divided". Targets that got no answer because the collector is stopping are counted as "stopped".
+// targetCountsByClass returns the number of targets of each class. Targets without results are
+// counted as "divided" or "stopped"; see quota.Reply.
 func targetCountsByClass(replies []quota.Reply) map[string]int {
 	n := map[string]int{}
 	for _, reply := range replies {

@@ -43,16 +43,15 @@ type worker struct {
 	group  *workerGroup
 }
 
-// workerGroup is the state that all workers of one source share. The last free worker claims only targets for which an organisation waits,
-// and skips organisations that already have a claimed target. So one organisation cannot occupy all workers of a slow source.
+// workerGroup is the state that all workers of one source share.
 type workerGroup struct {
 	workers  int
 	claiming sync.Mutex    // locked while a worker claims targets or waits for the next poll, so that only one idle worker polls
 	busy     atomic.Int32  // number of workers with a claimed batch
 	accounts atomic.Int32  // number of workers with a claimed account
 	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks for due targets again
-	// candidates is the number of due targets from which the targets of one call are chosen. It is at least twice the largest batch, because
-	// some due targets may not fit into the same call.
+	// candidates is the maximum number of due targets that chooseBatch receives. It is at least twice the
+	// largest batch, because some targets cannot share a call.
 	candidates int
 }
 
@@ -90,8 +89,8 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// claimAndFetch claims the targets of one call, fetches them and stores the answers. If no target is due, it returns false. If waitIfIdle
-// is also true, it waits for the poll interval before it returns.
+// claimAndFetch claims the targets of one call, fetches them and stores the answers. It returns false if
+// no target was claimed.
 func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool, err error) {
 	ctx, claim, err := w.claim(ctx, waitIfIdle)
 	defer func() { endCollectSpan(ctx, claim, err) }()
@@ -124,18 +123,15 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 	return true, w.fetch(ctx, claim, due, searchesByID{})
 }
 
-// claim returns a batch of due targets, which it has leased to this collector. One call to the source can request the whole batch. If no
-// target can be claimed, the returned claim is empty. If waitIfIdle is true, claim waits for the poll interval before it returns an empty
-// claim.
-//
-// If a target is due, the returned context contains a new span. After a claim with targets, the worker counts as busy until
-// workerGroup.releaseWorker is called.
+// claim leases due targets that one call can request. If waitIfIdle is true, claim waits for the next poll
+// before it returns an empty claim.
 func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
 	reading, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	lanes, err := w.queue.DueLanes(reading, w.source.Name())
+	// The last free worker is kept for waiting organisations, so that one organisation cannot occupy all workers.
 	lastFree := w.group.workers > 1 && int(w.group.busy.Load()) == w.group.workers-1
 	if lastFree {
 		lanes = slices.DeleteFunc(lanes, func(l queue.Lane) bool { return l != queue.LaneInteractive })
@@ -148,6 +144,7 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	case err != nil:
 		return ctx, queue.Claim{}, err
 	case len(claim.Targets) > 0:
+		// The worker counts as busy until releaseWorker is called.
 		w.group.updateBusyCount(claim, 1)
 	case waitIfIdle:
 		sleep(ctx, schedule.Jitter(w.Poll), w.group.free)
@@ -167,8 +164,8 @@ func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, onlyIdl
 		Idle: onlyIdleOrganisations, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 }
 
-// claimableKinds returns the kinds of targets that a worker may claim now. At most half of the workers (but at least one) may fetch
-// accounts at the same time, because fetching an account can take long.
+// claimableKinds returns the kinds that a worker may claim now. Accounts take long, so only half of the
+// workers (at least one) may fetch accounts.
 func (g *workerGroup) claimableKinds() []source.Kind {
 	if int(g.accounts.Load()) < max(1, g.workers/2) {
 		return []source.Kind{source.KindVideo, source.KindAccount}
@@ -176,8 +173,8 @@ func (g *workerGroup) claimableKinds() []source.Kind {
 	return []source.Kind{source.KindVideo}
 }
 
-// updateBusyCount adds the change, which is 1 or -1, to the number of busy workers. If the claimed target is an account, it also adds the change
-// to the number of workers that fetch accounts.
+// updateBusyCount changes the number of busy workers by 1 or -1. If the claim has an account, the number
+// of workers with accounts changes too.
 func (g *workerGroup) updateBusyCount(c queue.Claim, change int32) {
 	g.busy.Add(change)
 	if c.Targets[0].Kind == source.KindAccount {
@@ -212,11 +209,8 @@ func (w *worker) describeCall(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// chooseBatch chooses the targets of one call: the first due target, and others that can be requested together with it. Each failed
-// attempt of a target halves the size of the batches in which the target may be requested. Therefore a target that causes failures is
-// soon requested alone.
-//
-// leaseTime is how long the batch must be leased.
+// chooseBatch returns the first due target and others for the same call. leaseTime is how long the batch
+// must be leased.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTime time.Duration) {
 	now := w.Now()
 	first := w.prepareTarget(due[0], now)
@@ -227,6 +221,7 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTim
 			continue
 		}
 		limit := most
+		// Each failed attempt halves the batch, so that a target that causes failures is soon requested alone.
 		if this.size > 0 {
 			limit = min(most, max(1, this.size>>min(t.Attempts, 30)))
 		}
@@ -237,17 +232,17 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTim
 	return batch, w.fetchTimeout(first) + leaseMargin
 }
 
-// fetchTimeout returns the time limit for fetching a target, or a batch of targets of the same kind. For videos, the limit allows two
-// calls, because some sources need a second call.
+// fetchTimeout returns the time limit for fetching a target, or a batch of targets of the same kind.
 func (w *worker) fetchTimeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
 		return accountTimeout
 	}
+	// Some sources need a second call for a video.
 	return 2 * w.source.Timeout()
 }
 
-// fetch asks the source for a batch of targets and stores the answers. If the source refuses the whole batch, or a panic occurs, fetch asks
-// again for each half. If a video is not found under one handle, fetch asks again with the next handle.
+// fetch asks the source for a batch and stores the answers. It then does the same for the batches that
+// storeReply returns.
 func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, triedHandles searchesByID) error {
 	writing := context.WithoutCancel(ctx)
 	var again [][]source.Target
@@ -265,6 +260,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 		}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", len(batch), "id", batch[0].ExternalID)
 	}
 	err := storeReplies(func(ctx context.Context) ([]quota.Reply, error) { return w.callSource(ctx, batch) })
+	// A panic is handled like a temporary failure of the batch.
 	if p, ok := errors.AsType[*panicError](err); ok {
 		err = storeReplies(func(context.Context) ([]quota.Reply, error) {
 			return w.quota.Fail(writing, w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
@@ -284,8 +280,8 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	return errors.Join(errs...)
 }
 
-// storeReply stores the results of a call. It returns the batches that must be fetched again immediately: the halves of a batch that the
-// source refused as a whole, or videos that must be requested with another handle.
+// storeReply stores the results of a call. It returns batches to fetch now: halves of a refused batch,
+// or videos to request with another handle.
 func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searchesByID) (again [][]source.Target, err error) {
 	ctx, span := tracing.Start(ctx, "store", attribute.Int("reeltally.targets", len(reply.Targets)))
 	defer func() { tracing.End(span, err) }()
@@ -330,8 +326,8 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	return again, err
 }
 
-// addToBatch adds a target to the first batch that is not full and whose targets can be requested together with it. If there is no such
-// batch, it adds a new batch.
+// addToBatch adds a target to the first batch whose call can also request this target. If no batch fits,
+// it adds a new batch.
 func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
 	wanted := w.describeCall(t)
 	for i, b := range batches {
@@ -348,8 +344,8 @@ type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// runSafely runs a function and returns its error. If the function panics, runSafely logs the panic with its stack and the given log
-// attributes, and returns the panic as a *panicError.
+// runSafely runs a function and returns its error. If the function panics, runSafely logs the panic with
+// attrs and returns a *panicError.
 func (c *Collector) runSafely(ctx context.Context, f func() error, attrs ...any) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

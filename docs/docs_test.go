@@ -51,8 +51,8 @@ type testFunc struct {
 // requirementsLine matches a line of the comment above a test. The line lists the requirements that the test checks.
 var requirementsLine = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// allTests returns all test functions and fuzz targets of the repository. It also returns an error message for each list of requirements that is not
-// in the comment above a test. If the repository cannot be read, the last message says why.
+// allTests returns all test functions and fuzz targets of the repository. It also returns the error
+// messages of findTests.
 var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -74,8 +74,8 @@ var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
-// findTests returns the test functions and fuzz targets of a file. It also returns an error message for each list of requirements that is not in the
-// comment above a test.
+// findTests returns the test functions and fuzz targets of a file. It also returns an error message for
+// each list of requirements that is not in a test's comment.
 func findTests(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -115,8 +115,8 @@ func requirementIDs(g *ast.CommentGroup) (rows []string) {
 	return rows
 }
 
-// pathStep matches a row of the two tables in architecture.md. The tables list the functions through which a request or a fetch passes. A row
-// has a number, a file and a function.
+// pathStep matches a row of the two tables in architecture.md. Each row has a number, a file and a
+// function.
 var pathStep = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \\|")
 
 func TestArchitecture_mentionsOnlyExistingFunctions(t *testing.T) {
@@ -147,8 +147,8 @@ func TestStatementsPage_mentionsOnlyExistingFunctions(t *testing.T) {
 	}
 }
 
-// repositoryPath matches a path in a document, such as `docs/operating.md`, written in backticks. The path must begin with one of the folders of this
-// repository that the pattern lists. repositoryPath does not match names without a slash.
+// repositoryPath matches a path in backticks, such as `docs/operating.md`. The path must begin with
+// one of the listed folders.
 var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
 
 func TestDocuments_mentionOnlyExistingFiles(t *testing.T) {
@@ -167,8 +167,8 @@ func TestDocuments_mentionOnlyExistingFiles(t *testing.T) {
 	}
 }
 
-// runPattern finds a flag such as "-run TestVideos" in the recipes of the Makefile. Its first group is the value of the flag: a regular
-// expression for the names of tests.
+// runPattern finds a flag such as "-run TestVideos" in the recipes of the Makefile. The first group
+// is a regular expression for test names.
 var runPattern = regexp.MustCompile(`(?m)^\t.* -run '?(\^?Test\w*\$?)\$?`)
 
 func TestMakefile_runsOnlyExistingTests(t *testing.T) {

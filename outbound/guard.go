@@ -38,16 +38,16 @@ const (
 	NoAddress Reach = iota
 	// Public means that the host may resolve only to public addresses. It is for hosts on the internet.
 	Public
-	// Operated means that the host may resolve to public, loopback and private addresses. It is for hosts that the operator configured. An IP
-	// address that the operator configured instead of a host name can be any address, for example a link-local address.
+	// Operated means that the host may resolve to public, loopback and private addresses. It is for
+	// hosts that the operator configured.
 	Operated
 )
 
-// Guard is a dialer that connects only to allowed hosts. The zero value allows no host. A Guard must not be changed after its first use. It
-// is safe for concurrent use.
+// Guard is a dialer that connects only to allowed hosts. It is safe for concurrent use, but must
+// not be changed after its first use.
 type Guard struct {
-	// Reach returns the kind of IP addresses to which a host may resolve. The host and its port are given as "host:port" in lower case. If
-	// Reach is nil, no host is allowed.
+	// Reach returns the kind of IP addresses to which a host may resolve. hostPort is in lower
+	// case. If Reach is nil, no host is allowed.
 	Reach func(hostPort string) Reach
 	// Lookup returns the IP addresses of a host. If Lookup is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -83,8 +83,8 @@ func AddressOf(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// DialContext tries the allowed addresses of the host in order and returns the first connection that succeeds. If no address is allowed,
-// the error is a [*RefusedError]. DialContext can be used as [http.Transport.DialContext].
+// DialContext tries the host's allowed addresses in order and returns the first successful
+// connection. If no address is allowed, the error is a [*RefusedError].
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -179,15 +179,15 @@ func (t target) checkBeforeConnecting(_, address string, _ syscall.RawConn) erro
 // checkAddress returns a *RefusedError if the host may not resolve to the address.
 func (t target) checkAddress(addr netip.Addr) error {
 	why := nonPublicReason(addr)
+	// The operator may configure any IP address instead of a host name, also a link-local address.
 	if why == "" || t.reach == Operated && (isLocal(addr) || t.host == addr.String()) {
 		return nil
 	}
 	return &RefusedError{Host: t.host, Addr: addr, Why: why}
 }
 
-// AllowOneServer returns a function for Guard.Reach. The function allows only the server of baseURL. It is for programs in which one
-// server, for example the sandbox, replaces all other hosts. AllowOneServer returns an error if baseURL is not an http or https URL, or if
-// it has a query or fragment.
+// AllowOneServer returns a function for Guard.Reach that allows only the server of baseURL. baseURL
+// must be an http or https URL without query or fragment.
 func AllowOneServer(baseURL string) (func(address string) Reach, error) {
 	base, err := url.Parse(baseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.Fragment != "" {
@@ -202,10 +202,11 @@ func AllowOneServer(baseURL string) (func(address string) Reach, error) {
 	}, nil
 }
 
-// NewTransport returns a transport that dials with g. It ignores the proxy settings of the environment, because a proxy would connect
-// without the checks of g. The caller must handle redirects itself, with [http.ErrUseLastResponse].
+// NewTransport returns a transport that dials with g. The caller must handle redirects, with
+// [http.ErrUseLastResponse].
 func NewTransport(g *Guard) *http.Transport {
 	return &http.Transport{
+		// A proxy would connect without the checks of g.
 		Proxy:                  nil,
 		DialContext:            g.DialContext,
 		DisableCompression:     true,

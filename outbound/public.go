@@ -2,13 +2,12 @@ package outbound
 
 import "net/netip"
 
-// IsPublic returns true if addr is an ordinary address on the internet. It returns false for addresses of this machine, of private networks
-// and of cloud metadata services, and for multicast, reserved and documentation addresses. IPv6 addresses that embed an IPv4 address are
-// not public, except NAT64 addresses of public IPv4 addresses.
+// IsPublic returns true if addr is an ordinary address on the internet. It returns false for local,
+// private, multicast, reserved, documentation and cloud metadata addresses.
 func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 
-// specialRanges lists the ranges of special-purpose addresses for which the package netip has no method such as IsPrivate. The ranges are
-// from IANA's registries, except one that a cloud provider uses for an internal service.
+// specialRanges lists the ranges of special-purpose addresses for which the package netip has no
+// method such as IsPrivate. Most ranges are from IANA's registries.
 var specialRanges = [...]struct {
 	prefix netip.Prefix
 	why    string // the reason for refusing the range, such as "reserved"
@@ -71,7 +70,7 @@ func nonPublicReason(addr netip.Addr) string {
 		return "link-local"
 	case addr.IsMulticast():
 		return "multicast"
-	case nat64Prefix.Contains(addr):
+	case nat64Prefix.Contains(addr): // a NAT64 address is public if its IPv4 address is public
 		bytes := addr.As16()
 		return nonPublicReason(netip.AddrFrom4([4]byte(bytes[12:])))
 	case addr.Is6() && !globalUnicast.Contains(addr):

@@ -17,11 +17,11 @@ import (
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
 
-// attacks has functions that simulate a hostile name server. The function with the key LABEL answers the DNS queries for the host
-// LABEL.rebind.example. n is the number of earlier queries for this host. Each look-up of a host sends two queries, one for IPv4 and one
-// for IPv6, so n/2 is the number of earlier look-ups.
+// attacks has functions that simulate a hostile name server. The parameter n is the number of earlier
+// queries for the same host.
 var attacks = map[string]func(n int64) outboundtest.Answer{
 	"per-question": func(n int64) outboundtest.Answer { return newAnswer(nthValueOfCycle(n, "93.184.215.14", "127.0.0.1")) },
+	// A look-up sends two queries, for IPv4 and IPv6. So n/2 is the number of earlier look-ups.
 	"per-lookup": func(n int64) outboundtest.Answer {
 		return newAnswer(nthValueOfCycle(n/2, "93.184.215.14", "127.0.0.1"))
 	},
@@ -92,8 +92,8 @@ func (s *connectionCounter) dialer(r *net.Resolver) *net.Dialer {
 	}}
 }
 
-// TestGuard_refusesDNSRebinding dials the hosts of all attacks, 10,000 times in all. The name server of these hosts changes its answers
-// between public and internal addresses. The guard must never connect to an internal address.
+// TestGuard_refusesDNSRebinding dials the hosts of all attacks. The guard must never connect to an
+// internal address, even if the name server changes its answers.
 func TestGuard_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
 	const rounds = 10_000
@@ -132,8 +132,9 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 	}
 }
 
-// TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding shows that TestGuard_refusesDNSRebinding can detect an unsafe dialer. The
-// unsafe dialer looks up a host twice: it checks the address of the first look-up, and connects to the address of the second one.
+// TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding shows that TestGuard_refusesDNSRebinding
+// can detect an unsafe dialer. The unsafe dialer looks up a host twice: first to check the address,
+// then to connect.
 func TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding(t *testing.T) {
 	t.Parallel()
 	server, listener := newRebindingServer(t), outboundtest.NewLocalListener(t)
@@ -154,8 +155,8 @@ func TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding(t *testing.T) {
 	require.Positive(t, listener.CountConnections(t))
 }
 
-// TestGuard_refusesEveryHostileLink dials the hosts of all hostile links in links.txt. The guard of this test allows every host name. So
-// only the guard's check of the IP address can prevent a connection to an internal address.
+// TestGuard_refusesEveryHostileLink dials the hosts of all hostile links. Its guard allows every host
+// name, so only the check of the IP address can refuse a connection.
 func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	t.Parallel()
 	internet := outboundtest.NewInternet(t, outboundtest.InDomains("tiktok.com"), nil)

@@ -48,8 +48,8 @@ func joinHandles(accounts []client.Account) string {
 	return strings.Join(names, ",")
 }
 
-// fetchedAccount returns made-up data of an account, as a collector stores it after a fetch. For each number n in videoNumbers, the account
-// has a TikTok video with the link videoURL(n). The first video is the newest.
+// fetchedAccount returns made-up data of a fetched account. The account has one TikTok video for each
+// number in videoNumbers. The first video is the newest.
 func fetchedAccount(a *app, id string, followers int64, videoNumbers ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videoNumbers {

@@ -44,8 +44,8 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// fetchedAccountWithVideos returns made-up data of an account, as a collector stores it after a fetch. The account has n videos: one was
-// uploaded on each of the n days before today.
+// fetchedAccountWithVideos returns made-up data of a fetched account with n videos. On each of the n
+// days before today, one video was uploaded.
 func fetchedAccountWithVideos(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {

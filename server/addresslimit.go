@@ -22,8 +22,8 @@ var (
 	// refusedRequests limits how many requests of one IP address get status 401 in a minute. Above the limit, requests without a valid
 	// token get status 429 until the minute ends.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
-	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database in a minute. No look-up is needed for a
-	// request without a well-formed token, or with a token that was refused in the last ten seconds.
+	// unknownTokens limits how many unknown tokens of one IP address are looked up in a minute. Malformed
+	// and recently refused tokens need no look-up.
 	unknownTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
@@ -50,8 +50,8 @@ type addressLimits struct {
 	rates RateStore
 	now   func() time.Time
 	log   *slog.Logger
-	// exceeded has an entry for each IP address that has reached a limit. The key is the result of addressLimit.key. The value is the time
-	// until which requests of the address are refused without calling the rate store.
+	// exceeded contains the IP addresses that have reached a limit, with the time when the limit ends. The
+	// keys are results of addressLimit.key.
 	exceeded *lru.Cache[string, time.Time]
 }
 
@@ -76,6 +76,7 @@ func (a *addressLimits) checkLimit(l addressLimit, address string) error {
 // countRequest counts one request of an IP address towards the limit. It returns *limitExceeded if the address has sent more requests in the
 // current minute than the limit allows.
 func (a *addressLimits) countRequest(ctx context.Context, l addressLimit, address string) error {
+	// Until the limit ends, requests are refused without calling the rate store.
 	if err := a.checkLimit(l, address); err != nil {
 		return err
 	}
@@ -94,9 +95,8 @@ func (a *addressLimits) uncountRequest(ctx context.Context, l addressLimit, addr
 	}
 }
 
-// networkOf returns the text by which the requests of an IP address are counted. For IPv4, this is the address. For IPv6, it is the /64
-// network of the address, because one machine can use all addresses of such a network. A text that is not an IP address is returned
-// unchanged.
+// networkOf returns the text by which requests are counted: an IPv4 address, or the /64 network of an
+// IPv6 address. Other texts are returned unchanged.
 func networkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -106,6 +106,7 @@ func networkOf(address string) string {
 	if a.Is4() {
 		return a.String()
 	}
+	// One machine can use all addresses of a /64 network.
 	p, _ := a.Prefix(64) // Prefix cannot fail, because every IPv6 address has 128 bits
 	return p.String()
 }

@@ -25,14 +25,14 @@ type Caller struct {
 
 type callerKey struct{}
 
-// CallerFrom returns the Caller of a request from the request's context. The middleware Server.authenticate has stored it there. CallerFrom
-// panics if the request is not for an operation of the OpenAPI contract, because only operations are authenticated.
+// CallerFrom returns the Caller that Server.authenticate stored in the context. It panics if the
+// request is not for an operation of the OpenAPI contract.
 func CallerFrom(ctx context.Context) Caller {
 	return ctx.Value(callerKey{}).(Caller)
 }
 
-// authenticate is a middleware that looks up the token of a request and stores the Caller in the context of the request. If the token is
-// not valid, it answers with status 401.
+// authenticate is a middleware that looks up the token of a request and stores the Caller in the
+// request's context.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.requestedOperation(c)
@@ -57,8 +57,8 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// identify returns the token of a request and the token's organisation. The error is an *Error with status 401 if the token is not valid,
-// or with status 429 if the IP address has sent too many requests without a valid token.
+// identify returns the token of a request and the token's organisation. The error has status 401 for
+// an invalid token, or 429 if the IP address exceeded a limit.
 func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	if id, ok := pageCaller(c.Request().Context()); ok {
 		return id, nil
@@ -85,8 +85,8 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	return store.Identity{}, refusal
 }
 
-// bearerToken returns the token in the Authorization header. It returns an *Error if the header is missing or contains no well-formed
-// token. No part of the sent header is in the error message.
+// bearerToken returns the token in the Authorization header. It returns an *Error if the header is
+// missing or contains no well-formed token.
 func bearerToken(r *http.Request) (string, error) {
 	headers := r.Header.Values(echo.HeaderAuthorization)
 	if len(headers) == 0 {
@@ -98,6 +98,7 @@ func bearerToken(r *http.Request) (string, error) {
 	if len(headers) > 1 {
 		return "", problem(CodeTokenMalformed, "The request has %d Authorization headers. Send only one.", len(headers))
 	}
+	// The error messages contain no part of the header.
 	scheme, token, _ := strings.Cut(strings.TrimSpace(headers[0]), " ")
 	token = strings.TrimSpace(token)
 	switch {
@@ -111,8 +112,8 @@ func bearerToken(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// tokenInQuery returns the name of the first query parameter that seems to contain a token, because of its name or its value. It returns ""
-// if no parameter seems to contain a token.
+// tokenInQuery returns the name of the first query parameter that seems to contain a token, or "" if
+// no parameter does.
 func tokenInQuery(query string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")

@@ -36,8 +36,8 @@ func toAPIScopes(scopes []store.Scope) api.Scopes {
 	return out
 }
 
-// rateLimits returns the rate limit of each rate group in a tier, with the ids of the group's operations. All operations of a group have
-// the same limit, but each operation is counted separately.
+// rateLimits returns the rate limit of each rate group in a tier. The limit applies to each operation
+// of the group separately.
 func (s *Server) rateLimits(facts tierRules) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {

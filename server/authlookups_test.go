@@ -40,8 +40,8 @@ type lookUpCounter struct {
 	beforeEach func()
 }
 
-// newAppWithLookUps starts a server that enforces rate limits. It also returns a counter of the database queries that look up a token.
-// beforeEach is called before each of these queries, and can be nil.
+// newAppWithLookUps starts a server that enforces rate limits. It also returns a counter of the
+// database queries that look up a token.
 func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change ...func(*server.Options)) (*app, *lookUpCounter) {
 	t.Helper()
 	lookups := &lookUpCounter{beforeEach: beforeEach}

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of links in a small bulk request. The videos or accounts of a small request are fetched with the
-// highest priority. The videos or accounts of a larger request are fetched with the priority of the organisation's tier.
+// immediateLinks is the maximum number of different links in a bulk request with the highest priority.
+// Larger requests are fetched with the priority of the organisation's tier.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
@@ -48,8 +48,8 @@ func (r bulkResult) status() int {
 	return http.StatusMultiStatus
 }
 
-// pendingQueue returns the videos or accounts that are saved but not fetched because the organisation has no subscription. It returns nil if
-// the organisation has a subscription. itemKind says whether the request tracks videos or accounts.
+// pendingQueue returns the videos or accounts that are saved but not fetched. It returns nil if the
+// organisation has a subscription.
 func (r bulkResult) pendingQueue(ctx context.Context, itemKind link.Kind) *api.PendingQueue {
 	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
 		return nil
@@ -125,8 +125,8 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 	return done, nil
 }
 
-// mergeDuplicates converts the links of a bulk request to entries. All links to the same video or account share one entry. All refused
-// links with the same text also share one entry. parsedLinks has the result of parsing each link, in the order of urls.
+// mergeDuplicates converts links to entries. Links with the same id or handle share an entry, and so
+// do equal refused links. parsedLinks has the order of urls.
 func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
 	seen := make(map[[2]string]int, len(urls)) // the value is an index in entries; the key is the platform and id, or the text of a refused link
@@ -148,8 +148,8 @@ func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets bulkEntry.item of each accepted entry. trackedItems has one item for each accepted entry, in the same order. If several
-// entries have the same item, they are merged into one entry, and the returned fetchPlan counts this item only once.
+// assignItems sets bulkEntry.item of the accepted entries and merges entries with the same item.
+// trackedItems has one item for each accepted entry, in the same order.
 func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	keptEntries := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]int, len(trackedItems)) // for each id of a video or account, the index of its entry in keptEntries
@@ -165,6 +165,7 @@ func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan
 		}
 		keptEntries = append(keptEntries, e)
 	}
+	// The plan counts the item of merged entries only once.
 	plan.accepted = len(seen)
 	plan.enqueue, plan.immediate = min(plan.enqueue, plan.accepted), min(plan.immediate, plan.accepted)
 	return keptEntries, plan
@@ -178,8 +179,8 @@ type fetchPlan struct {
 	immediate int // number of videos or accounts that are fetched with the highest priority
 }
 
-// planFetches returns how many videos or accounts of a tracking request are fetched. If the organisation does not pay for a subscription,
-// at most previewAllowance are fetched. If the request has more than immediateLinks entries, none is fetched with the highest priority.
+// planFetches returns how many videos or accounts of a tracking request are fetched. Without a
+// subscription, at most previewAllowance are fetched.
 func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPlan {
 	var p fetchPlan
 	for _, e := range entries {
@@ -228,9 +229,8 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns the warnings of the response. They say that some items are not fetched, that the items of smaller requests are fetched
-// first, or that some links were sent more than once. started is the number of items that are fetched because of this request. pending is
-// the number of items that are saved but not fetched.
+// warnings returns the warnings of the response. The parameter started counts new items that are
+// fetched. The parameter pending counts items that are only saved.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending int) []string {
 	notes := []string{}
 	switch beyond := plan.accepted - plan.enqueue; {

@@ -163,9 +163,8 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
-// checkIfMatchHeader returns an error if the header If-Match does not contain the ETag of the collection's current version. If it
-// contains this ETag, checkIfMatchHeader returns the time of the collection's last change. If the header is missing, it returns nil and no error.
-// The operation passes the time to its database write, which fails if the collection has changed since.
+// checkIfMatchHeader returns the time of the collection's last change, or nil if the header If-Match
+// is missing. It returns an error if the header lacks the current ETag.
 func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
 		return nil, nil //nolint:nilnil // a request without If-Match changes any version of the collection
@@ -190,6 +189,7 @@ func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*st
 	if _, ok := findETag([]string{*ifMatch}, tags...); !ok {
 		return nil, collectionChangedError()
 	}
+	// The database write of the operation fails if the collection has changed since this time.
 	return &c.UpdatedAt, nil
 }
 
@@ -199,10 +199,10 @@ func collectionChangedError() *Error {
 	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }
 
-// collectionProblem converts an error of creating, changing or deleting a collection into an error response, and returns all other errors
-// unchanged. If a member of the request body caused the error, the response names the member. collectionID is uuid.Nil for a new
-// collection. requestedParent is nil if the request sets no parent.
+// collectionProblem converts errors of writing a collection into error responses. Other errors are
+// returned unchanged. collectionID is uuid.Nil for a new collection.
 func collectionProblem(err error, collectionID uuid.UUID, requestedParent *uuid.UUID) error {
+	// The response names the member of the request body that caused the error.
 	at := func(e *Error, pointer string) *Error {
 		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}
 		return e
@@ -227,8 +227,8 @@ func collectionProblem(err error, collectionID uuid.UUID, requestedParent *uuid.
 	return err
 }
 
-// ToAPICollection converts a collection from the database to the JSON type of the API. If withCounts is true, the result contains the
-// numbers of videos and accounts. If view is MaskedView, these numbers are null.
+// ToAPICollection converts a collection to the JSON type of the API. If withCounts is true, the result
+// contains the numbers of videos and accounts.
 func ToAPICollection(c store.Collection, view View, withCounts bool) api.Collection {
 	out := api.Collection{
 		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash, ShareExpiresAt: toAPITimePtr(c.ShareExpiresAt),

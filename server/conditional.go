@@ -54,8 +54,8 @@ func (b *bufferedResponse) send(c echo.Context) error {
 // 304.
 var errNotModified = errors.New("not modified")
 
-// conditionalResponse is the http.ResponseWriter for GET and HEAD requests. If the operation sets an ETag, the body is sent without
-// buffering. If not, the body is buffered, and answerConditionally computes the ETag from it.
+// conditionalResponse is the http.ResponseWriter for GET and HEAD requests. If the operation sets no
+// ETag, the body is buffered, and the ETag is computed from the body.
 type conditionalResponse struct {
 	bufferedResponse
 	original    http.ResponseWriter
@@ -93,8 +93,8 @@ func (k *conditionalResponse) Write(b []byte) (int, error) {
 	return k.bufferedResponse.Write(b)
 }
 
-// answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD request. If If-None-Match
-// contains the ETag, it answers with status 304. If checkNotModified has not set the ETag, it is computed from the response body.
+// answerConditionally is a middleware that adds ETags to GET and HEAD responses with status 200. If
+// the header If-None-Match contains the ETag, the status is 304.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -152,18 +152,11 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
-// returns errNotModified.
-//
-// The ETag is computed from the operation, the parsed request, the current day, the version of the OpenAPI contract and the version of the
-// organisation's data. Every change of the data increases the version of the data.
-//
-// If metrics are masked, checkNotModified sets no ETag, because a new ETag would reveal that a masked metric has changed.
-//
-// The returned Org is the caller's organisation. If checkNotModified sets an ETag, the returned Org also contains the organisation's
-// numbers of videos and accounts, so that a list does not query these numbers again.
+// checkNotModified sets the ETag before the operation reads data from the returned Org. It returns
+// errNotModified if the header If-None-Match contains the ETag.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
+	// If metrics are masked, set no ETag: a new ETag would reveal that a metric has changed.
 	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
 		return caller.Org, nil
 	}
@@ -180,12 +173,8 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.AtVersion(version), setETag(ctx, s.versionETag(version, inputs))
 }
 
-// checkConditionInFirstQuery does the same as checkNotModified, but usually saves one database query. When the caller reads the first
-// list or history from the returned Org, the Org reads the version of the organisation's data together with this list or history. The
-// caller must not read other data before this list or history. Otherwise, the ETag could be newer than the other data.
-//
-// If the request has the header If-None-Match, or if the tier does not show metrics, checkConditionInFirstQuery calls checkNotModified
-// instead.
+// checkConditionInFirstQuery is like checkNotModified, but usually saves a database query. The caller
+// must read a list or history from the returned Org before it reads other data.
 func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
@@ -196,6 +185,7 @@ func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation strin
 	if err != nil {
 		return nil, err
 	}
+	// The ETag could be newer than data that was read before the version.
 	org := caller.Org.WithRememberedVersion()
 	k.later = func() {
 		if version, read := org.RememberedVersion(); read {
@@ -261,18 +251,18 @@ func trimEncodingSuffix(tag string) string {
 	return tag
 }
 
-// findETag returns the first ETag in headerLines that equals one of wantedTags. headerLines contains the values of If-Match or
-// If-None-Match. For the value *, it returns the first of wantedTags. The result has no prefix W/, but can have an encoding suffix such as
-// -gzip. The second result is false if no ETag was found.
+// findETag searches headerLines, the values of If-Match or If-None-Match, for wantedTags. It returns
+// the first match without the prefix W/.
 func findETag(headerLines []string, wantedTags ...string) (string, bool) {
 	for _, field := range headerLines {
 		for listed := range strings.SplitSeq(field, ",") {
 			listed = strings.TrimSpace(listed)
-			if listed == "*" {
+			if listed == "*" { // the value * matches every ETag
 				return wantedTags[0], true
 			}
 			listed = strings.TrimPrefix(listed, "W/")
 			if slices.Contains(wantedTags, trimEncodingSuffix(listed)) {
+				// The result can have one of the encodingSuffixes.
 				return listed, true
 			}
 		}

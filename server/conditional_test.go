@@ -63,7 +63,9 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 		for _, user := range []*caller{c, otherToken} {
 			user.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)
 		}
-		a.server.Close() // Close waits until the server has stored when each token was last used. Without this wait, the server could store these times during the test, and the ETag of GET /tokens would change.
+		// Close waits until the server has stored when each token was last used. A later write would change
+		// the ETag of GET /tokens.
+		a.server.Close()
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {
 				continue

@@ -250,8 +250,9 @@ func TestEveryOperation_hidesTheCauseOfADatabaseFailure(t *testing.T) {
 	})
 }
 
-// TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers calls each operation that has x-tier-masked in openapi.yaml. Every
-// metric in the response must be null for the tiers limited and basic, and no metric may be null for the tier premium.
+// TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers calls each operation that has
+// x-tier-masked in openapi.yaml. Metrics must be null for the tiers limited and basic, and not null
+// for the tier premium.
 //
 // Requirements in docs/coverage.md: 4-02, 4.1-01, 4.1-15, 4.1-26, 4.1-34, 4.2-01, 4.2-21, 4.2-22, 4.2-28, 5-02, 8-12
 func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testing.T) {

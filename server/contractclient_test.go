@@ -74,8 +74,8 @@ func forbidOtherMembers(s *openapi3.Schema) {
 	}
 }
 
-// match returns the operation and the path parameters of a request. It prefers an operation whose path has no parameters. The operation
-// is nil if the contract has no operation for the request.
+// match returns the operation and the path parameters of a request. It prefers a path without
+// parameters. The operation is nil if no path matches.
 func (c *contract) match(method string, u *url.URL) (*contractOperation, map[string]string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -271,9 +271,8 @@ func checkProblem(resp *http.Response, body []byte, addFault func(string, ...any
 	}
 }
 
-// internalTexts maps texts that reveal internals of the server, such as SQL and file paths, to patterns. A response is wrong if it contains
-// a text and matches its pattern. If the pattern is nil, the text alone makes the response wrong. The text is searched first, because this
-// is much faster than matching the pattern.
+// internalTexts contains texts that reveal internals of the server. A text with a pattern is only a
+// fault if the response also matches the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),
@@ -289,6 +288,7 @@ var internalTexts = map[string]*regexp.Regexp{
 // findInternalText returns one of the texts in internalTexts that the body contains, or "" if the body contains none of them.
 func findInternalText(body string) string {
 	for text, pattern := range internalTexts {
+		// Searching the text first is much faster than matching the pattern.
 		if strings.Contains(body, text) && (pattern == nil || pattern.MatchString(body)) {
 			return text
 		}

@@ -34,9 +34,9 @@ const (
 	requestsPerServer = 2000
 )
 
-// TestContract_randomRequestsGetDeclaredResponses sends random requests. Half of them are valid, and half have one fault. The server must
-// accept valid requests and refuse invalid requests. The contract must declare every response, and no status must be 5xx. The same seed
-// always generates the same requests.
+// TestContract_randomRequestsGetDeclaredResponses sends random valid requests and random requests with
+// one fault. The server must accept the valid requests and refuse the others. The contract must
+// declare every response.
 func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -98,8 +98,8 @@ type fuzz struct {
 	failures      []string
 }
 
-// newFuzz starts a test server and creates the data for the requests: organisations of all tiers with items, and short links. The same seed
-// and serverNumber always give the same requests.
+// newFuzz starts a test server and creates items, short links and organisations of all tiers. The same
+// seed and serverNumber always give the same requests.
 func newFuzz(t *testing.T, tally *fuzzTally, seed, serverNumber uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
@@ -148,8 +148,8 @@ func (f *fuzz) generateRequest(op *contractOperation) *generatedRequest {
 	return f.generateInvalid(op)
 }
 
-// exchange sends a request and checks the response. If the request was valid, exchange sometimes sends a second request: with the cursor of
-// the response, with its ETag, or with the method HEAD.
+// exchange sends a request and checks the response. After a valid request, it sometimes sends a
+// related second request.
 func (f *fuzz) exchange(r *generatedRequest) {
 	resp, body := f.send(r)
 	if resp == nil || r.want != expectValid || resp.StatusCode != http.StatusOK || f.requestsLeft <= 0 {
@@ -294,8 +294,8 @@ func (y *fuzzTally) report(seed int) []byte {
 	return out.Bytes()
 }
 
-// TestContract_everyTextFieldHasATestDataGenerator requires an entry in kindsByField for each parameter and body member that contains a
-// text. The entry says what kinds of text the tests can generate for it, such as a video id or a link.
+// TestContract_everyTextFieldHasATestDataGenerator requires an entry in kindsByField for each text
+// field. The entry says what kinds of text the tests can generate.
 func TestContract_everyTextFieldHasATestDataGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {

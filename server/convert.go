@@ -11,9 +11,8 @@ import (
 	"github.com/munnerz/goautoneg"
 )
 
-// This file chooses the format of responses. Every operation writes JSON. If the caller wants a list or history in a different format, such
-// as CSV, convertedResponse converts the JSON while it is sent. So a CSV file has exactly the rows and the columns of the JSON. The
-// conversions are in convertlist.go and convertxlsx.go.
+// This file chooses the format of responses. Every operation writes JSON. If the caller wants another
+// format, convertedResponse converts the JSON.
 
 // converter writes a JSON list in a format other than JSON, such as CSV.
 type converter struct {
@@ -39,8 +38,8 @@ var converters = map[string]*converter{
 // semicolonCSV is the format of text/csv with the parameter delimiter=semicolon.
 var semicolonCSV = &converter{mediaCSV + "; charset=utf-8; header=present; delimiter=semicolon", `-csv-semicolon"`, convertToSemicolonCSV}
 
-// chooseFormat is a middleware that answers with status 406 if the header Accept allows no format of the operation. If Accept prefers a
-// format other than JSON, such as CSV, it converts the response.
+// chooseFormat is a middleware that converts responses to the format that Accept prefers. It answers
+// with status 406 if Accept allows no format of the operation.
 func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.requestedOperation(c)
@@ -62,13 +61,14 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of the given formats. If the header
-// prefers several formats equally, the first one of them is returned. isSemicolonCSV is true if the format is CSV with semicolons.
+// acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of
+// the formats.
 func acceptedFormat(accept string, formats []string) (format string, isSemicolonCSV bool) {
 	if strings.TrimSpace(accept) == "" {
 		return formats[0], false
 	}
 	for _, accepted := range goautoneg.ParseAccept(strings.ToLower(accept)) { // ParseAccept sorts the formats by preference
+		// A wildcard such as */* selects the first matching format.
 		for _, format := range formats {
 			kind, subtype, _ := strings.Cut(format, "/")
 			if accepted.Q <= 0 || accepted.Type != kind && accepted.Type != "*" || accepted.SubType != subtype && accepted.SubType != "*" {
@@ -86,8 +86,8 @@ func acceptedFormat(accept string, formats []string) (format string, isSemicolon
 	return "", false
 }
 
-// rowSchema returns the schema of one entry of the list in a response, or nil if the response contains no list. responseSchema is the
-// schema of the whole response. The list is the response itself, or the response's member "data".
+// rowSchema returns the schema of a list entry, or nil if the response contains no list. The list is
+// the response or its member "data".
 func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
 	if responseSchema.Type.Is("array") {
 		return responseSchema.Items.Value
@@ -103,13 +103,11 @@ func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// convertListResponse calls next, the handler of the operation, and converts the JSON list in the response to the given format. entrySchema
-// is the schema of a list entry.
-//
-// The ETags in If-None-Match have the suffix of the format. convertListResponse removes the suffix, because the operation compares these
-// ETags with the ETag of the JSON.
+// convertListResponse calls the handler "next" and converts the JSON list in its response to the given
+// format. entrySchema is the schema of a list entry.
 func convertListResponse(c echo.Context, format *converter, entrySchema *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
+	// The operation compares these ETags with the ETag of the JSON, which has no format suffix.
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
 		h.Del("If-None-Match")
 		for tag := range strings.SplitSeq(strings.Join(tags, ","), ",") {
@@ -139,8 +137,8 @@ func convertListResponse(c echo.Context, format *converter, entrySchema *openapi
 // errIncomplete ends the conversion of a response if the operation panics before the response is complete.
 var errIncomplete = errors.New("the response is incomplete")
 
-// convertedResponse is an http.ResponseWriter. While a JSON response with status 200 is written, it converts the response to a format such
-// as CSV. It does not change responses with a status other than 200.
+// convertedResponse is an http.ResponseWriter that converts JSON to another format while the JSON is
+// written. Only responses with status 200 are converted.
 type convertedResponse struct {
 	original http.ResponseWriter
 	to       *converter

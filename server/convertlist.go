@@ -19,15 +19,16 @@ import (
 // jsonText is the text of a cell that contains a JSON array or a JSON object.
 type jsonText string
 
-// rowWriter writes the rows of a table. A cell is nil, a string, a json.Number, a bool or a jsonText. The first row has the names of the
-// columns. After the last row, the caller must call finish.
+// rowWriter writes the rows of a table. The first row has the names of the columns.
 type rowWriter interface {
+	// writeRow writes a row. A cell is nil, a string, a json.Number, a bool or a jsonText.
 	writeRow(cells []any) error
+	// finish must be called after the last row.
 	finish() error
 }
 
-// convertRows reads a JSON list and writes it as a table. The list is an array, or the array in the member "data" of an object. The columns
-// are sorted by name. columnNames chooses them.
+// convertRows reads a JSON list and writes it as a table. The list is an array or the member "data" of
+// an object.
 func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
 	if err := skipToFirstEntry(decoder); err != nil {
@@ -52,6 +53,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 				return err
 			}
 			if text, ok := cells[i].(string); ok && row.Properties[name].Value.Pattern == decimalPattern {
+				// A spreadsheet with decimal commas would read the text "12.5" as the 12th of May.
 				cells[i] = json.Number(text)
 			}
 		}
@@ -70,8 +72,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	return discardRemainingJSON(decoder, from)
 }
 
-// decimalPattern is the pattern in the schema of a member whose value is a number in a string, such as video_length. In a table, the cell
-// of such a member is a number, because a spreadsheet with decimal commas would read the text "12.5" as the 12th of May.
+// decimalPattern is the pattern in the schema of a member whose value is a number in a string.
 const decimalPattern = `^\d+(\.\d+)?$`
 
 // toCell converts the JSON value of a member to a cell. The cell is nil if the member is null or absent.
@@ -179,8 +180,8 @@ func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	return discardRemainingJSON(decoder, from)
 }
 
-// discardRemainingJSON reads and discards the JSON after the list, such as the pagination. The operation writes this JSON to a pipe, and
-// would wait forever if discardRemainingJSON did not read it.
+// discardRemainingJSON reads and discards the JSON after the list. Otherwise, the operation would wait
+// forever to write this JSON to the pipe.
 func discardRemainingJSON(decoder *json.Decoder, from io.Reader) error {
 	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err
@@ -215,11 +216,8 @@ func skipToFirstEntry(decoder *json.Decoder) error {
 	}
 }
 
-// columnNames returns the sorted column names of a table. A member of entrySchema becomes a column if the schema requires the member, or if
-// firstEntry contains the member. firstEntry is nil if the list is empty.
-//
-// A member can have the extension x-column-with, whose value is the name of a second member. The first member then also becomes a column if
-// the schema requires the second member, or if firstEntry contains the second member.
+// columnNames returns the sorted column names of a table. A member has a column if the schema requires
+// the member or firstEntry contains it.
 func columnNames(entrySchema *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	hasColumn := func(name string) bool {
 		_, has := firstEntry[name]
@@ -227,6 +225,7 @@ func columnNames(entrySchema *openapi3.Schema, firstEntry map[string]json.RawMes
 	}
 	var columns []string
 	for name, member := range entrySchema.Properties {
+		// A member also has a column if hasColumn returns true for the member in x-column-with.
 		other, _ := member.Value.Extensions["x-column-with"].(string)
 		if hasColumn(name) || hasColumn(other) {
 			columns = append(columns, name)

@@ -37,8 +37,8 @@ func (f workbookFrame) Create(name string) (io.Writer, error) {
 // Close does nothing, because xlsxRows.finish closes the archive after the last row.
 func (workbookFrame) Close() error { return nil }
 
-// xlsxRows writes rows into the sheet of a workbook. It does not collect the rows, so its memory does not grow with their number. The
-// writer of the library excelize would keep up to 16 MiB of rows and the whole archive in memory.
+// xlsxRows writes rows into the sheet of a workbook. Unlike the library excelize, it keeps neither the
+// rows nor the archive in memory.
 type xlsxRows struct {
 	archive *zip.Writer
 	sheet   *bufio.Writer
@@ -65,8 +65,8 @@ func convertToXLSX(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 	return convertRows(&xlsxRows{archive: archive, sheet: bufio.NewWriter(sheet)}, from, row)
 }
 
-// writeRow writes a row. Texts become text cells. A spreadsheet program never runs a text cell as a formula. Times become texts as in the
-// JSON. JSON arrays and objects become texts that contain the JSON.
+// writeRow writes a row. Texts, JSON arrays and JSON objects become text cells, which a spreadsheet
+// program never runs as formulas.
 func (w *xlsxRows) writeRow(cells []any) error {
 	for len(w.columns) < len(cells) {
 		name, err := excelize.ColumnNumberToName(len(w.columns) + 1)

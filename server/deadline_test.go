@@ -25,8 +25,8 @@ func newAppWithShortTimeout(t *testing.T, engine string) *app {
 	return newApp(t, storetest.New(t, engine), func(o *server.Options) { o.RequestTimeout = shortTimeout })
 }
 
-// blockDatabase makes database statements wait until the test ends or release is called. On SQLite, it takes the write lock, so that only
-// writes wait. On PostgreSQL, it locks the table videos, so that only statements that use this table wait.
+// blockDatabase makes database statements wait until the test ends or release is called. On SQLite,
+// only writes wait. On PostgreSQL, only statements that use the table videos wait.
 func (a *app) blockDatabase(t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // on SQLite, the statement BEGIN already takes the write lock

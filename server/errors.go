@@ -200,8 +200,8 @@ const internalDetail = "The server failed to answer. Quote the request id when y
 // unavailableRetryAfter is the value of the header Retry-After in responses with status 503.
 const unavailableRetryAfter = 5 * time.Second
 
-// toError converts any error of a request into the error response. An error of an unknown type gets the code "internal", and its text is
-// logged but not sent to the caller.
+// toError converts an error of a request into the error response. An error of an unknown type gets
+// the code "internal", and its text is only logged.
 func toError(err error) *Error {
 	var (
 		known    *Error
@@ -326,8 +326,8 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 }
 
-// withoutNames returns the error to write to the log. It replaces a *store.NotFoundError by an error that has only the kind of the missing
-// objects. Their names are left out, because a name can be a link. Any other error is returned unchanged.
+// withoutNames returns the error to write to the log. It removes the names of the missing objects
+// from a *store.NotFoundError, because a name can be a link.
 func withoutNames(err error) error {
 	if missing, ok := errors.AsType[*store.NotFoundError](err); ok {
 		return fmt.Errorf("no such %s", missing.Kind)
@@ -338,8 +338,8 @@ func withoutNames(err error) error {
 // maxInstance is the maximum length, in bytes, of the path that an error response repeats in its member "instance".
 const maxInstance = 10_000
 
-// instancePath returns the value of the member "instance" in an error response. The value is the path of the request. If the path is longer
-// than maxInstance, the value is the route, such as /videos/:ad_id, or / if no route matches the path.
+// instancePath returns the member "instance" of an error response: the path of the request. If the
+// path is longer than maxInstance, the result is the route, such as /videos/:ad_id.
 func instancePath(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
@@ -347,11 +347,10 @@ func instancePath(c echo.Context) string {
 	return cmp.Or(c.Path(), "/")
 }
 
-// challengeHeader returns the value of the header WWW-Authenticate for a response with status 401. If the request has no token, the value
-// contains no error code, as RFC 6750, section 3.1, recommends. In the description, the characters that section 3 forbids are replaced:
-// double quotes, backslashes, control characters and all characters outside ASCII.
+// challengeHeader returns the value of the header WWW-Authenticate for a response with status 401.
 func challengeHeader(e *Error) string {
 	const realm = `Bearer realm="ReelTally"`
+	// RFC 6750, section 3.1, recommends no error code if the request has no token.
 	if e.Code == CodeTokenMissing {
 		return realm
 	}
@@ -389,14 +388,15 @@ func inMinutes(d time.Duration) string {
 	return countWithNoun(int(math.Ceil(d.Minutes())), "minute", "")
 }
 
-// countWithNoun returns a number with its noun, for example "1 entry" or "2048 characters". If pluralNoun is empty, countWithNoun forms the
-// plural by the regular rules of English. The number has no thousands separators, so that programs can read it.
+// countWithNoun returns a number with its noun, such as "2048 characters". If pluralNoun is empty,
+// the plural is formed by the regular rules of English.
 func countWithNoun(n int, singular, pluralNoun string) string {
+	// The number has no thousands separators, so that programs can read it.
 	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, pluralNoun)
 }
 
-// unencodedLinkError returns an error response with the code url_not_encoded if the path contains a link that is not percent-encoded. Otherwise
-// it returns nil. The parameter r must be a request that matches no route.
+// unencodedLinkError returns an error if the path contains a link that is not percent-encoded, and
+// nil otherwise. The request r must match no route.
 func unencodedLinkError(r *http.Request) *Error {
 	resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !strings.Contains(rest, "/") || !strings.Contains(rest, ".") {

@@ -54,8 +54,8 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if an event after the cursor is missing, because it was deleted or never recorded. lastMissing is the
-// position of the last missing event. The cursor is nil if the request has no cursor.
+// checkFeedPosition returns an error if an event after the cursor was deleted or never recorded.
+// lastMissing is the position of the last missing event.
 func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	if cursor == nil {
 		return nil
@@ -72,8 +72,8 @@ type eventPagination struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// eventPagination returns has_more and next_cursor for a page of events. next_cursor contains the position of the last event on the page.
-// For an empty page, it contains the position from the cursor of the request, or lastMissing if the request has no cursor.
+// eventPagination returns has_more and next_cursor for a page of events. For an empty page,
+// next_cursor has the position from the cursor of the request, or lastMissing without a cursor.
 func (s *Server) eventPagination(page pageRequest, events *store.List[store.Event], lastMissing int64) (eventPagination, error) {
 	after := store.EventPosition(lastMissing, uuid.Nil)
 	if page.after != nil {

@@ -18,8 +18,8 @@ type guidePage struct {
 	ids   map[string]bool
 }
 
-// readGuide requests a page and returns its links and ids. If the page is a guide, it also requires that no element has an attribute style
-// or onclick, because the Content-Security-Policy of the page blocks them.
+// readGuide requests a page and returns its links and ids. It also checks that a guide has no
+// attribute style or onclick.
 func (a *app) readGuide(t *testing.T, path string) guidePage {
 	t.Helper()
 	r := a.send(t, http.MethodGet, path, nil).requireStatus(http.StatusOK)
@@ -37,6 +37,7 @@ func (a *app) readGuide(t *testing.T, path string) guidePage {
 			case node.Data == "a" && attribute.Key == "href":
 				page.links = append(page.links, attribute.Val)
 			}
+			// The Content-Security-Policy of a guide blocks these attributes.
 			if strings.HasPrefix(path, "/docs/guides/") {
 				require.NotEqual(t, "style", attribute.Key, path)
 				require.NotContains(t, attribute.Key, "onclick", path)

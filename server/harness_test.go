@@ -152,8 +152,8 @@ type platforms struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// locations maps the host and path of a short link to the URL to which the link redirects. A link without an entry gets status 404. The
-	// URL "" stands for status 502, and the URL respond429 for status 429.
+	// locations maps the host and path of a short link to the target that the method redirect has
+	// set. A link without an entry gets status 404.
 	locations map[string]string
 	requests  int // number of requests that the server received
 }
@@ -363,8 +363,8 @@ func (c *caller) track(raw string) uuid.UUID {
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
-// fetch does the work of a collector. It advances the clock by a second and takes all due videos from the queue. The value that factsOf
-// returns for a video is stored as the result of the fetch.
+// fetch does the work of a collector. It advances the clock by a second, takes all due videos from
+// the queue, and stores the values that factsOf returns.
 func (a *app) fetch(factsOf func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)

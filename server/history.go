@@ -73,10 +73,11 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
-// historyRange returns the first and the last day of a history. startDate and endDate are query parameters; nil means that the request
-// lacks the parameter. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is before startDate.
+// historyRange returns the first and the last day of a history. It fails if startDate is too old
+// for the caller's tier, or if endDate is before the first day.
 func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
+	// If start_date or end_date is missing, its default value remains.
 	from, to = today-defaultHistoryDays, today
 	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // no overflow, because historyDays is at most 730
 	var faults []api.Fault
@@ -109,8 +110,8 @@ func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// toAPIProvenance returns the quality of a history point (for example measured or interpolated), the source of the point and its fetch
-// time, in the JSON types of the API. If view is MaskedView, all results are nil.
+// toAPIProvenance converts the quality, source and fetch time of a history point to the JSON types
+// of the API. If view is MaskedView, all results are nil.
 func toAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil

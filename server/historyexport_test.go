@@ -89,8 +89,9 @@ func TestHistoryExport_updatedSinceSelectsOnlyNewPoints(t *testing.T) {
 	})
 }
 
-// TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport fetches one video shortly before an export, and a second video
-// between two pages of the export. The export must have the older points of both videos. The next export must have their new points.
+// TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport fetches one video shortly
+// before an export, and a second video between two pages of the export. The export must have the
+// older points of both videos.
 //
 // Requirements in docs/coverage.md: 14.3-02, 14.3-03
 func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *testing.T) {

@@ -26,9 +26,10 @@ func (r videoHistoryResponse) VisitGetVideoHistoryResponse(w http.ResponseWriter
 	return writeJSON(w, append(out, ']'))
 }
 
-// appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is MaskedView, the counts are null. If view is not
-// MaskedView and withQuality is true, the JSON also has the quality, source and fetch time of the point.
+// appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is
+// MaskedView, the counts are null.
 func appendVideoHistoryPoint(out []byte, p *store.Point, view View, withQuality bool) []byte {
+	// A masked response has no quality, source and fetch time.
 	withQuality = withQuality && !view.masked
 	out = appendCount(append(out, `{"bookmarks":`...), view.Count(p.Bookmarks))
 	out = appendCount(append(out, `,"comments":`...), view.Count(p.Comments))

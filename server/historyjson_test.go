@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// toAPIVideoHistoryPoint converts the counts of a video on one day to the generated JSON type. The test compares the JSON of the result
-// with the JSON that appendVideoHistoryPoint writes. If view is MaskedView, the counts are null.
+// toAPIVideoHistoryPoint converts a history point of a video to the generated JSON type. The test
+// requires that appendVideoHistoryPoint writes the same JSON.
 func toAPIVideoHistoryPoint(p store.Point, view View, quality bool) api.VideoHistoryPoint {
 	out := api.VideoHistoryPoint{
 		Date: toAPIDate(p.Day), Views: view.Count(p.Views), Likes: view.Count(p.Likes), Comments: view.Count(p.Comments),

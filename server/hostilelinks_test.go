@@ -15,14 +15,13 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses has the expected responses to hostile links. The key is the check that refuses the link. The fields status and code are
-// for a request with one link. The field failure is for a bulk request. The field connection is true if the server connects to a platform
-// before it refuses the link.
+// hostileResponses has the expected responses to hostile links. The key is the check that refuses
+// the link.
 var hostileResponses = map[string]struct {
-	status     int
-	code       server.Code
-	failure    client.TrackFailure
-	connection bool
+	status     int                 // status of the response to a request with one link
+	code       server.Code         // error code in the response to a request with one link
+	failure    client.TrackFailure // code of the link in the response to a bulk request
+	connection bool                // true if the server connects to a platform before it refuses the link
 }{
 	outboundtest.Parse:        {http.StatusBadRequest, server.CodeInvalidURL, "invalid_url", false},
 	outboundtest.Name:         {http.StatusBadRequest, server.CodeUnsupportedPlatform, "unsupported_platform", false},

@@ -29,16 +29,15 @@ const keyRenewal = store.KeyLease / 3
 
 type recordIDKey struct{}
 
-// recordIDFrom returns the id for the record that a request creates. All repetitions of a request with an Idempotency-Key get the same id, so
-// that they create only one record. Without an Idempotency-Key, the id is zero.
+// recordIDFrom returns the id for the record that a request creates. Each repetition with the same
+// Idempotency-Key gets the same id. Without a key, the id is zero.
 func recordIDFrom(ctx context.Context) uuid.UUID {
 	id, _ := ctx.Value(recordIDKey{}).(uuid.UUID)
 	return id
 }
 
-// idempotency is the middleware for the header Idempotency-Key. It stores the response to the first POST with a key and sends this response
-// to every repetition. A response with status 5xx is not stored. In this case, a repetition runs the operation again with the same
-// record id, because the first request may have changed data.
+// idempotency is the middleware for the header Idempotency-Key. It stores the response to the first
+// POST with a key and sends this response to every repetition.
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {
@@ -74,6 +73,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 			return e
 		case store.KeyFresh:
 		}
+		// A repetition after a failure gets the same record id, because the failed request may have changed data.
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), recordIDKey{}, known.EffectID)))
 		result := store.KeptAnswer{Status: http.StatusInternalServerError} // the status stays 500 if the operation panics; then storeResponseForKey releases the key
 		stopRenewing := s.renewKey(c, org, op.id, key)
@@ -122,8 +122,8 @@ func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// renewKey renews the lease of an Idempotency-Key until the returned function is called. Without a renewal, a repetition of a long request
-// would run at the same time as the first request. If the server crashes, the lease ends soon, and a repetition can run the operation again.
+// renewKey renews the lease of an Idempotency-Key until the returned function is called. Without
+// renewals, a repetition of a long request could run before the first request ends.
 func (s *Server) renewKey(c echo.Context, org *store.Org, operation, key string) (stop func()) {
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	var renewals sync.WaitGroup
@@ -147,8 +147,8 @@ func (s *Server) renewKey(c echo.Context, org *store.Org, operation, key string)
 	}
 }
 
-// storeResponseForKey stores the response to a request with an Idempotency-Key. If the response has a status of 500 or more, it releases the key
-// instead. The next request with the same key then runs the operation again.
+// storeResponseForKey stores the response to a request with an Idempotency-Key. If the status is
+// 500 or more, it releases the key instead, so that a repetition runs the operation again.
 func (s *Server) storeResponseForKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), storeResponseTimeout)
 	defer cancel()
@@ -168,8 +168,8 @@ func (s *Server) storeResponseForKey(c echo.Context, org *store.Org, operation, 
 	}
 }
 
-// requestHash returns a hash of a request's path and body. If two requests have the same Idempotency-Key but different hashes, the second
-// request is refused. White space and the order of members in the body do not change the hash.
+// requestHash returns a hash of a request's path and body. White space and the order of members in
+// the body do not change the hash.
 func requestHash(c echo.Context) ([]byte, error) {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")

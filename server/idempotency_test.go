@@ -65,8 +65,8 @@ func idsOfPOSTOperations() []string {
 // secretMember matches the secret in the response of an operation that creates a token or a webhook, or replaces a webhook's secret.
 var secretMember = regexp.MustCompile(`"secret":"(rt_[A-Za-z0-9]{46}|whsec_[A-Za-z0-9+/=]{44})"`)
 
-// requireReplayed requires that the response to the second of two equal requests has the same body as the first response. A secret in the
-// first response may be missing in the second response, because the server does not store secrets.
+// requireReplayed requires that two responses have the same body. The second body may have null
+// instead of a secret, because the server does not store secrets.
 func requireReplayed(t *testing.T, first, second response) {
 	t.Helper()
 	want := string(first.body)
@@ -179,10 +179,11 @@ func TestIdempotency_retryAfterACrashReturnsTheSameCollectionID(t *testing.T) {
 	})
 }
 
-// TestIdempotency_longRequestKeepsItsKey runs a request that waits in its first INSERT until the server renews the lease of the key. On SQLite,
-// the renewal would wait for the transaction of the request, so the test uses PostgreSQL.
+// TestIdempotency_longRequestKeepsItsKey sends a request that creates a collection. Before the
+// INSERT, the request waits until the server renews the lease of the key.
 func TestIdempotency_longRequestKeepsItsKey(t *testing.T) {
 	t.Parallel()
+	// On SQLite, the renewal would wait for the transaction of the request.
 	a := newApp(t, storetest.New(t, "postgres"))
 	c := a.newCaller(t, store.TierPremium)
 	send := func() response {

@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	// identityTTL is how long a server accepts a valid token without a new look-up in the database. During this time, the server can still
-	// accept a token that was revoked, or use the old tier of an organisation.
+	// identityTTL is how long a server accepts a valid token without a new look-up in the database.
+	// During this time, a revocation or a new tier may have no effect.
 	identityTTL = 500 * time.Millisecond
 	// refusalTTL is how long an invalid token is refused without a new look-up in the database. An invalid token never becomes valid,
 	// because every new token is random.
 	refusalTTL = 10 * time.Second
 	// maxIdentities is the maximum number of entries in each cache of tokens. A full cache drops the least recently used entry.
 	maxIdentities = 10_000
-	// maxNewLookUps is the maximum number of concurrent database look-ups of new tokens. A token is new if this server has not accepted it
-	// before. So the look-ups of invalid tokens use at most maxNewLookUps database connections. The secrets of sessions have a separate
-	// limit of the same size. By default, the connection pool of PostgreSQL can open at least eight connections.
+	// maxNewLookUps is the maximum number of concurrent database look-ups of new tokens. A token is
+	// new if it is not in the cache of valid tokens.
 	maxNewLookUps = 2
 	// lookUpTimeout is the time limit for one look-up of a token in the database.
 	lookUpTimeout = 5 * time.Second
@@ -35,9 +34,8 @@ const (
 // tokenHash is the hash of a token. The caches contain hashes, so that tokens do not stay in memory.
 type tokenHash [sha256.Size]byte
 
-// identities looks up secrets, and caches the results. A secret is either a token or the secret of a browser session. The result is the
-// record of the token and the record of its organisation. For a session, this is the token for which the session acts. identities is safe
-// for concurrent use.
+// identities looks up secrets, and caches the results. The server has one identities value for
+// tokens, and one for browser sessions. Each value is safe for concurrent use.
 type identities struct {
 	store         *store.Store
 	authenticate  func(ctx context.Context, secret string) (store.Identity, error) // looks up a secret in the database
@@ -49,7 +47,7 @@ type identities struct {
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens; a separate cache, so that they do not evict valid tokens
 	used       *lru.Cache[uuid.UUID, time.Time]     // when each token was last used, according to the database; the key is the token id
 	inFlight   singleflight.Group                   // look-ups in progress; requests with the same token and address share one look-up
-	newLookUps chan struct{}                        // semaphore that limits the look-ups of new tokens to maxNewLookUps
+	newLookUps chan struct{}                        // semaphore of size maxNewLookUps, so that invalid tokens cannot use all database connections
 }
 
 // knownIdentity is the result of looking up a valid token.
@@ -80,9 +78,9 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	return cache
 }
 
-// findToken returns the identity of a token, or the error store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. The error is
-// *limitExceeded if the token is not cached and the IP address has sent too many unknown tokens. Concurrent calls for the same token and
-// address share one database look-up.
+// findToken returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or
+// ErrTokenRevoked. If the IP address has sent too many unknown tokens, an uncached token gets
+// *limitExceeded.
 func (i *identities) findToken(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
 	if id, known, err := i.findCached(hash); known {
@@ -120,9 +118,10 @@ func (i *identities) findCached(hash tokenHash) (id store.Identity, isKnown bool
 	return store.Identity{}, false, nil
 }
 
-// lookUpToken looks up a token in the database and caches the result. If the database fails, nothing is cached. The look-up continues even
-// if the caller closes the connection, so that the request still counts towards the rate limit for unknown tokens.
+// lookUpToken looks up a token in the database and caches the result. If the database fails,
+// nothing is cached.
 func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
+	// The look-up continues after the caller disconnects, so that the request still counts towards the rate limit.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {

@@ -2,8 +2,9 @@ package server
 
 import "github.com/labstack/echo/v4"
 
-// maxRequestsPerOrganisation is the maximum number of concurrent requests of one organisation on this server. It is half of the smallest
-// allowed size of the database connection pool, so that one organisation cannot use all connections.
+// maxRequestsPerOrganisation limits the concurrent requests of one organisation on this server. The
+// smallest allowed database connection pool is twice as large, so one organisation cannot use all
+// connections.
 const maxRequestsPerOrganisation = 4
 
 // limitInFlight is a middleware that limits the concurrent requests of an organisation. While the server handles maxRequestsPerOrganisation

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// blockingResolver is a resolver of short links. Each call of Resolve waits until release is closed. A fifth concurrent call panics,
-// because the server must allow only four concurrent requests of an organisation.
+// blockingResolver is a resolver of short links. Each call of Resolve waits until the channel
+// "release" is closed. A fifth concurrent call panics.
 type blockingResolver struct {
 	running atomic.Int64
 	started chan struct{} // receives a value when a call of Resolve starts

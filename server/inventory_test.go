@@ -50,8 +50,8 @@ const (
 var itemKinds = []textKind{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
 	pageCursor, entityTag, shareHash, reportID, tokenID, webhookID, deliveryID, webhookURL, organisationID}
 
-// kindsByField has, for the name of each text field, the kinds of text that the field accepts. The entry "videos link" is for the field
-// "link" of operations whose path contains "videos". If a text field has no entry, the tests with generated requests fail.
+// kindsByField maps the name of a text field to the kinds of text that the field accepts. Each text
+// field of the API needs an entry.
 var kindsByField = map[string][]textKind{
 	"ad_id": {videoID, videoLink}, "video_ids": {videoID},
 	"account_id": {accountID, accountLinks}, "account_ids": {accountID}, "linked_account_id": {accountID},
@@ -62,6 +62,7 @@ var kindsByField = map[string][]textKind{
 	"webhook_id": {webhookID}, "delivery_id": {deliveryID}, "url": {webhookURL},
 	"title": {freeText}, "description": {freeText}, "password": {freeText}, "Idempotency-Key": {freeText},
 
+	// The entry "videos link" is for the field "link" of operations whose path contains "videos".
 	"videos link": {videoLink}, "videos links": {videoLink}, "videos id": {videoID, videoLink}, "videos ids": {videoID, videoLink},
 	"accounts link": {accountLinks}, "accounts links": {accountLinks}, "accounts id": {accountID, accountLinks}, "accounts ids": {accountID, accountLinks},
 }
@@ -109,8 +110,8 @@ func numberedAccountLink(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// createItems creates the same videos, accounts and collections for each caller, and stores their ids and links in caller.items. The links
-// and names contain four-digit numbers. firstNumber is the lowest of these numbers.
+// createItems creates the same videos, accounts and collections for each caller, and sets
+// caller.items. The links and names are numbered from firstNumber, which must have four digits.
 func (a *app) createItems(firstNumber int, callers ...*caller) {
 	a.t.Helper()
 	for _, c := range callers {
@@ -152,9 +153,8 @@ func (c *caller) createCallerItems(firstNumber int) {
 	}
 }
 
-// inventory returns the texts that identify the items of c. The videos, accounts and collections must already exist: createCallerItems
-// creates them, and must have been called with the same firstNumber. inventory itself creates the reports, a token, a webhook and its
-// deliveries.
+// inventory returns the texts that identify the items of c. It creates reports, a token, a webhook
+// and deliveries. createCallerItems must have created the other items with the same firstNumber.
 func (c *caller) inventory(firstNumber int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
@@ -228,17 +228,14 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns a copy of items in which each text is changed. So the texts identify no existing item, but keep nearly the same
-// position in every sort order.
-//
-// Ids are replaced by new ids. In cursors, ETags and share hashes, one character is changed. In all other texts, the first three digits of
-// oldFirst are replaced by the first three digits of newFirst. For example, if oldFirst is 3010 and newFirst is 4010, each "301" becomes
-// "401". Both numbers must have four digits. The last digit is not replaced, so it must be the same in both numbers.
+// unknownItems returns a copy of items in which no text identifies an existing item. Both numbers
+// must have four digits and the same last digit.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {
 		ids = append(ids, items[m]...)
 	}
+	// The new ids have the same order as the old ids.
 	slices.Sort(ids)
 	unknownIDOf := map[string]string{}
 	for _, id := range ids {
@@ -246,6 +243,7 @@ func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	}
 	from, to := strconv.Itoa(oldFirst/10), strconv.Itoa(newFirst/10)
 	unknown := inventory{}
+	// Each new text has nearly the same position as the old text in every sort order.
 	for m, values := range items {
 		for _, value := range values {
 			switch id, isID := unknownIDOf[value]; {
@@ -254,6 +252,7 @@ func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 			case m == pageCursor, m == entityTag, m == shareHash:
 				value = changeOneCharacter(value)
 			default:
+				// Replace the first three digits of oldFirst by those of newFirst.
 				value = strings.ReplaceAll(value, from, to)
 			}
 			unknown[m] = append(unknown[m], value)

@@ -13,8 +13,8 @@ type laterWrites struct {
 	running sync.WaitGroup // the writes that have not finished; Server.Close waits for them
 }
 
-// startWrite calls writeRecord in the background and returns immediately. The write continues if ctx is cancelled, and has a time limit of
-// five seconds. An error is logged with logAttributes and recordName, which names the record, such as "last use of a token".
+// startWrite calls writeRecord in the background and returns immediately. The write continues if
+// ctx is cancelled. An error is logged with recordName and logAttributes.
 func (l *laterWrites) startWrite(ctx context.Context, recordName string, writeRecord func(context.Context) error, logAttributes ...any) {
 	l.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -35,13 +35,14 @@ const (
 // isDeadLink returns true if the refused link is a short link to a video or account that no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. The error code is "internal" if the resolver failed unexpectedly,
-// link_unresolved if a retry can succeed, and f.Code otherwise. It is never rate_limited, because the caller did not send too many requests.
+// problem returns the error response for a request that contains only this link. A retryable
+// failure gets the code link_unresolved, or "internal" if the resolver failed unexpectedly.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:
 		return &Error{Code: CodeInternal, Detail: internalDetail, Cause: f.cause}
 	case f.Retryable:
+		// The code is never rate_limited, because the caller did not send too many requests.
 		return &Error{Code: CodeLinkUnresolved, Detail: f.Detail, RetryAfter: unavailableRetryAfter}
 	}
 	return &Error{Code: Code(f.Code), Detail: f.Detail}
@@ -65,8 +66,8 @@ type parsedLink struct {
 	failure *linkFailure
 }
 
-// failureForWrongLinkKind returns the failure for a link that leads to an account although the operation needs a video, or to a video
-// although the operation needs an account. neededKind is the kind of link that the operation needs.
+// failureForWrongLinkKind returns the failure for a link of the wrong kind. neededKind is the kind
+// that the operation needs: video or account.
 func failureForWrongLinkKind(neededKind link.Kind) *linkFailure {
 	detail := "This is the link of an account, but this operation needs the link of a video."
 	if neededKind == link.Account {
@@ -75,8 +76,8 @@ func failureForWrongLinkKind(neededKind link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// parseReference parses an id or link. requiredKind says whether it must belong to a video or to an account. If idOrLink is neither an id
-// nor a link of this kind, the error is *store.NotFoundError.
+// parseReference parses an id, or a link of a video or account. If idOrLink is neither an id nor a
+// link of requiredKind, the error is *store.NotFoundError.
 func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idOrLink string) (reference, error) {
 	missing := &store.NotFoundError{Kind: string(requiredKind), Names: []string{idOrLink}}
 	if canonicalUUID.MatchString(idOrLink) {
@@ -93,8 +94,8 @@ func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idO
 	return reference{Link: l}, err
 }
 
-// parseLink parses a link. requiredKind says whether it must lead to a video or to an account. A short link is resolved. The error is a
-// *linkFailure or an error of the database.
+// parseLink parses a link. A short link is resolved. If the link is refused, for example because
+// its kind is not requiredKind, the error is a *linkFailure.
 func (s *Server) parseLink(ctx context.Context, requiredKind link.Kind, raw string) (link.Link, error) {
 	read, err := s.parseLinks(ctx, requiredKind, []string{raw})
 	if err != nil {
@@ -106,9 +107,8 @@ func (s *Server) parseLink(ctx context.Context, requiredKind link.Kind, raw stri
 	return read[0].link, nil
 }
 
-// parseLinks parses links and returns the results in the order of urls. requiredKind says whether the links must lead to videos or to
-// accounts. The target of a short link is read from the database, or requested from the platform if the link is new. parseLinks returns an
-// error only if the database failed or ctx has ended.
+// parseLinks parses links, resolves short links, and returns the results in the order of urls. It
+// returns an error only if the database failed or ctx has ended.
 func (s *Server) parseLinks(ctx context.Context, requiredKind link.Kind, urls []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(urls))
 	var shorts []link.Link
@@ -146,8 +146,8 @@ func toLinkFailure(err error) *linkFailure {
 	return &linkFailure{Code: string(link.InvalidURL), Detail: "This is not a link."}
 }
 
-// resolveShortLinks returns the targets of short links: the videos or accounts that they redirect to. The keys of the result are the canonical forms
-// of the short links. resolveShortLinks stores new targets in the database.
+// resolveShortLinks returns the target of each short link: a video or an account. The keys are
+// the canonical forms of the short links. New targets are stored in the database.
 func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
 		return nil, nil //nolint:nilnil // a nil map is a valid empty map
@@ -191,8 +191,8 @@ const (
 	maxResolves                = 64 // limit for the short links of all organisations together
 )
 
-// resolveShortLinksConcurrently resolves short links at the same time. The keys of the result are the canonical forms of the short links. A
-// short link that is not resolved within resolveTimeout fails.
+// resolveShortLinksConcurrently resolves short links at the same time. The keys of the result are
+// canonical forms. A short link that is not resolved within resolveTimeout fails.
 func (s *Server) resolveShortLinksConcurrently(ctx context.Context, links []link.Link) map[string]parsedLink {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()

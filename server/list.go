@@ -19,12 +19,11 @@ import (
 const (
 	// maxPageBytes is the maximum size of a list page as JSON, in bytes. A page that would be larger has fewer rows than requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes is the maximum size of a row as JSON, in bytes, without the row's texts and without the ids and names of its collections.
-	// The sizes of these parts are counted separately. maxRowBytes includes display_username, because the server computes it from the
-	// username.
+	// maxRowBytes is the maximum size of a row as JSON, in bytes, without its stored texts and its
+	// collections. It includes the computed text display_username.
 	maxRowBytes = 3 << 10
-	// listBufferBytes is how many bytes of a list response are buffered before they are sent. If an error occurs before the first bytes are
-	// sent, the server can still send an error response.
+	// listBufferBytes is how many bytes of a list response are buffered before sending begins.
+	// Until then, the server can still send an error response.
 	listBufferBytes = 64 << 10
 )
 
@@ -33,26 +32,24 @@ type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// versionInFirstQuery is true if the first query of find also reads the version of the organisation's data. From this version, answerList
-	// computes the ETag. If versionInFirstQuery is false, answerList needs a separate query for the version.
+	// versionInFirstQuery is true if the first query of find also reads the version for the ETag.
+	// Otherwise, answerList needs a separate query for the version.
 	versionInFirstQuery bool
 	// find reads the rows of one page. It returns the rows, or it passes each row to handleRow and returns no rows.
 	find func(o *store.Org, w store.Window, handleRow func(*R) error) (*store.List[R], error)
-	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
-	// no entry. If view is MaskedView, the metrics are null.
+	// encode appends a row as one list entry, as several entries separated by commas, or as no
+	// entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
-	// otherMembers returns an object with all members of the response except "data". The parameter rowCount is the number of rows in
-	// "data".
-	//
-	// If otherMembers is nil, a paginated response has the members "data" and "pagination", and any other response is a JSON array.
+	// otherMembers returns an object with all members except "data". If otherMembers is nil, a
+	// paginated response has "data" and "pagination", and any other response is a JSON array.
 	otherMembers func(facts paginationValues, rowCount int) any
-	// allRows is for callers whose tier does not show metrics. If allRows is true, they get all rows, with null metrics. If allRows is
-	// false, they get only the first row.
+	// allRows is for callers whose tier does not show metrics. If allRows is true, they get all
+	// rows. If it is false, they get only the first row.
 	allRows bool
 }
 
-// answerList returns the response to a request for a list. It sets the ETag, queries the rows, limits the size of the page and adds the
-// pagination. Every operation that returns a list calls answerList.
+// answerList returns the response to a request for a list. It sets the ETag, queries the rows,
+// limits the size of the page and adds the pagination.
 func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listResponse, error) {
 	view := CallerFrom(ctx).View
 	check := s.checkNotModified
@@ -76,6 +73,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	if err != nil {
 		return listResponse{}, err
 	}
+	// Headers and pagination depend on the number of rows, so the page is cut before the response begins.
 	if err := cutPageToSize(s, found, encode); err != nil {
 		return listResponse{}, err
 	}
@@ -105,8 +103,8 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	return response, nil
 }
 
-// cutPageToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage. It keeps at least one row. It must run
-// before the response begins, because headers and pagination depend on the number of rows.
+// cutPageToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage.
+// It keeps at least one row.
 func cutPageToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([]byte, error)) error {
 	const worstEscape = 6 // number of bytes of an escaped character in JSON: \u and four digits
 	if maxRowBytes*int64(len(page.Rows))+worstEscape*page.TextBytes+page.ExtraBytes <= s.maxPage {
@@ -127,12 +125,12 @@ func cutPageToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R
 	return nil
 }
 
-// listResponse is the response of an operation that returns a list. Its field "buffer" can already contain the JSON of some rows. To save
-// memory, addRows encodes the remaining rows only while the response is sent.
+// listResponse is the response of an operation that returns a list. To save memory, addRows encodes
+// rows only while the response is sent.
 type listResponse struct {
 	ctx     context.Context //nolint:containedctx // a field, because the generated methods that write the response have no context parameter
 	logger  *slog.Logger
-	buffer  *listBuffer
+	buffer  *listBuffer  // can already contain the JSON of some rows
 	addRows func() error // encodes the remaining rows and adds their JSON to buffer
 	members any          // object with the members of the response except "data"; nil if the response is a JSON array
 }
@@ -170,8 +168,8 @@ func (l listResponse) VisitListCollectionAccountsResponse(w http.ResponseWriter)
 	return l.write(w)
 }
 
-// write sends the list response. If an error occurs before the first byte is sent, write returns the error. If an error occurs later, write
-// aborts the connection, so that no client treats an incomplete list as complete.
+// write sends the list response. If an error occurs before the first byte is sent, write returns
+// the error. A later error aborts the connection.
 func (l listResponse) write(w http.ResponseWriter) error {
 	l.buffer.w = w
 	defer l.buffer.releaseBlocks()
@@ -188,21 +186,22 @@ func (l listResponse) write(w http.ResponseWriter) error {
 	if !errors.Is(err, context.Canceled) {
 		l.logger.ErrorContext(l.ctx, "sending a list failed after the first byte", "error", err)
 	}
+	// Abort the connection, so that no client treats an incomplete list as complete.
 	panic(http.ErrAbortHandler)
 }
 
-// listBuffer has the part of a list response that is not sent yet: JSON, in blocks of about listBufferBytes. While w is nil, it keeps all
-// blocks. After w is set, it sends each block as soon as the block is full.
+// listBuffer has the part of a list response that is not sent yet: JSON, in blocks of about
+// listBufferBytes.
 type listBuffer struct {
 	blocks  []*bytes.Buffer
-	rows    int   // number of rows that were added
-	bytes   int64 // size of the JSON of all added rows, in bytes
-	w       http.ResponseWriter
-	started bool // true if the status of the response was sent
+	rows    int                 // number of rows that were added
+	bytes   int64               // size of the JSON of all added rows, in bytes
+	w       http.ResponseWriter // receives each block when the block is full; while w is nil, all blocks are kept
+	started bool                // true if the status of the response was sent
 }
 
-// listBlocks is a pool of empty blocks for listBuffer. Without the pool, each response would allocate a new block, and a request for a
-// short list would take about 10% longer.
+// listBlocks is a pool of empty blocks for listBuffer. Without the pool, a request for a short list
+// would take about 10% longer.
 var listBlocks = sync.Pool{New: func() any {
 	return bytes.NewBuffer(make([]byte, 0, listBufferBytes+maxRowBytes))
 }}
@@ -246,8 +245,8 @@ func (b *listBuffer) currentBlock() *bytes.Buffer {
 	return block
 }
 
-// addRow encodes a row and adds its JSON to b. If b would then have more than maxBytes bytes, addRow does not add the row and returns
-// store.ErrEnough. The first row is always added. If b.w is set and the last block is full after the row was added, addRow sends all blocks.
+// addRow encodes a row and adds its JSON to b. If b would then have more than maxBytes bytes,
+// addRow returns store.ErrEnough instead. The first row is always added.
 func addRow[R any](b *listBuffer, row *R, encode func([]byte, *R) ([]byte, error), maxBytes int64) error {
 	block, separator := b.currentBlock(), ""
 	if b.rows > 0 {

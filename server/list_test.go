@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// createVideosWithManyLabels tracks the given number of videos, which belong to at most ten accounts. It also creates the given number of collections,
-// and adds all accounts to each collection. Each video therefore has all collections as labels.
+// createVideosWithManyLabels tracks the given number of videos. It also creates the given number of
+// collections, and each video has all of these collections as labels.
 func createVideosWithManyLabels(t *testing.T, c *caller, videos, collections int) {
 	t.Helper()
 	o := c.app.Org(c.org.ID)
@@ -39,6 +39,7 @@ func createVideosWithManyLabels(t *testing.T, c *caller, videos, collections int
 		batch[i] = backfill.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
 	}
 	require.NoError(t, backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: batch}))
+	// Every account is added to every collection. A collection is a label of its accounts' videos.
 	c.app.Exec(t, `INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }
@@ -79,8 +80,8 @@ func heapBytes() uint64 {
 	return stats.HeapAlloc
 }
 
-// measureGet calls the HTTP handler directly with a GET request, requires status 200 and measures the response. If keepBody is true, the
-// result contains the response body. Otherwise, the result has only the size of the body.
+// measureGet sends a GET request directly to the HTTP handler and measures the response. It
+// requires status 200. keepBody says whether to keep the response body.
 func (c *caller) measureGet(target string, keepBody bool) *responseMeter {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, target, nil)

@@ -6,14 +6,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// View says whether a response shows or masks metrics. A masked metric is null, because the organisation's tier does not show it. Every
-// function that converts metrics for a response has a View as parameter, so that masking cannot be forgotten.
+// View says whether a response shows or masks metrics. Every function that converts metrics for a
+// response needs a View, so that masking cannot be forgotten.
 type View struct{ masked bool }
 
 // FullView is the View that shows all metrics.
 var FullView = View{}
 
-// MaskedView is the View that replaces all metrics by null.
+// MaskedView is the View that replaces all metrics by null, because the organisation's tier does
+// not show them.
 var MaskedView = View{masked: true}
 
 // Count returns n, or nil if v masks metrics. An unknown count is also nil.
@@ -40,9 +41,10 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// ExplainFetchStatus returns the sentence that explains the fetch status of a video or account, or nil if there is no such sentence. If v
-// masks metrics, the result for the status "ok" is nil, because the sentence for this status is about metrics.
+// ExplainFetchStatus returns a sentence that explains the fetch status. The result is nil if no
+// such sentence exists, or if v masks the sentence.
 func (v View) ExplainFetchStatus(s *store.FetchState, kind link.Kind) *string {
+	// The sentence for the status "ok" is about metrics, so it is masked.
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
 		return nil
 	}

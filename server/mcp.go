@@ -18,14 +18,13 @@ const mcpPath = "/mcp"
 const (
 	// mcpCalls is the name of the rate limit of POST /mcp in the RateLimit headers.
 	mcpCalls = "mcp"
-	// mcpLimit is the maximum number of requests to /mcp that an organisation can send in a minute. Clients send up to four requests to
-	// /mcp for one tool call. The tool call also counts towards the rate limit of its operation.
+	// mcpLimit is the maximum number of requests that an organisation can send to /mcp in a minute.
+	// Clients send up to four requests for one tool call.
 	mcpLimit = 600
 )
 
-// serveMCP returns the handler of POST /mcp. The handler authenticates each request and counts it towards the organisation's limit
-// mcpLimit. A tool call sends an HTTP request with the caller's token through this server. This second request counts towards the rate
-// limit of its operation.
+// serveMCP returns the handler of POST /mcp. Each request counts towards mcpLimit. A tool call also
+// counts towards the rate limit of its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox.Load(),
 		AnyHost: len(trusted) > 0}) // if a proxy on this machine is trusted, loopback requests can have a public Host header
@@ -49,8 +48,8 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 	}
 }
 
-// mcpResponse is the http.ResponseWriter for the MCP handler. It sends JSON responses unchanged. It buffers an error in plain text, so that
-// serveMCP can send an error response in JSON instead.
+// mcpResponse is the http.ResponseWriter for the MCP handler. It buffers an error in plain text, so
+// that serveMCP can send the error as JSON.
 type mcpResponse struct {
 	http.ResponseWriter
 	errorStatus int          // status of an error response in plain text; 0 for any other response
@@ -89,13 +88,12 @@ func (s *Server) serveTool(r *http.Request) mcp.Response {
 	return mcp.Response{Status: response.status, Header: response.header, Size: response.size, Body: response.body.Bytes()}
 }
 
-// toolResponse is an http.ResponseWriter that stores the response to the HTTP request of a tool call. If the response body is larger than
-// mcp.MaxResponseBytes, it stores only the size of the body.
+// toolResponse is an http.ResponseWriter that stores the API's response to a tool call.
 type toolResponse struct {
 	header http.Header
 	status int
-	size   int
-	body   bytes.Buffer
+	size   int          // size of the response body in bytes
+	body   bytes.Buffer // response body; empty if size is more than mcp.MaxResponseBytes
 }
 
 func (a *toolResponse) Header() http.Header    { return a.header }
@@ -121,8 +119,8 @@ func (s *Server) serveInternalRequest(w http.ResponseWriter, r *http.Request) (c
 	return true
 }
 
-// mcpProblem converts an error that the MCP handler wrote in plain text into an error response in JSON. errorStatus and errorText are the
-// status and the body of the plain-text error.
+// mcpProblem converts a plain-text error of the MCP handler into a JSON error. The plain-text error
+// has the status errorStatus and the body errorText.
 func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 	errorText, _, _ = strings.Cut(errorText, "malformed payload:") // the SDK adds an internal error message at the end, which callers must not see
 	if errorText == "" {
@@ -142,8 +140,8 @@ func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 	return &Error{Code: CodeInternal, Detail: internalDetail}
 }
 
-// toolArgumentFaults returns the faults in the arguments of the MCP tool call for which the request r was made. It returns nil if r was not
-// made for a tool call, or if the tool call has no faults.
+// toolArgumentFaults returns the faults in the arguments of an MCP tool call. r is the HTTP request
+// of this call. For any other request, the result is nil.
 func toolArgumentFaults(r *http.Request) []api.Fault {
 	var faults []api.Fault
 	for _, f := range mcp.FaultsFrom(r.Context()) {

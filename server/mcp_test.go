@@ -171,8 +171,8 @@ const (
 	profile      = "https://www.tiktok.com/@northwind.studio"
 )
 
-// createMCPItems creates two collections and a report, and tracks two videos and an account. The titles of the videos and the bio of the
-// account contain instructions to an AI assistant.
+// createMCPItems creates collections and a report, and tracks videos and an account. The video
+// titles and the account's bio contain instructions to an AI assistant.
 func (c *caller) createMCPItems() mcpItems {
 	c.t.Helper()
 	w := mcpItems{since: c.app.daysAgo(30), video: c.track(tiktokLink)}
@@ -197,8 +197,8 @@ func (c *caller) createMCPItems() mcpItems {
 	return w
 }
 
-// toolCalls returns one call for each operation that has an MCP tool. The calls must run in the returned order, because later calls depend
-// on earlier calls. The first readOnlyCallCount calls change no video, account or collection.
+// toolCalls returns one call for each operation with an MCP tool. The calls must run in order,
+// because later calls depend on earlier calls.
 func (w mcpItems) toolCalls() []call {
 	return []call{
 		{"authenticate", nil},
@@ -418,8 +418,8 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 	}
 }
 
-// TestMCP_everyResultSaysWhichMembersAreUntrusted calls tools that return titles, user names and other texts that people on the platforms
-// wrote. The text of each result must name the members with such texts, and must not contain the texts themselves.
+// TestMCP_everyResultSaysWhichMembersAreUntrusted requires that a result's text names the members
+// that other people wrote. The text must not contain the values of these members.
 func TestMCP_everyResultSaysWhichMembersAreUntrusted(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

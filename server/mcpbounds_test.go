@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// allocatedBytes calls runCode and returns the number of bytes that the process allocated during the call. No other test may run at the
-// same time, because its allocations would also be counted.
+// allocatedBytes returns the number of bytes that the process allocates while runCode runs. No
+// other test may run at the same time.
 func allocatedBytes(runCode func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

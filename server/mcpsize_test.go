@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// The command `make mcp` counts tokens of a language model. The tests of this file count bytes instead. One token of the tokenizer
-// o200k_base has 4.3 bytes on average in the list of tools, and 2.8 bytes in a list of videos.
+// The tests of this file limit bytes. The command `make mcp` counts tokens. The token counts below
+// are for the tokenizer o200k_base.
 const (
 	maxToolListBytes  = 51_500 // maximum size of the list of tools: about 11,900 tokens
 	maxVideoListBytes = 11_000 // maximum size of a list of videos: about 3,900 tokens

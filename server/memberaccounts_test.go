@@ -30,8 +30,8 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	return tracked[0].AccountID
 }
 
-// fetchProfiles does the work of a collector. It takes all due accounts with the highest priority (the interactive lane) from the queue.
-// The value that factsOf returns for an account is stored as the result of the fetch.
+// fetchProfiles takes all due accounts of the interactive lane from the queue. It stores the value
+// of factsOf as the result of each account's fetch.
 func (a *app) fetchProfiles(factsOf func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()
 	for _, p := range link.Platforms {
@@ -62,12 +62,13 @@ func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	return strings.Join(names, ",")
 }
 
-// newCallerWithCollectionAccounts creates an organisation with a collection of four accounts. It returns the collection id and the account ids by
-// handle. The accounts anna, bert and carl are tracked. The account dora is not tracked, but is the author of a tracked video.
+// newCallerWithCollectionAccounts creates an organisation with a collection of four accounts. It
+// returns the collection id and the account ids by handle.
 func newCallerWithCollectionAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	accounts := map[string]uuid.UUID{}
+	// These three accounts are tracked.
 	for _, handle := range []string{"carl", "anna", "bert"} {
 		accounts[handle] = c.trackAccountLink("https://www.tiktok.com/@" + handle)
 		a.Clock.Advance(time.Second)
@@ -77,6 +78,7 @@ func newCallerWithCollectionAccounts(t *testing.T, a *app) (*caller, uuid.UUID, 
 		return ingest.AccountFacts{Followers: followers[target.Handle]}
 	})
 	numbers := map[string]int64{}
+	// The account dora is not tracked, but is the author of a tracked video.
 	for n, handle := range []string{"carl", "dora", "anna", "anna"} {
 		video := c.track(fmt.Sprintf("https://www.tiktok.com/@%s/video/%d", handle, 7300000000000000000+n))
 		accounts[handle] = *c.video(video.String()).LinkedAccountID

@@ -93,9 +93,8 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
-// unknownIDsError converts a *store.NotFoundError into an error response with a fault for each unknown id. It returns any other error
-// unchanged. itemKind says what the ids belong to, for example "video". arrayPointer is the JSON pointer of the array of ids in the request
-// body.
+// unknownIDsError converts a *store.NotFoundError of the kind itemKind into a response with a fault
+// for each unknown id. arrayPointer is the JSON pointer of `ids` in the request body.
 func unknownIDsError(err error, itemKind, arrayPointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != itemKind {

@@ -34,10 +34,11 @@ func trimTrailingSlash() echo.MiddlewareFunc {
 // the processor time that it takes.
 const minCompressedSize = 1024
 
-// compression returns a middleware that compresses responses with zstd or gzip if Accept-Encoding allows it. It does not change a response
-// that already has a Content-Encoding. It adds the encoding to the ETag, because different bytes need different ETags (RFC 9110, section
-// 8.8.1).
+// compression returns a middleware that compresses responses with zstd or gzip, if Accept-Encoding
+// allows it. Responses that already have a Content-Encoding stay unchanged.
 func compression() (func(http.Handler) http.HandlerFunc, error) {
+	// The ETag suffix names the encoding, because different bytes need different ETags (RFC 9110,
+	// section 8.8.1).
 	return gzhttp.NewWrapper(gzhttp.MinSize(minCompressedSize), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.PreferZstd(true),
 		gzhttp.SuffixETag("-gzip"), gzhttp.SetContentType(false))
 }
@@ -62,8 +63,9 @@ func requestIDs() echo.MiddlewareFunc {
 // requestID returns the request id, which the middleware requestIDs has stored in the X-Request-Id header of the response.
 func requestID(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
 
-// limitRequestTime returns a middleware that cancels the context of a request after Server.requestTimeout. This ends the request's database
-// statements and its requests to other servers, and the response has status 503.
+// limitRequestTime returns a middleware that cancels a request's context after
+// Server.requestTimeout. This ends the request's database statements and its requests to other
+// servers.
 func (s *Server) limitRequestTime() echo.MiddlewareFunc {
 	return middleware.ContextTimeoutWithConfig(middleware.ContextTimeoutConfig{
 		Timeout:      s.requestTimeout,
@@ -71,8 +73,8 @@ func (s *Server) limitRequestTime() echo.MiddlewareFunc {
 	})
 }
 
-// logRequests is a middleware that writes one log line for each request. The line contains the route, such as /videos/:ad_id, instead of
-// the path, because a path can contain a link. It contains no query and no headers.
+// logRequests is a middleware that writes one log line for each request. The line contains
+// neither the path nor the query.
 func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now() //nolint:forbidigo // the real time, because a test can stop the clock s.now
@@ -80,6 +82,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Error(err) // this call sends the error response now, so that the log line contains its status
 		}
 		r, w := c.Request(), c.Response()
+		// The route is logged instead of the path, because a path can contain a link.
 		attrs := []slog.Attr{
 			slog.String("request_id", requestID(c)), slog.String("method", r.Method), slog.String("route", c.Path()),
 			slog.Int("status", w.Status), slog.Int64("bytes", w.Size), slog.Duration("elapsed", time.Since(start)),
@@ -123,17 +126,16 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// dataIsMadeUp returns true if the sandbox made up the numbers in the database.
-//
-// The server calls dataIsMadeUp before it sends each response. If the operation succeeded, dataIsMadeUp reads the database. After it has
-// found numbers there, it does not read the database again. Its result is then final, because made-up and real numbers are never mixed.
-// While the database has no numbers, the responses of GET /authenticate cause at most one read in identityTTL.
+// dataIsMadeUp returns true if the sandbox made up the numbers in the database. The server calls
+// this method before it sends each response.
 func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
+	// Only the response to a successful operation causes a read, until the database has numbers.
 	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest || s.dataKnown.Load() {
 		return s.sandbox.Load()
 	}
 	now := s.now()
+	// While the database has no numbers, GET /authenticate causes at most one read in identityTTL.
 	if op := s.contract.requestedOperation(c); op != nil && op.group == groupAuthenticate && now.Sub(time.Unix(0, s.dataReadAt.Load())) < identityTTL {
 		return s.sandbox.Load()
 	}
@@ -142,6 +144,7 @@ func (s *Server) dataIsMadeUp(c echo.Context) bool {
 		return s.sandbox.Load()
 	}
 	s.dataReadAt.Store(now.UnixNano())
+	// A result with numbers is final, because made-up and real numbers are never mixed.
 	if kind != store.NoData {
 		s.sandbox.Store(kind == store.DemoData)
 		s.dataKnown.Store(true)
@@ -149,8 +152,8 @@ func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	return s.sandbox.Load()
 }
 
-// The values of the CORS headers, which allow web pages of other origins to call the API. Every origin is allowed, because only the token
-// identifies a caller, and a browser never adds the token by itself.
+// The values of the CORS headers. Every origin is allowed, because only the token identifies a
+// caller, and browsers never add the token by themselves.
 const (
 	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Mcp-Method, Mcp-Name, " +
 		"Mcp-Protocol-Version, Mcp-Session-Id, X-Request-Id"
@@ -182,8 +185,8 @@ func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// recoverPanics returns a middleware that logs a panic with its stack and returns an error, so that the response has status 500. The error
-// does not wrap the value of the panic, because writeError could derive a different status from this value.
+// recoverPanics returns a middleware that logs a panic with its stack and returns an error. The
+// response then has status 500.
 func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize:           64 << 10,

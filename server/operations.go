@@ -27,8 +27,8 @@ type operation struct {
 	scope    store.Scope // scope that the token must have; "" if every valid token is allowed
 	masked   bool        // true if the response contains metrics that some tiers must not see
 	hasBody  bool
-	// secretMember is the name of the response's member that contains a secret, or "" if the response contains no secret. A response that is
-	// stored for its Idempotency-Key contains null instead of the secret.
+	// secretMember is the name of the response's member that contains a secret, or "" if the response
+	// contains no secret.
 	secretMember string
 	query        map[string]*openapi3.Parameter // query parameters of the operation, by name
 	path         []string                       // names of the operation's path parameters
@@ -56,8 +56,8 @@ func (o *operation) queryNames() []string {
 	return names
 }
 
-// operations contains all operations of the OpenAPI contract. An operation can be looked up by the route that the web framework echo has
-// found for a request, so the server needs no second router.
+// operations contains all operations of the OpenAPI contract. The web framework echo finds the
+// route of a request, and byRoute contains the route's operation.
 type operations struct {
 	doc     *openapi3.T
 	version string                // date of the OpenAPI contract, such as "2026-11-23"
@@ -73,8 +73,8 @@ type contract struct {
 	tools mcp.Tools // MCP tools, which mcp.ToolsFromOpenAPI derives from the operations
 }
 
-// embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing it takes about 100 ms, so it is parsed only
-// once, and all Servers of the process share the result.
+// embeddedContract returns the OpenAPI contract that is compiled into the program. The contract is
+// parsed only once, because parsing takes about 100 ms.
 var embeddedContract = sync.OnceValues(func() (*contract, error) {
 	ops, err := readOperations(reeltally.OpenAPI)
 	if err != nil {
@@ -88,8 +88,8 @@ var embeddedContract = sync.OnceValues(func() (*contract, error) {
 	return c, err
 })
 
-// readOperations parses an OpenAPI document. It fails if an operation lacks a required x- member. It does not validate the document,
-// because the tests validate openapi.yaml, the only document that is used.
+// readOperations parses an OpenAPI document. It fails if an operation lacks a required x- member.
+// It does not validate the document: the tests validate openapi.yaml.
 func readOperations(document string) (*operations, error) {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(document))
 	if err != nil {

@@ -35,16 +35,16 @@ type pageRequest struct {
 	cursor    cursorScope   // identifies the list; a cursor from a different list is not valid
 }
 
-// cursorScope identifies the list that a cursor belongs to. A cursor is valid only in requests with the same organisation, operation,
-// filters and order as the request that returned the cursor.
+// cursorScope identifies the list that a cursor belongs to. A cursor is valid only for the list
+// that returned it.
 type cursorScope struct {
 	Organisation string
 	Operation    string
 	Query        any // filters and order of the list
 }
 
-// cursorContent is the content of a cursor: the position in the list after which the next page starts. A cursor consists of a signature and
-// this content, which is not encrypted.
+// cursorContent contains the position after which the next page of a list starts. In a cursor, this
+// content is signed but not encrypted.
 type cursorContent struct {
 	After store.Position `json:"a"`
 	Page  int            `json:"p"`           // number of the page that begins after this position
@@ -73,8 +73,8 @@ func toAPIDirection(o store.Order) api.OrderDirection {
 	return api.OrderDirectionAsc
 }
 
-// readPage checks the query parameters "page", "limit" and "cursor". The cursor must come from a list with the same operation, filters and
-// order. The error contains all faults, also those that the operation has found in other query parameters and passes to readPage.
+// readPage checks the query parameters "page" and "cursor". The error contains the faults of these
+// parameters, and also the faults that the caller passes to readPage.
 func (s *Server) readPage(ctx context.Context, operation string, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
 	page := pageRequest{number: 1, limit: defaultLimit, paginated: p.paginated, order: order, cursor: cursorScope{
 		CallerFrom(ctx).Organisation.ID.String(), operation, append(filters, order.Column, toAPIDirection(order))}}
@@ -118,9 +118,10 @@ func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	return faults
 }
 
-// window returns the range of rows that the database query reads for the page. If the texts of these rows are longer than about maxBytes
-// bytes in total, the query leaves out the last rows. If v is MaskedView, the whole list has only one row, on page 1.
+// window returns the range of rows that the database query reads for the page. maxBytes is the
+// value of Window.MaxBytes.
 func (p pageRequest) window(v View, maxBytes int64) store.Window {
+	// If metrics are masked, the whole list has only one row.
 	if v.masked && p.number > 1 {
 		return store.Window{}
 	}
@@ -140,8 +141,8 @@ type paginationValues struct {
 	nextCursor        *string // cursor of the next page; nil on the last page
 }
 
-// computePagination computes the values of a pagination object and sets the Link header for the next page. totalRows is the number of rows in the
-// list. nextPosition is the position after which the next page starts, or nil on the last page.
+// computePagination computes the values of a pagination object and sets the Link header. The next
+// page starts after nextPosition, which is nil on the last page.
 func (s *Server) computePagination(ctx context.Context, p pageRequest, v View, totalRows int64, nextPosition *store.Position) (paginationValues, error) {
 	if v.masked {
 		totalRows, nextPosition = min(totalRows, 1), nil
@@ -168,9 +169,8 @@ func (p pageRequest) pagination(f paginationValues) api.Pagination {
 
 type nextLinkKey struct{}
 
-// prepareNextPageLink is a middleware that puts a function into the request's context. The method computePagination calls this function to set the
-// Link header (RFC 8288) of the next page. The URL in the header is relative, because a proxy can add a path prefix that the server does
-// not know.
+// prepareNextPageLink is a middleware that puts a function into the request's context.
+// computePagination calls this function to set the Link header of the next page.
 func (s *Server) prepareNextPageLink(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -181,6 +181,7 @@ func (s *Server) prepareNextPageLink(next echo.HandlerFunc) echo.HandlerFunc {
 				query.Set("paginated", "true") // the server refuses a cursor without paginated=true
 			}
 			query.Set("cursor", cursor)
+			// The URL is relative, because a proxy can add a path prefix that the server does not know.
 			c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
 		})))
 		return next(c)
@@ -223,8 +224,8 @@ func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, er
 	return content, err
 }
 
-// cursorMAC returns the signature of a cursor: a keyed hash (HMAC) of scope and payload. payload is the JSON of the cursor's content. The
-// scope itself is not part of the cursor.
+// cursorMAC returns the signature of a cursor: a keyed hash (HMAC) of scope and payload. payload is
+// the JSON of a cursorContent.
 func (s *Server) cursorMAC(payload []byte, scope cursorScope) ([]byte, error) {
 	bound, err := json.Marshal(scope)
 	if err != nil {

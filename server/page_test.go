@@ -67,8 +67,8 @@ func TestListVideos_paginationMatchesTheReturnedVideos(t *testing.T) {
 	})
 }
 
-// TestCursor_returnsEveryVideoOnceDuringWrites reads all pages of GET /videos by cursor, with random orders and limits. Between two pages,
-// it sometimes tracks another video. Each video that existed before the first page must be returned exactly once.
+// TestCursor_returnsEveryVideoOnceDuringWrites reads all pages of GET /videos by cursor, and
+// sometimes tracks a new video between two pages. Each other video must be returned exactly once.
 func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

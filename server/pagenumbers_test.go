@@ -112,9 +112,8 @@ func digits(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// createDashboardData tracks three videos in a collection and fetches them once a day on four days. It then advances the clock to two days
-// after the last fetch. The likes and comments of the third video are unknown. createDashboardData returns the id of the collection and the
-// ids of the videos.
+// createDashboardData tracks three videos in a collection and fetches them on each of four days.
+// The likes and comments of the third video are unknown.
 func createDashboardData(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) {
 	collection = decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Spring"}).requireStatus(http.StatusCreated)).ID
 	links := []string{videoURL(1), videoURL(2), videoURL(3)}

@@ -16,31 +16,31 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// This file connects the server with package web, which builds the pages of the dashboard. A page requests its data from the API, through
-// all middleware of this server. So a page shows exactly what the API answers to the token of the session.
+// This file connects the server with package web, which builds the dashboard pages. The pages
+// request their data from the API with the session's token.
 
-// signInLimit is the maximum number of sign-in attempts from one IP address in a minute. An attempt uses a token, a login link or a setup
-// link. A successful attempt does not count.
+// signInLimit limits the failed sign-in attempts from one IP address per minute. An attempt uses a
+// token, a login link or a setup link.
 var signInLimit = addressLimit{"sign_in", 10, "sign-in attempts"}
 
-// maxPageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute.
-// They are counted separately, so that pages do not use up the rate limit of the organisation's programs.
+// maxPageReads limits how many GET requests the dashboard pages of one organisation send to one
+// operation in a minute. Requests from programs are counted separately.
 const maxPageReads = 600
 
 type pageCallerKey struct{}
 
-// pageCaller returns the token and the organisation for which a dashboard page makes a request to the API. ok is false if the request was
-// not made by a page of this server.
+// pageCaller returns the token and organisation of an API request that a page of this server sent.
+// ok is false for all other requests.
 func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	id, ok = ctx.Value(pageCallerKey{}).(store.Identity)
 	return id, ok
 }
 
-// limitRequestsOfPages counts a GET request that a page sends to the API. Then it calls next, the handler of the request. If the
-// organisation's pages have sent too many requests in the current minute, the error has the code rate_limited. Requests of share pages,
-// which have no token, are counted separately.
+// limitRequestsOfPages counts a GET request from a page to the API. It then runs the handler, or
+// returns an error if the limit is exceeded.
 func (s *Server) limitRequestsOfPages(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
 	name, limit := "pages_"+op.id, int64(maxPageReads)
+	// Requests of share pages have no token. They are counted separately.
 	if caller.Token.ID == uuid.Nil {
 		name, limit = "share_"+op.id, maxShareReads
 	}
@@ -75,12 +75,12 @@ func requestForPages(c echo.Context) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP())))
 }
 
-// showErrorPage shows an error page if a browser has requested an address that does not exist. A request comes from a browser if it has the
-// method GET or HEAD and no token, and if its header Accept contains text/html but no JSON type. For all other requests, and for all
-// operations of the API, showErrorPage returns false and writes nothing.
+// showErrorPage shows an error page and returns true if a browser requested an address that does
+// not exist. Otherwise, it writes nothing and returns false.
 func (s *Server) showErrorPage(c echo.Context, e *Error) bool {
 	r := c.Request()
 	accept := r.Header.Get(echo.HeaderAccept)
+	// A request is from a browser if it accepts text/html but no JSON, and has no token.
 	if e.Code != CodeNotFound || s.contract.requestedOperation(c) != nil || r.Method != http.MethodGet && r.Method != http.MethodHead ||
 		r.Header.Get(echo.HeaderAuthorization) != "" || !strings.Contains(accept, "text/html") || strings.Contains(accept, "json") {
 		return false
@@ -176,8 +176,8 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	return done, b.setupError(ctx, err)
 }
 
-// setupError converts err to the *web.Problem that the setup page shows. err is the result of checking or using a setup link. If err is nil,
-// the link was valid: setupError returns nil, and the attempt no longer counts towards signInLimit.
+// setupError converts an error of CheckSetupLink or SetUp to a *web.Problem. If err is nil, the
+// attempt no longer counts towards signInLimit.
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -207,8 +207,8 @@ func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier]
 // IsDataMadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) IsDataMadeUp() bool { return b.s.sandbox.Load() }
 
-// Do sends a request from a dashboard page to the API, through all middleware of the server. identity contains the token and the
-// organisation of the request. visitorRequest is the browser's request for the page. Do copies some of its headers.
+// Do sends a request from a page to the API, through all middleware of the server. It copies some
+// headers of visitorRequest.
 func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (web.Response, error) {
 	r, err := http.NewRequestWithContext(context.WithValue(visitorRequest.Context(), pageCallerKey{}, identity), method, target, body)
 	if err != nil {
@@ -232,8 +232,8 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 	return web.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
 }
 
-// Operations returns the JSON that describes the queue, the sources and their call budgets. It also returns the versions of the program and
-// of the API. visitorRequest is the visitor's request for the page.
+// Operations implements web.Backend. It returns the JSON of /status, and the versions of the
+// program and of the API.
 func (b pageBackend) Operations(visitorRequest *http.Request) ([]byte, web.Version, error) {
 	version := web.Version{Program: "(development)", API: b.s.contract.version}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {

@@ -28,8 +28,8 @@ const (
 	walkPageSize     = 1000   // number of videos on each page of the list
 )
 
-// newCallerWithManyVideos creates an organisation with 10,400 videos, so that a list has several pages. neverStopped has the ids of the
-// videos that stay tracked during the test. stoppable has the ids of the videos whose tracking the test can stop.
+// newCallerWithManyVideos creates an organisation with 10,400 tracked videos. The test can stop the
+// tracking of the videos in stoppable. The other videos stay tracked.
 func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
@@ -60,8 +60,8 @@ func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, sto
 	return c, neverStopped, stoppable
 }
 
-// readAllPages reads all pages of GET /videos and returns how many times each video was returned. After each page except the last, it calls
-// writeBetween. If byPage is true, it requests the pages by their numbers. Otherwise, it requests them by cursors.
+// readAllPages reads all pages of GET /videos and returns how often it got each video. Between two
+// pages, it calls writeBetween.
 func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, writeBetween func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""
@@ -101,8 +101,8 @@ func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, wr
 	}
 }
 
-// listWriter changes the videos of an organisation while other goroutines read the lists of videos. Each time it receives a number, it tracks a
-// new video, stops the tracking of another video, requests a refresh of a third video, and stores new counts for all due videos.
+// listWriter changes the videos of an organisation while other goroutines read lists of these
+// videos. The method makeChanges makes the changes.
 type listWriter struct {
 	c                       *caller
 	neverStopped, stoppable []uuid.UUID
@@ -111,10 +111,11 @@ type listWriter struct {
 	done                    sync.WaitGroup
 }
 
-// makeChanges receives numbers from the channel w.steps. For each number, it makes the four changes that the comment on listWriter lists.
-// It returns when w.steps is closed or a change fails.
+// makeChanges sends three write requests and stores new views for each number from w.steps. It
+// returns when w.steps is closed or a change fails.
 func (w *listWriter) makeChanges() {
 	for n := range w.steps {
+		// Track a video, stop the tracking of another video, and request a refresh of a third video.
 		for _, r := range []struct {
 			method, target string
 			body           any
@@ -162,21 +163,22 @@ func (w *listWriter) storeNewViews() error {
 	return nil
 }
 
-// walkCases contains queries of GET /videos. The test reads all pages of each query while other goroutines change videos. Each video that
-// stays tracked must be returned at least minReturned and at most maxReturned times. In a list sorted by latest_updated_at or latest_views,
-// a fetch can move a video to another page, so the video can be returned twice or not at all.
+// walkCases contains queries of GET /videos. The test reads all pages of each query while a
+// listWriter changes videos.
 var walkCases = []struct {
 	query                    string
 	byPage                   bool
-	minReturned, maxReturned int
+	minReturned, maxReturned int // how often each video that stays tracked must be returned
 }{
 	{"order_by=created_at", false, 1, 1},
 	{"order_by=created_at&order_direction=asc", false, 1, 1},
 	{"order_by=uploaded_at", false, 1, 1},
 	{"order_by=uploaded_at&order_direction=asc", false, 1, 1},
 	{"order_by=latest_likes", false, 1, 1},
+	// The next two lists can return a video twice, because a fetch moves it to a later page.
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
+	// The next list can omit a video, because a fetch moves it to an earlier page.
 	{"", false, 0, 1}, // without order_by, the order is latest_updated_at, descending
 	// The pages of this query do not shift: new videos are added at the end of the list, and stopped videos keep their position.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// limitOrganisation is a middleware that counts each request by organisation and operation. If the count is above the limit of the
-// organisation's tier, it answers with status 429. It sets the RateLimit headers of the response.
+// limitOrganisation is a middleware that counts requests by organisation and operation. A request
+// above the limit of the organisation's tier gets status 429.
 func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.requestedOperation(c)
@@ -33,11 +33,8 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded the limit in the current
-// minute, countCall returns an error response with the code rate_limited.
-//
-// The parameter "name" identifies the rate limit in the headers. Examples: "mcp", "listVideos", "pages_listVideos" for the dashboard, and
-// "share_listVideos" for share pages.
+// countCall counts a call by an organisation and sets the RateLimit headers. If the organisation
+// has exceeded the limit, the error has the code rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -76,9 +73,8 @@ func (s *Server) giveBackQuotaOn304(c echo.Context, op *operation, key string, l
 // work, but it still needs a database query.
 const notModifiedFactor = 4
 
-// limit304Responses counts a response with status 304. If the organisation has had too many 304 responses in the current minute,
-// limit304Responses returns an error response with the code rate_limited. This limit is necessary because 304 responses do not count against
-// the operation's rate limit.
+// limit304Responses limits how many 304 responses an organisation gets from an operation in a
+// minute. These responses do not count against the operation's rate limit.
 func (s *Server) limit304Responses(c echo.Context) error {
 	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]

@@ -8,17 +8,14 @@ import (
 	"github.com/ulule/limiter/v3/drivers/store/memory"
 )
 
-// RateStore counts calls for rate limits in windows of time, for example in each minute. A key says which calls are counted together, for
-// example all calls of one operation by one organisation. A RateStore must be safe for concurrent use.
+// RateStore counts calls for rate limits in windows of time. Calls with the same key are counted
+// together. A RateStore must be safe for concurrent use.
 type RateStore interface {
-	// Take counts one call of a key and returns the remaining quota of the current window. A window starts with the first call after the
-	// end of the previous window. If the limit changes during a window, the count of the key continues.
-	//
-	// An error of Take makes the request fail. So a RateStore that uses a database server must count in memory while the database server is
-	// unavailable.
+	// Take counts one call. A window starts with the first call after the previous window. A changed
+	// limit does not reset the count. If Take fails, the request fails.
 	Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error)
-	// GiveBack undoes a recent call of Take with the same key and returns the remaining quota. If the window of the undone call has ended,
-	// the current window allows one more call instead.
+	// GiveBack undoes a recent call of Take with the same key. If that call's window has ended, the
+	// current window allows one more call.
 	GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error)
 }
 

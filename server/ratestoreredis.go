@@ -23,9 +23,8 @@ const (
 	redisRetryInterval = time.Second
 )
 
-// RedisRateStore is a RateStore that counts in a Redis or Valkey server, which several ReelTally servers can share. While Redis is
-// unavailable, each server counts in its own memory, and one request in each redisRetryInterval tries Redis again. The store logs a line
-// when Redis becomes unavailable, and when it is available again.
+// RedisRateStore counts calls in a Redis or Valkey server, which several ReelTally servers can
+// share. While Redis is unavailable, each server counts in its own memory.
 type RedisRateStore struct {
 	client  *redis.Client
 	timeout time.Duration // maximum time that a request waits for Redis
@@ -39,13 +38,13 @@ type RedisRateStore struct {
 	retryAt   time.Time // time from which a request may try Redis again; used only while Redis is unavailable
 }
 
-// NewRedisRateStore returns a RateStore that counts in the Redis server to which o connects. NewRedisRateStore never fails: while Redis is
-// unavailable, the RateStore counts in memory. A request waits for Redis at most o.ReadTimeout, or half a second if o.ReadTimeout is zero.
-// NewRedisRateStore changes o, so the caller must not use o afterwards. The caller must call Close after the last call of Take.
+// NewRedisRateStore never fails, even if Redis is unavailable. The caller must not use the options
+// o again. The caller must call Close after the last call of Take.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
 	// The client must not log each failed connection, because recordResult logs a line when Redis becomes unavailable.
 	logging.Disable()
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
+	// A request waits for Redis for at most o.ReadTimeout.
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = redisTimeout
 	}
@@ -94,8 +93,8 @@ func (r *RedisRateStore) countWithFallback(ctx context.Context, takeOrGiveBack f
 	return takeOrGiveBack(ctx, r.local)
 }
 
-// shouldTryRedis decides whether a request uses Redis. While Redis is unavailable, only one request in each redisRetryInterval uses it, to
-// test whether Redis is available again. For this request, isRetry is true.
+// shouldTryRedis decides whether a request uses Redis. While Redis is unavailable, one request in
+// each redisRetryInterval tries Redis again, and isRetry is true.
 func (r *RedisRateStore) shouldTryRedis() (useRedis, isRetry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +121,8 @@ func (r *RedisRateStore) callRedis(ctx context.Context, takeOrGiveBack func(cont
 	return takeOrGiveBack(ctx, shared)
 }
 
-// connect returns the RateStore in Redis and creates it when Redis answers for the first time. To create it, the library loads scripts into
-// Redis without a timeout. So connect first sends a ping to check that Redis answers.
+// connect returns the RateStore that counts in Redis. It creates this RateStore when Redis answers
+// for the first time.
 func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	r.mu.Lock()
 	shared := r.shared
@@ -131,6 +130,7 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	if shared != nil {
 		return shared, nil
 	}
+	// NewStoreWithOptions ignores the timeout of ctx, so first check that Redis answers.
 	if err := r.client.Ping(ctx).Err(); err != nil {
 		return nil, err
 	}
@@ -144,9 +144,8 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	return r.shared, nil
 }
 
-// recordResult records whether Redis is available, and logs a line when this changes. err is the error of a request to Redis, or nil.
-// isRetry is true if the request tested whether Redis is available again. Only such a test can record that Redis is available again,
-// because any other successful request may have started before Redis failed.
+// recordResult records whether Redis is available, and logs a line when this changes. err is the
+// error of a request to Redis, or nil.
 func (r *RedisRateStore) recordResult(ctx context.Context, err error, isRetry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,6 +153,7 @@ func (r *RedisRateStore) recordResult(ctx context.Context, err error, isRetry bo
 	case err != nil && !down:
 		r.downSince, r.retryAt = now, now.Add(redisRetryInterval)
 		r.logger.WarnContext(ctx, "redis is unavailable: each server counts rate limits in its own memory until redis answers again", "error", err)
+	// Any other successful request may have started before Redis failed, so only a retry counts.
 	case err == nil && down && isRetry:
 		r.logger.InfoContext(ctx, "redis is available again: servers share rate limits again", "unavailable_for", now.Sub(r.downSince))
 		r.downSince = time.Time{}

@@ -27,8 +27,8 @@ func (m limitPerTier) forTier(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
 
-// specifiedLimits contains the rate limits that the specification requires, by method and path. They are copied by hand instead of read
-// from openapi.yaml, so that the tests find errors in openapi.yaml and in the server.
+// specifiedLimits contains the expected rate limits, by method and path. The limits are not read
+// from openapi.yaml, so that the tests find errors in openapi.yaml.
 var specifiedLimits = map[string]limitPerTier{
 	// The following limits are in the first row of the table in section 8 of the specification.
 	"GET /collections":                             {5, 15, 30},
@@ -109,8 +109,8 @@ func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {
 	require.ElementsMatch(t, decided, declared)
 }
 
-// pipeListener is a net.Listener whose connections are pipes in memory. Tests in a synctest bubble need such connections, because the clock
-// of the bubble does not advance while a goroutine waits for a real socket.
+// pipeListener is a net.Listener whose connections are pipes in memory. If they were real sockets,
+// the clock of a synctest bubble would not advance.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -212,8 +212,8 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	}
 }
 
-// requireRateLimitHeaders requires that the response has the RateLimit headers. limit is the expected limit of requests in a minute, and
-// remaining is the expected number of requests that are still allowed.
+// requireRateLimitHeaders requires that the response has the RateLimit headers. These headers must
+// contain the values of the parameters operation, limit and remaining.
 func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, remaining int) {
 	t.Helper()
 	reset := headerNumber(t, a, "RateLimit-Reset")
@@ -226,8 +226,8 @@ func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, 
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }
 
-// TestRateLimit_countsEveryResponseExcept304 sends valid and invalid requests with a token. A request must not count against the
-// rate limit of the operation if its response has status 304. All other requests must count. Every response must have RateLimit headers.
+// TestRateLimit_countsEveryResponseExcept304 sends valid and invalid requests with a token. Each
+// response must have RateLimit headers, and must count unless its status is 304.
 func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 	t.Parallel()
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {

@@ -33,8 +33,8 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	return api.RefreshAccount200JSONResponse(*notDue), nil
 }
 
-// refreshItem schedules an immediate fetch of the video or account with the given id or link. If the last fetch is less than four hours
-// old, it schedules nothing, and notDue is the response for the caller. Otherwise notDue is nil.
+// refreshItem schedules an immediate fetch of a video or account. If the last fetch is less than
+// four hours old, refreshItem returns the response notDue instead.
 func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
 	ref, err := s.parseReference(ctx, res.kind, idOrLink)
 	if err != nil {
@@ -50,12 +50,13 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	return responseToEarlyRefresh(CallerFrom(ctx), done), nil
 }
 
-// responseToEarlyRefresh returns the response to a refresh request less than four hours after the last fetch. The response contains the time
-// from which a refresh is possible. If metrics are masked, this time is rounded up to a full hour to hide the time of the last fetch.
+// responseToEarlyRefresh returns the response to a refresh request less than four hours after the
+// last fetch.
 func responseToEarlyRefresh(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After
 	if caller.facts.masked {
+		// Rounding up to a full hour hides the time of the last fetch.
 		after = store.InstantOf(after.Time().Add(time.Hour - time.Microsecond).Truncate(time.Hour))
 	} else {
 		out.LatestUpdatedAt = toAPITimePtr(r.UpdatedAt)

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackVideoAndAccount tracks a video and an account. In the returned map, each key is the path of a refresh operation. The value contains
-// the id and two links of the video or account for this operation.
+// trackVideoAndAccount tracks a video and an account. For the path of each refresh operation, the
+// returned map contains an id and two links.
 func trackVideoAndAccount(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{

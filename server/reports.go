@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxRankedVideos is the maximum number of best videos and of worst videos in the statistics of a collection. The best videos gained
-	// the most views in the period, and the worst videos the fewest.
+	// maxRankedVideos is the maximum number of best videos and of worst videos in a collection's
+	// statistics. The best videos gained the most views.
 	maxRankedVideos = 5
 	// reportFormat is the version number of the JSON format of reports.
 	reportFormat = 1
@@ -69,9 +69,8 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 	}), nil
 }
 
-// campaignPeriod returns the first and the last day of a period of a collection. startDate and endDate are query parameters; nil means that
-// the request lacks the parameter. campaignPeriod makes the checks of historyRange, and also fails if startDate is in the future. If
-// endDate is in the future, the last day is today.
+// campaignPeriod returns the result of historyRange, but the last day is never after today. It also
+// fails if startDate is in the future.
 func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, startDate, endDate); err != nil {
 		return 0, 0, err
@@ -229,16 +228,16 @@ type skippedValue struct{}
 // UnmarshalJSON implements json.Unmarshaler and ignores the value.
 func (skippedValue) UnmarshalJSON([]byte) error { return nil }
 
-// toAPIReportSummary converts the description of a report, without its numbers, to the JSON type of the API. It ignores the parameter of
-// type View, because a summary contains no metrics that could be masked.
+// toAPIReportSummary converts the description of a report to the JSON type of the API. It ignores
+// the View, because a summary contains no metrics.
 func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {
 	return api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
 		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
 		Checksum: r.Checksum, Bytes: r.Bytes}
 }
 
-// toAPICampaignDays converts the daily sums of a collection to the JSON type of the API. The result begins with the newest day. If view is
-// MaskedView, it has only the newest day, and the numbers are null.
+// toAPICampaignDays returns the daily sums of a collection, the newest day first. If view is
+// MaskedView, it returns only the newest day, whose numbers are null.
 func toAPICampaignDays(days []store.CampaignDay, view View) []api.CollectionHistoryPoint {
 	newest := slices.Clone(days)
 	slices.Reverse(newest)
@@ -287,7 +286,7 @@ func percentOf(gained, start *int64) *float64 {
 	return &percent
 }
 
-// toAPIRankedVideos returns the best videos of a collection, or the worst videos if wantBest is false. If view is MaskedView, it returns no
+// toAPIRankedVideos returns the best or worst videos of a collection. For MaskedView, it returns no
 // videos, because their order would reveal which videos gained more.
 func toAPIRankedVideos(c store.Campaign, wantBest bool, view View) []api.CollectionGain {
 	out := []api.CollectionGain{}

@@ -26,9 +26,8 @@ type campaign struct {
 	added       map[uuid.UUID]string // a map from the id of each video to the day on which the video was added
 }
 
-// newCampaign tracks the given number of videos and adds them to four nested collections. It advances the clock through the given number of
-// days and fetches the videos each day, except on one day in seven. The last tenth of the videos is added in the middle of the period. On
-// some days, some videos have unknown or lower views.
+// newCampaign tracks the given number of videos in four nested collections. It simulates the given
+// number of days, and fetches the videos on most days.
 func newCampaign(t *testing.T, a *app, videos, days int) campaign {
 	t.Helper()
 	c := campaign{a.newCaller(t, store.TierPremium), nil, map[uuid.UUID]string{}}
@@ -73,15 +72,18 @@ func newCampaign(t *testing.T, a *app, videos, days int) campaign {
 			a.Clock.Advance(24 * time.Hour)
 		}
 		require.NoError(t, a.PreparePartitions(t.Context()))
+		// The last tenth of the videos is added in the middle of the period.
 		if day == days/2 {
 			add(true)
 		}
+		// The videos are not fetched on one day in seven.
 		if day%7 == 3 && day < days-1 {
 			continue
 		}
 		a.fetch(func(target queue.Target) ingest.VideoFacts {
 			n := int64(target.ExternalID[len(target.ExternalID)-1]) + int64(target.ExternalID[len(target.ExternalID)-2])
 			f := ingest.VideoFacts{Views: new(n * 100 * int64(day+1)), Likes: new(n + int64(day))}
+			// On some days, some videos have unknown or lower views.
 			if n%10 == 0 && day%5 == 2 {
 				f.Views = nil
 			}

@@ -186,9 +186,8 @@ func faultPlace(f client.Fault) string {
 	return *f.Name
 }
 
-// TestRequestCost_bulkRequestWithShortLinksReusesConnections sends a bulk request with 500 dead short links, which are resolved over TLS.
-// The server must reuse connections and must not use too much memory. The measured memory includes the memory of the simulated platform,
-// because the platform runs in the same process.
+// TestRequestCost_bulkRequestWithShortLinksReusesConnections sends a bulk request with 500 dead
+// short links. The server must reuse connections and must not use too much memory.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
@@ -209,15 +208,15 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).requireStatus(http.StatusUnprocessableEntity)
 	after := measureCost(t)
 	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
-	// The resolver sends two requests for each of the 500 dead links. It closes a connection after the second response, because that
-	// response has a body. If the resolver opened a connection for each request, 1000 TLS handshakes would take more than a second of
-	// processor time.
+	// The resolver sends two requests for each link, and closes the connection after the second
+	// response. Without reuse, the resolver would need 1000 connections.
 	require.Less(t, internet.Connections(), 600)
 	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the server and the simulated platform must not allocate too much memory")
 }
 
-// In TestRequestCost_limitsConcurrentShortLinkRequestsPerOrganisation, the platform does not respond to the short links of one organisation.
-// The server must wait for at most 16 of these links at the same time, and must still resolve the short links of another organisation.
+// TestRequestCost_limitsConcurrentShortLinkRequestsPerOrganisation requires that the server
+// requests at most 16 short links of one organisation at the same time. Short links of another
+// organisation must not wait.
 func TestRequestCost_limitsConcurrentShortLinkRequestsPerOrganisation(t *testing.T) {
 	t.Parallel()
 	var (

@@ -12,10 +12,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// faults contains functions that put one fault into a valid request and set the expected response. A function returns nil if requests of
-// the operation cannot contain the fault. The test chooses a function at random, and chooses a function more often if it is listed several
-// times.
+// faults contains functions that add one fault to a request and set the expected response. A
+// function returns nil if the operation's requests cannot have the fault.
 var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
+	// The test chooses a function at random. It chooses repeated functions more often.
 	setWrongParameter, setWrongParameter, setWrongParameter, setWrongPath, setWrongPath, setWrongBodyValue, setWrongBodyValue, setWrongBodyValue, setWrongBodyValue,
 	breakQuery, addUnknownParameter, repeatParameter, breakBody, breakBody, repeatMember, setWrongMediaType, makeBodyTooLarge,
 	setWrongToken, useTokenWithoutScope, setWrongMethod, setWrongLink, setWrongRange, requestPageOfUnpaginatedList, sendCursorOfAnotherList, setTooLongHeader, corruptBytes, corruptBytes,
@@ -92,9 +92,8 @@ type node struct {
 	replace func(any)
 }
 
-// nodesOf returns a node for a JSON value, and a node for each member and entry inside the value, at every depth. It leaves out members
-// whose schema is unknown. The caller passes a function as the parameter replace: the call replace(v) puts v in the place of the JSON
-// value.
+// nodesOf returns nodes for a JSON value and for all values inside it, at every depth. Members with
+// an unknown schema are left out.
 func nodesOf(pointer string, s *openapi3.Schema, value any, replace func(any)) []node {
 	out := []node{{pointer, s, value, replace}}
 	switch value := value.(type) {

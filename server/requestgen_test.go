@@ -134,7 +134,7 @@ func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	return r.setExpectedResponse(expectValid, "valid")
 }
 
-// toHeaderValue makes a text valid as the value of a header: it removes all characters that a header cannot contain. If the schema allows
+// toHeaderValue removes the characters that a header value cannot contain. If the schema allows
 // quotes, it puts the text in quotes.
 func toHeaderValue(s *openapi3.Schema, text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -190,8 +190,8 @@ func (r *generatedRequest) setQueryValue(name, value string) {
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// makeRequestConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes "page" if
-// "paginated" is not true. If a range of dates ends before it starts, it swaps the start and the end.
+// makeRequestConsistent changes query parameters and members of the body that are valid alone but
+// invalid together.
 func (g *generator) makeRequestConsistent(r *generatedRequest) {
 	paginated, _ := r.queryValue("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
@@ -222,8 +222,8 @@ func (g *generator) makeRequestConsistent(r *generatedRequest) {
 	}
 }
 
-// validEndDate returns a random valid last day of a period, for a request that does not set the first day. For such a request, the server
-// uses the day 30 days ago as the first day. So validEndDate returns today or one of the 29 days before today.
+// validEndDate returns a random valid last day for a request without a first day. The server's
+// default for the first day is 30 days ago.
 func (g *generator) validEndDate() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }

@@ -20,9 +20,9 @@ import (
 // long numbers.
 type verbatim string
 
-// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. Responses can repeat these texts. But a
-// response is wrong if it contains one of the internalTexts. So none of the internalTexts may occur in suspiciousTexts.
+// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL.
 var suspiciousTexts = []string{
+	// Responses can repeat these texts, so none of them may contain one of the internalTexts.
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
 	"../../etc/passwd", "..", ".", "bulk", "null", "true", "0", "-1", "1e3", "a,b", ",", "#tag", "##", "@name", "@", "name~123", "~", "*", "a;b", "a&b=c", "a+b", "\x7f", "\ufeff", "\ufffd",
@@ -164,8 +164,8 @@ func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	return g.text(1 + g.IntN(30))
 }
 
-// itemText returns a text of the given kind. Usually, the text identifies an item of the organisation that sends the request. Sometimes the
-// item belongs to another organisation or does not exist. If the kind is freeText, the text is one of suspiciousTexts.
+// itemText returns a text of the given kind. Usually, the text identifies an item of the
+// organisation that sends the request.
 func (g *generator) itemText(kind textKind) string {
 	of := g.ownItems
 	switch n := g.IntN(10); {
@@ -183,8 +183,8 @@ func (g *generator) itemText(kind textKind) string {
 	return randomElement(g.random, of[kind])
 }
 
-// randomLink returns a random link. If the kind m is videoLink, the result is usually the link of a video in a random form, and sometimes a
-// short link. If the kind m is accountLinks, the result is the link of an account in a random form.
+// randomLink returns a random link of a video or an account, depending on m. For a video, the
+// result is sometimes a short link.
 func (g *generator) randomLink(m textKind) string {
 	if m == videoLink && g.chance(4) {
 		return randomElement(g.random, g.shortLinks)
@@ -256,9 +256,9 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// slowFields maps the names of body members to the maximum percentage of requests that contain the member. The server needs much time for
-// these members: for example, it must hash a password.
-var slowFields = map[string]int{"password": 2}
+// slowFields maps the names of slow body members to the maximum percentage of requests that contain
+// the member.
+var slowFields = map[string]int{"password": 2} // the server needs much time to hash a password
 
 // validObject returns a JSON object that matches a schema. It has random optional members and, if the schema allows it, undeclared members.
 func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[string]any {

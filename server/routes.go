@@ -31,8 +31,8 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
 	e.IPExtractor = ipExtractor(proxyNetworks)
-	// The middleware is not in an echo group, because with a group, a wrong method would get status 404 instead of 405. For routes that are
-	// not in the OpenAPI contract, authenticate and all middleware after it do nothing.
+	// The middleware is not in an echo group, because with a group, a wrong method would get status
+	// 404 instead of 405.
 	e.Pre(trimTrailingSlash())
 	e.Use( // requests pass through the middleware in the order of this list
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compress comes first, because it replaces the response writer for all middleware after it
@@ -58,7 +58,8 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 		s.prepareNextPageLink, // prepareNextPageLink can come last. It puts a function into the context, and only the operation calls this function.
 	)
 	api.RegisterHandlers(getAndHeadRouter{e}, api.NewStrictHandler(s, nil))
-	// The routes below are not operations of the OpenAPI contract.
+	// The routes below are not operations of the OpenAPI contract. For these routes, authenticate
+	// and all middleware after it do nothing.
 	public := getAndHeadRouter{e}
 	public.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	public.GET("/readyz", s.answerReadyz)
@@ -89,8 +90,8 @@ func (h getAndHeadRouter) GET(path string, handler echo.HandlerFunc, m ...echo.M
 	return h.Echo.GET(path, handler, m...)
 }
 
-// ipExtractor returns a function that returns the IP address of the caller. If no proxy is trusted, this is the address of the connection.
-// Otherwise, it is the last address in X-Forwarded-For that does not belong to a trusted proxy.
+// ipExtractor returns a function that returns the IP address of the caller. The function uses
+// X-Forwarded-For only if a trusted proxy sent the request.
 func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -100,6 +101,7 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 		options = append(options, echo.TrustIPRange(&net.IPNet{
 			IP: p.Masked().Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}))
 	}
+	// The result is the last address in X-Forwarded-For that does not belong to a trusted proxy.
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 

@@ -130,8 +130,8 @@ const (
 	exampleDelivery   = "01938c71-2a5b-7c46-a2d3-9e0f1a2b3c4d"
 )
 
-// TestContractCodeSamples_runWithoutErrors runs every code sample of openapi.yaml, and every sample that renderSamples creates from a
-// curl sample. Before a run, the test replaces the example ids by ids of existing items.
+// TestContractCodeSamples_runWithoutErrors runs every code sample of openapi.yaml, and every sample
+// that renderSamples creates from a curl sample.
 func TestContractCodeSamples_runWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -145,6 +145,7 @@ func TestContractCodeSamples_runWithoutErrors(t *testing.T) {
 			for lang, source := range sampled {
 				c := a.newCaller(t, store.TierPremium)
 				collection, hook := c.createNamedCollection("Launch"), c.createWebhook("https://hooks.example.com/")
+				// Replace the example ids by ids of existing items.
 				source = strings.NewReplacer(exampleVideo, c.track(tiktokLink).String(), exampleAccount, c.trackAccountLink(accountLink).String(),
 					exampleCollection, collection.String(), exampleReport, c.createReport(collection).String(),
 					exampleToken, c.createToken("Report script").ID.String(), exampleWebhook, hook.ID.String(), exampleDelivery, c.testWebhook(hook.ID).ID.String()).Replace(source)

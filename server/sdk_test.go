@@ -82,9 +82,9 @@ func (s sdk) runProgram(t *testing.T, address, token, program string, args ...st
 	return string(out)
 }
 
-// startFaultyProxy starts a proxy that forwards requests to the server of the app. The proxy has two faults: it answers the first GET
-// /authenticate with status 429, and it drops the response to the first POST /collections. keys returns the Idempotency-Key of each POST
-// /collections.
+// startFaultyProxy starts a proxy that forwards requests to the app. The first GET /authenticate
+// and the first POST /collections fail. For each POST /collections, `keys` returns the
+// Idempotency-Key.
 func (a *app) startFaultyProxy(t *testing.T) (address string, keys func() []string) {
 	t.Helper()
 	target, err := url.Parse(a.http.URL)
@@ -109,6 +109,7 @@ func (a *app) startFaultyProxy(t *testing.T) (address string, keys func() []stri
 			w.WriteHeader(http.StatusTooManyRequests)
 			_, _ = io.WriteString(w, "slow down")
 		case lose:
+			// The server handles the request, but the proxy drops the response.
 			forward.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		default:
@@ -190,8 +191,8 @@ func newAppWithVideos(t *testing.T) (*app, *caller) {
 	return a, c
 }
 
-// maxExampleLines is the maximum number of lines in the example that prints the top videos with their histories. In Go, the lines up to the
-// end of the imports are not counted.
+// maxExampleLines is the maximum number of lines in the example that prints the top videos with
+// their histories.
 const maxExampleLines = 15
 
 func TestSDKs_examplesRunWithoutErrors(t *testing.T) {

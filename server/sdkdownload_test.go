@@ -25,8 +25,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startTruncatingServer starts a server that ends the body of its first response too early. It forwards all later requests to the server of
-// the app. requests is the number of all requests so far.
+// startTruncatingServer starts a server whose first response has an incomplete body. The server
+// forwards all later requests to the app. The result `requests` counts all requests.
 func (a *app) startTruncatingServer(t *testing.T) (address string, requests *atomic.Int32) {
 	t.Helper()
 	requests = new(atomic.Int32)
@@ -84,8 +84,8 @@ func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
-// downloadWithEachLibrary downloads a list once with each client library. It returns the downloaded files and the values of the header
-// Exported-Until. The keys of both maps are the names of the libraries.
+// downloadWithEachLibrary downloads a list with each client library. The keys of both maps are the
+// names of the libraries. `until` contains the values of the header Exported-Until.
 func (a *app) downloadWithEachLibrary(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
 	t.Helper()
 	files, until = map[string][]byte{}, map[string]string{}

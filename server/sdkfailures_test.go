@@ -17,9 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startRestartingServer starts an HTTP server that imitates a restart during a request. The first four responses have the status 503,
-// and the next two have the code idempotency_key_in_use. These six responses have the header Retry-After: 1. All later requests succeed. The
-// result `requests` counts all requests.
+// startRestartingServer starts an HTTP server that imitates a restart: the first six requests fail,
+// and all later requests succeed. The result `requests` counts all requests.
 func startRestartingServer(t *testing.T) (address string, requests *atomic.Int64) {
 	t.Helper()
 	requests = &atomic.Int64{}

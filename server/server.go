@@ -30,8 +30,8 @@ type Options struct {
 	Resolver Resolver
 	// AppURL is the public URL of the dashboard: an absolute http or https URL.
 	AppURL string
-	// CursorKey is the secret key that signs page cursors and ETags. It must have at least 32 random bytes. All servers with the same
-	// database must use the same key (see store.Secret).
+	// CursorKey is the secret key for signatures. It must have at least 32 random bytes. All
+	// servers with the same database must use the same key (see store.Secret).
 	CursorKey []byte
 	// Now returns the current time.
 	Now func() time.Time
@@ -43,13 +43,13 @@ type Options struct {
 	TierLimits TierLimits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the sandbox will fill the database with made-up data. Responses then have the header ReelTally-Sandbox. After
-	// the server has found numbers in the database, it ignores Sandbox, and sets the header only if these numbers are made up.
+	// Sandbox is true if the sandbox will fill the database with made-up data. It has no effect
+	// after the server has found numbers in the database.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets. The dashboard's page for the
-	// operator shows this data. If Status is nil, the page shows only an error.
+	// Status answers with JSON about the queue, the sources and their call budgets. If Status is
+	// nil, the operator's page of the dashboard shows only an error.
 	Status http.Handler
 	// Traces starts a span for each request and for each batch of events that is sent to a webhook. If Traces is nil, no spans are recorded.
 	Traces trace.TracerProvider
@@ -158,8 +158,8 @@ func New(o Options) (*Server, error) {
 // Handler returns the HTTP handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Drain prepares the server for shutdown. After Drain, GET /readyz answers with status 503, so that a proxy sends new requests to other
-// servers. The server still answers all requests, and closes the connection after each response.
+// Drain prepares the server for shutdown. GET /readyz then answers with status 503. All other
+// requests are still answered, and each response closes its connection.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the

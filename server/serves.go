@@ -42,11 +42,8 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 // platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// checkFetchable checks whether the running collectors can fetch the video or account of a link. If they can, or if no collector is
-// running, reason and warning are both "".
-//
-// If the collectors cannot fetch any form of the link, reason says so, and warning also says what the operator can do. If the collectors
-// can fetch only another form of the link, reason is "", and warning says what the caller can do.
+// checkFetchable returns a warning if the running collectors cannot fetch the video or account of a
+// link. If no collector is running, both results are "".
 func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
@@ -59,9 +56,11 @@ func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string
 	case !served.IsKnown() || served.CanFetch(needed):
 		return "", ""
 	case !served.CanFetch(byHandle) && !served.CanFetch(byID):
+		// The collectors cannot fetch any form of the link, so `reason` is set too.
 		reason = fmt.Sprintf("No configured source can fetch %ss of %s", l.Kind, platform)
 		return reason, reason + "; the operator can configure one."
 	case l.Kind == link.Video && l.Handle == "":
+		// In this and the following cases, the collectors can fetch another form of the link.
 		return "", fmt.Sprintf("The configured sources find a video of %s only if they know its account. Track the account, or send a link that contains the account's handle. The operator's own videos need no handle.", platform)
 	case l.Handle == "":
 		return "", fmt.Sprintf("The configured sources find an account of %s only by its handle: track it by a link that names the handle.", platform)

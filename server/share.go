@@ -21,9 +21,8 @@ import (
 // password are also counted.
 var shareViewLimit = addressLimit{"share_views", 120, "requests for share pages"}
 
-// maxShareReads limits the GET requests that share pages make. In a minute, all share pages of one organisation together can make at most
-// maxShareReads requests to each operation. These requests are counted separately, so that visitors do not use up the rate limits of the
-// organisation's programs and pages.
+// maxShareReads is the maximum number of GET requests in a minute from an organisation's share
+// pages to one operation. Requests of the organisation's programs are counted separately.
 const maxShareReads = 600
 
 // guessLimit limits the number of wrong passwords that visitors can send for a share page. In each period of the length guessLimit.window,
@@ -53,8 +52,8 @@ func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
 		func(ctx context.Context) error { return b.s.store.SaveShareVisit(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
-// LastShareVisit returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page
-// yet, or if the page does not belong to the organisation in identity.
+// LastShareVisit returns when a visitor last opened a share page. The result is nil if the page had
+// no visitor or does not belong to the organisation.
 func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity, hash string) (*time.Time, error) {
 	at, err := b.s.store.Org(identity.Organisation.ID).LastShareVisit(ctx, hash)
 	if at == nil || err != nil {
@@ -63,14 +62,12 @@ func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity
 	return new(at.Time()), nil
 }
 
-// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text that gives
-// a browser access to the page. The pass expires after web.ShareSessionLife.
-//
-// Each attempt is counted before the check, so that concurrent attempts cannot exceed the limit of wrong passwords. If the password is
-// correct, the attempt is subtracted again.
+// CheckSharePassword returns a pass if the password of a protected share page is correct. The pass
+// is a signed text that expires after web.ShareSessionLife.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
 	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + clientAddress(ctx): guessesOfAddress}
+	// Count the attempt before the check, so that concurrent attempts cannot exceed the limits.
 	for key, limit := range limits {
 		quota, err := b.s.rates.Take(ctx, key, limit.attempts, limit.window)
 		if err == nil && quota.Exceeded {
@@ -89,6 +86,7 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	if !matches {
 		return "", &web.Problem{Status: http.StatusForbidden, Code: "wrong_password", Title: "Wrong password", Detail: "This is not the password of the page. Upper and lower case matter."}
 	}
+	// The password is correct, so subtract the attempt again.
 	for key, limit := range limits {
 		if _, err := b.s.rates.GiveBack(ctx, key, limit.attempts, limit.window); err != nil {
 			return "", b.problem(ctx, err)
@@ -98,17 +96,18 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	return expiry + "." + b.signSharePass(share, expiry), nil
 }
 
-// HasSharePass returns true if pass is a pass that CheckSharePassword returned for this share page, and has not expired. If the password of
-// the page has changed since then, HasSharePass returns false.
+// HasSharePass returns true if CheckSharePassword returned this pass for the share page, and the
+// pass is still valid.
 func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 	expiry, signature, _ := strings.Cut(pass, ".")
 	seconds, err := strconv.ParseInt(expiry, 10, 64)
 	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signSharePass(share, expiry)))
 }
 
-// signSharePass returns the signature of a pass for a share page. expiryText is the Unix time when the pass ends, in decimal digits. The
-// signature depends on the hash of the password, so that a new password makes all passes invalid.
+// signSharePass returns the signature of a pass for a share page. expiryText is the Unix time when
+// the pass ends, in decimal digits.
 func (b pageBackend) signSharePass(share store.Share, expiryText string) string {
+	// The hash of the password is signed, so that a new password makes all passes invalid.
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiryText} {
 		_, _ = mac.Write([]byte(part + "\x00")) // the signed texts contain no NUL, so NUL can separate them

@@ -25,8 +25,8 @@ import (
 
 const sharePassword = "correct horse battery"
 
-// shareCollection sends a PATCH request that changes the access of a collection, and returns the path of its share page. otherMembers has
-// further members of the request body, and can be nil.
+// shareCollection changes the access of a collection, and returns the path of its share page.
+// otherMembers contains further changes to the collection.
 func (c *caller) shareCollection(collection uuid.UUID, access string, otherMembers map[string]any) string {
 	c.t.Helper()
 	changes := map[string]any{"access": access}

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// slots is a limit on how many tasks run at the same time, for each organisation and in total. A running task occupies one slot. slots is
-// safe for concurrent use.
+// slots limits how many tasks run at the same time, for each organisation and in total. It is safe
+// for concurrent use.
 type slots struct {
 	perOrganisation int           // maximum number of running tasks of each organisation
 	total           chan struct{} // contains one entry for each running task of all organisations; nil if the total is not limited
@@ -23,8 +23,8 @@ type organisationSlots struct {
 	users int           // number of running and waiting tasks of the organisation
 }
 
-// newSlots returns a slots value. At the same time, each organisation can run maxPerOrganisation tasks, and all organisations together can
-// run maxTotal tasks. If maxTotal is 0, the total is not limited.
+// newSlots returns a slots value with the given limits on running tasks. If maxTotal is 0, the
+// total is not limited.
 func newSlots(maxPerOrganisation, maxTotal int) *slots {
 	s := &slots{perOrganisation: maxPerOrganisation, organisations: map[uuid.UUID]*organisationSlots{}}
 	if maxTotal > 0 {
@@ -33,8 +33,8 @@ func newSlots(maxPerOrganisation, maxTotal int) *slots {
 	return s
 }
 
-// acquire waits until a task of the organisation can run without exceeding a limit. The caller must call release when its task ends. If ctx
-// ends during the wait, acquire returns ctx.Err().
+// acquire waits until a task of the organisation can run, or until ctx ends. The caller must call
+// release when the task ends.
 func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
 	own := s.addTask(organisation)
 	select {

@@ -67,8 +67,8 @@ func (s *Server) stopItem(ctx context.Context, res resource, idOrLink string) er
 	return stopReferencedItem(ctx, res, ref, idOrLink)
 }
 
-// stopReferencedItem stops the tracking of one video or account. If it is not tracked, stopReferencedItem returns an error response with the code
-// not_found. The error message contains idOrLink, the id or link as the caller sent it.
+// stopReferencedItem stops the tracking of one video or account. If the organisation does not track
+// it, the error has the code not_found.
 func stopReferencedItem(ctx context.Context, res resource, ref reference, idOrLink string) error {
 	missing, err := res.stopTracking(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
 	if err == nil && len(missing) > 0 {
@@ -107,8 +107,8 @@ func (s *Server) stopItems(ctx context.Context, res resource, idsOrLinks []strin
 	return bulkResponse{http.StatusOK, result}, nil
 }
 
-// resolveIDsOrLinks converts ids and links of videos or accounts to entries without duplicates. It fails if a link is refused or leads to an
-// untracked video or account. It does not check ids: untracked ids are reported when the tracking is stopped.
+// resolveIDsOrLinks converts ids and links of videos or accounts to entries without duplicates. It
+// fails if a link leads to no tracked video or account.
 func (s *Server) resolveIDsOrLinks(ctx context.Context, res resource, idsOrLinks []string) ([]stopEntry, error) {
 	ids := make([]uuid.UUID, len(idsOrLinks))
 	var urls []string
@@ -116,6 +116,7 @@ func (s *Server) resolveIDsOrLinks(ctx context.Context, res resource, idsOrLinks
 	isLink := make([]bool, len(idsOrLinks))
 	for i, text := range idsOrLinks {
 		if canonicalUUID.MatchString(text) {
+			// The id is not checked here. An untracked id is reported when the tracking is stopped.
 			ids[i] = uuid.MustParse(text)
 			continue
 		}
@@ -150,9 +151,8 @@ func (s *Server) resolveIDsOrLinks(ctx context.Context, res resource, idsOrLinks
 	return entries, nil
 }
 
-// trackedIDsOfLinks returns the id of the video or account of each link, in the order of urls. The id is zero if the link is refused, or if
-// the video or account is not tracked. If a short link cannot be resolved now, trackedIDsOfLinks fails, because the link could lead to a
-// tracked video or account.
+// trackedIDsOfLinks returns the ids of videos or accounts, in the order of urls. The id is zero for
+// a refused link and for an untracked video or account.
 func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
 	parsed, err := s.parseLinks(ctx, res.kind, urls)
 	if err != nil {
@@ -161,6 +161,8 @@ func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []str
 	links := make([]link.Link, len(parsed))
 	for i, p := range parsed {
 		if p.failure != nil && p.failure.Retryable {
+			// The short link cannot be resolved now, but it could lead to a tracked video or
+			// account.
 			return nil, p.failure
 		}
 		if p.failure == nil {

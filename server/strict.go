@@ -31,19 +31,16 @@ const (
 	faultMaxWords         = "max_words"
 )
 
-// Limits for every JSON body, in addition to its schema. The largest valid bodies are within these limits: a bulk request with 500 links,
-// and display settings of 16 KiB with up to 8,200 values.
+// Limits for every JSON body, in addition to its schema. All valid bodies are within these limits:
+// display settings can have up to 8,200 values.
 const (
 	maxDepth  = 64     // maximum nesting depth of arrays and objects
 	maxValues = 10_000 // maximum number of values in the body, including the values in arrays and objects
 	maxName   = 500    // maximum length of the name of an object member, in bytes
 )
 
-// checkJSON checks the syntax of a JSON body more strictly than encoding/json. It also reports duplicate members, half surrogate pairs,
-// invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults and no error, body is one valid JSON value.
-//
-// checkJSON stops at the first value or name that exceeds maxDepth, maxValues or maxName. If the body has too many values, bodySchema shows
-// which array is too long. If ctx ends, the error is ctx.Err().
+// checkJSON checks the syntax of a JSON body more strictly than encoding/json. If there is no fault
+// and no error, body is one valid JSON value.
 func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -62,7 +59,7 @@ func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([
 type jsonScan struct {
 	ctx    context.Context
 	body   []byte
-	schema *openapi3.Schema
+	schema *openapi3.Schema // schema of the body; if there are too many values, it shows which array is too long
 	dec    *json.Decoder
 	path   []pathStep // path from the root of the body to the value that is being scanned
 	values int        // number of values scanned so far
@@ -165,8 +162,8 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// addValueLimitFault adds a fault for a body with too many values. The fault names the outermost array that contains the current value and is
-// longer than its schema allows. If there is no such array, the fault names the body as a whole.
+// addValueLimitFault adds a fault for a body with too many values. The fault names the outermost
+// array that exceeds its schema, or else the whole body.
 func (s *jsonScan) addValueLimitFault() {
 	schema := s.schema
 	for i, step := range s.path {
@@ -217,8 +214,8 @@ func (s *jsonScan) addSyntaxFault(err error) {
 	}
 }
 
-// invalidEscape describes the first invalid escape in a JSON string: a NUL character or half of a surrogate pair. raw is the JSON string
-// with its quotes. invalidEscape returns "" if all escapes are valid.
+// invalidEscape describes the first invalid escape in a JSON string. It returns "" if all escapes
+// are valid. raw includes the quotes of the string.
 func invalidEscape(raw []byte) string {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -274,8 +271,8 @@ var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 // escapePointer escapes the name of a member for a JSON pointer: "a/b" becomes "a~1b".
 func escapePointer(name string) string { return pointerEscaper.Replace(name) }
 
-// maxPlace is the maximum length, in characters, of two kinds of text in error responses. The first is a JSON pointer, which says which value
-// in the request body is invalid. The second is an error text of the MCP handler.
+// maxPlace is the maximum length of a JSON pointer in an error response, in characters. It also
+// limits the error texts of the MCP handler.
 const maxPlace = 500
 
 // truncateText returns s, cut to maxPlace characters if s is longer. The last character of a cut text is "…".
@@ -308,11 +305,8 @@ func firstRunes(s string, n int) (head string, isLonger bool) {
 	return s, false
 }
 
-// checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. It reports NAME=VALUE pairs with
-// wrong syntax, which net/url would silently drop.
-//
-// If an array parameter occurs more than once, checkQuery joins the values with commas, because some generated clients send arrays in this
-// way. An array with too many entries is a fault.
+// checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults
+// faults. Wrong syntax, which net/url silently drops, is a fault.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault
@@ -342,6 +336,7 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 			faults = append(faults, queryFault(name, faultRepeated, "%s is given more than once; give it once", name))
 		default:
 			if values.Has(name) {
+				// Some generated clients send each entry of an array as a parameter of its own.
 				value = values.Get(name) + "," + value
 			}
 			if hasTooManyEntries(op.query[name], value) {
@@ -372,22 +367,25 @@ func allowedParameters(op *operation) string {
 
 func isArray(p *openapi3.Parameter) bool { return p.Schema.Value.Type.Is("array") }
 
-// quoteName returns the name of a parameter for an error response. If the name is too long or needs escaping, the result is
-// quoteText(name). Otherwise it is the unchanged name, so that programs can compare it with their parameters.
+// quoteName returns the name of a parameter for an error response. It returns quoteText(name) only
+// if the name is too long or needs escaping.
 func quoteName(name string) string {
 	if q := quoteText(name); q != `"`+name+`"` {
 		return q
 	}
+	// The name is unchanged, so that programs can compare it with their parameters.
 	return name
 }
 
-// describeInvalidText returns "a NUL character" or "invalid UTF-8" if s contains one of these faults, and "" if s is valid. PostgreSQL
-// refuses NUL characters in text. Invalid UTF-8 would be changed when it is stored.
+// describeInvalidText returns "a NUL character" or "invalid UTF-8" if s contains one of these
+// faults, and "" if s is valid.
 func describeInvalidText(s string) string {
 	switch {
 	case strings.ContainsRune(s, 0):
+		// PostgreSQL refuses NUL characters in text.
 		return "a NUL character"
 	case !utf8.ValidString(s):
+		// Invalid UTF-8 would be changed when it is stored.
 		return "invalid UTF-8"
 	}
 	return ""

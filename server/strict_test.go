@@ -83,8 +83,8 @@ func listVideosOperation(tb testing.TB) *operation {
 	return ops.byRoute["GET /videos"]
 }
 
-// FuzzQuery calls checkQuery with random queries. If checkQuery finds no fault, it must return the same parameters as url.ParseQuery, with
-// the values of a repeated parameter joined by commas. Each fault must have a code, a name and a detail in valid UTF-8.
+// FuzzQuery calls checkQuery with random queries. If checkQuery finds no fault, it must return the
+// same parameters as url.ParseQuery.
 func FuzzQuery(f *testing.F) {
 	op := listVideosOperation(f)
 	for _, seed := range []string{"", "limit=1", "limit=1&limit=2", "a=1;b=2", "%zz", "q=a+b%20c", "&&", "=", "q", "q=%00", "q=%ff", "collections=a,b", "collections=a&collections=b,c", "q=%C3%A9&limit=5"} {
@@ -115,8 +115,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzJSON calls checkJSON with random bodies. If checkJSON finds no fault, the body must be one valid JSON value, and no text in it may
-// contain NUL. Each fault must have a valid pointer and a detail in valid UTF-8.
+// FuzzJSON calls checkJSON with random bodies. If checkJSON finds no fault, the body must be one
+// valid JSON value, and its texts must not contain NUL.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{} {}`, `"\ud800"`, `"\u0000"`, `[1,2,{"x":[null,true]}]`, `{"a":{"b":{}}}`, "\xef\xbb\xbf{}", `1e999`, `"\/"`, `{"\u0000":x}`} {
 		f.Add([]byte(seed))

@@ -32,12 +32,9 @@ var (
 // probesPerRound is the minimum number of pairs of requests in a round of TestTenancy_hidesDataOfOtherOrganisations.
 const probesPerRound = 4400
 
-// TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. In the first request, the ids, links, names and similar texts identify
-// an item of another organisation. In the second request, they identify an item that does not exist. Apart from these texts, the two
-// requests are equal, and the two responses must be equal too. The database rows of the other organisation must not change.
-//
-// The test generates requests for every text field of every operation. Each round has a new server, a new database and other random values.
-// The tier of the callers and the age of their data change from round to round. Every third round runs on PostgreSQL.
+// TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. The first request names
+// another organisation's item, and the second request names an item that does not exist. Both
+// responses must be equal.
 func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -67,6 +64,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 				}
 			}
 			require.Greater(t, p.sent, probesPerRound)
+			// The requests must not change the rows of the other organisation.
 			require.Equal(t, before, organisationRows(t, p.app.DB, p.other))
 			report.addRound(round, p)
 		})
@@ -80,8 +78,8 @@ type probeRound struct {
 	newer  bool       // true if the data of the callers is newer than the data of the other organisation
 }
 
-// newProbeRound returns the round with the number i. On each engine, there are six different rounds: for each of the three tiers, one round
-// with newer data and one with older data. Six successive rounds on one engine cover all of them.
+// newProbeRound returns the round with the number i. Six successive rounds on one engine have all
+// combinations of the fields "tier" and "newer".
 func newProbeRound(i int) probeRound {
 	engine, n := "sqlite", i-(i+1)/3 // n is the number of earlier rounds on the same engine
 	if i%3 == 1 {
@@ -104,8 +102,8 @@ type prober struct {
 	fields           map[string]bool   // fields in which the test has sent texts of another organisation's items; a key is, for example, "getVideo path ad_id"
 }
 
-// newProber creates three organisations. Organisations 1 and 2 have equal items. Organisation 1 sends the first request of each pair, and
-// this request names items of organisation 3. Organisation 2 sends the second request, which names items that do not exist.
+// newProber creates three organisations. Two organisations have equal items, and each of them sends
+// one request of each pair. The first request names items of the third organisation.
 func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, fields: map[string]bool{}}
@@ -131,9 +129,8 @@ func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	return p
 }
 
-// newPlaceholders returns a Replacer that replaces texts by placeholders. Each argument is a pair of inventories. The Replacer replaces
-// each text in these inventories. If two texts have the same kind and the same position in the two inventories of a pair, both texts get
-// the same placeholder.
+// newPlaceholders returns a Replacer that replaces the texts in pairs of inventories by
+// placeholders. Texts with equal kind and index within a pair get equal placeholders.
 func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
@@ -154,8 +151,8 @@ func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probeField sends texts of another organisation's items in one field of an operation. For each text that the field accepts, it sends one
-// pair of requests. If the field is in slowFields, probeField sends only one pair.
+// probeField sends one pair of requests for each text of the other organisation that the field
+// accepts. A field in slowFields gets only one pair.
 func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0
@@ -188,8 +185,8 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	})
 }
 
-// requireEqualResponses sends a pair of requests and requires equal responses. It calls fillRequest for each request, to put texts such as
-// ids and links of items into the request. The failure message contains the description.
+// requireEqualResponses sends a pair of requests and requires equal responses. The function
+// fillRequest puts texts such as ids and links into each request.
 func (p *prober) requireEqualResponses(op *contractOperation, description string, fillRequest func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	firstRequest, got := p.sendRandomRequest(p.firstGenerator, op, p.other.items, fillRequest)
@@ -200,8 +197,8 @@ func (p *prober) requireEqualResponses(op *contractOperation, description string
 	}
 }
 
-// sendRandomRequest generates a request, calls fillRequest to put texts of items into it, and sends it. It returns the request and a text that
-// describes the response. The text leaves out what can differ between two correct responses, such as ids.
+// sendRandomRequest generates a request, sends it and returns it. The returned text describes the
+// response, without parts such as ids that can differ between correct responses.
 func (p *prober) sendRandomRequest(g *generator, op *contractOperation, items inventory, fillRequest func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
 	r := g.generateValid(op)
@@ -291,8 +288,8 @@ func tableColumns(t *testing.T, db *storetest.DB, table string) []string {
 	return names
 }
 
-// organisationRows returns the rows of the organisation of c, by table. It reads all tables with a column organisation_id. Each row is one text, and
-// the texts of a table are sorted.
+// organisationRows returns the rows of the caller's organisation as sorted texts, by table. It
+// reads all tables with a column organisation_id.
 func organisationRows(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

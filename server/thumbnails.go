@@ -9,9 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The dashboard and share pages get thumbnails, the small preview pictures of videos, from the functions in this file. The address of a
-// thumbnail contains a signature, so the request needs no session. Without signatures, visitors could find out which videos this server
-// tracks, by requesting the thumbnails of arbitrary videos.
+// The address of a thumbnail contains a signature, so the request needs no session. Without
+// signatures, visitors could find out which videos this server tracks.
 
 // SignThumbnail returns the signature in the address of a video's thumbnail. externalID is the id of the video on its platform.
 func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {
@@ -20,8 +19,8 @@ func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Thumbnail returns the stored thumbnail of a video, as the bytes of an image file. It returns a *web.Problem with status 404 if no
-// thumbnail is stored, or if the signature is wrong.
+// Thumbnail returns the image file of a video's thumbnail. It returns a *web.Problem with status
+// 404 if no thumbnail is stored, or if the signature is wrong.
 func (b pageBackend) Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error) {
 	if !hmac.Equal([]byte(signature), []byte(b.SignThumbnail(p, externalID))) {
 		return nil, b.problem(ctx, problem(CodeNotFound, "This picture does not exist."))

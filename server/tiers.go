@@ -44,8 +44,8 @@ var tiers = map[store.Tier]tierRules{
 // maxTierLimit is the largest rate limit that TierLimits.Check allows.
 const maxTierLimit = 1_000_000
 
-// TierLimits are rate limits that replace the defaults of tiers. A key is TIER.GROUP, for example basic.read. The value is the maximum
-// number of requests in a minute to each operation of the rate group.
+// TierLimits replace the default rate limits of tiers. A key is TIER.GROUP, such as basic.read. A
+// value is the maximum number of requests per minute to one operation.
 type TierLimits map[string]int64
 
 // Check returns an error if a key contains an unknown tier or an unknown rate group, or if a limit is below 1 or above a million.
@@ -54,8 +54,8 @@ func (l TierLimits) Check() error {
 	return err
 }
 
-// mergeWithDefaults returns a copy of tiers in which the rate limits of l replace the defaults. It fails if a key of l contains an
-// unknown tier or an unknown rate group, or if a limit is below 1 or above maxTierLimit.
+// mergeWithDefaults returns a copy of the map tiers in which the rate limits of l replace the
+// defaults. It fails in the cases that Check describes.
 func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
 	out := maps.Clone(tiers)
 	for tier, facts := range out {

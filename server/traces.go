@@ -13,9 +13,8 @@ import (
 	"github.com/reeltally/reeltally/internal/tracing"
 )
 
-// traceRequests returns a middleware that records a span for each request, except for health checks. If Options.Traces is nil, the
-// middleware does nothing. The span belongs to the trace in the caller's header traceparent. It has the route, such as /videos/:ad_id, and
-// not the path, because a path can contain a link or a secret.
+// traceRequests returns a middleware that records a span for each request, except for health
+// checks. The span belongs to the trace in the caller's header traceparent.
 func (s *Server) traceRequests() echo.MiddlewareFunc {
 	if s.traces == nil {
 		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }
@@ -33,6 +32,7 @@ func (s *Server) traceRequests() echo.MiddlewareFunc {
 			if !trace.SpanContextFromContext(ctx).IsValid() {
 				ctx, kind = withCaller(ctx, r.Header), trace.SpanKindServer
 			}
+			// The span does not contain the path, because a path can contain a link or a secret.
 			ctx, span := tracing.Root(ctx, s.traces, strings.TrimSpace(method+" "+route), trace.WithSpanKind(kind), trace.WithAttributes(
 				attribute.String("http.request.method", method), attribute.String("http.route", route), attribute.String("reeltally.request_id", requestID(c))))
 			defer func() { tracing.End(span, nil) }()

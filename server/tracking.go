@@ -12,17 +12,17 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// resource contains the functions that track videos, refresh videos and stop their tracking, or the same functions for accounts. There is
-// one value of this type for videos and one for accounts.
+// resource contains the tracking functions for one kind of item. There is one value for videos and
+// one for accounts.
 type resource struct {
 	kind link.Kind
 	// startTracking tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
 	startTracking func(context.Context, *Server, trackRequest) ([]trackedItem, error)
-	// trackedIDs returns the id of the video or account of each link, in the order of the links. The id is zero if the organisation does
-	// not track the video or account.
+	// trackedIDs returns one id for each link, in the same order. The id is zero if the
+	// organisation does not track the link's video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stopTracking stops the tracking of videos or accounts. It returns the references to videos or accounts that were not tracked. If
-	// there are any and allOrNone is true, stopTracking changes nothing.
+	// stopTracking returns the references to videos or accounts that were not tracked. If there are
+	// such references and allOrNone is true, stopTracking changes nothing.
 	stopTracking func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
 	// scheduleFetch schedules an immediate fetch of a video or account.
 	scheduleFetch func(*store.Org, context.Context, reference) (store.Refreshed, error)
@@ -44,8 +44,8 @@ type trackRequest struct {
 	served          queue.Fetchable // says which videos and accounts the running collectors can fetch
 }
 
-// unsupportedReason returns the reason why the running collectors can never fetch the video or account of a link. It returns "" if they can
-// fetch it, or if no collector is running.
+// unsupportedReason explains why the running collectors can never fetch a link's video or account.
+// The text is "" if they can, or if no collector is running.
 func (r trackRequest) unsupportedReason(l link.Link) string {
 	reason, _ := checkFetchable(r.served, l)
 	return reason
@@ -164,8 +164,8 @@ func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trac
 	return one, nil
 }
 
-// refusedLinkError converts the error of a permanently refused link to an error response. linkPointer is the JSON pointer of the link in the
-// request body. Any other error is returned unchanged.
+// refusedLinkError converts the error of a permanently refused link to an error response. Any other
+// error is returned unchanged. linkPointer is the JSON pointer of the link.
 func refusedLinkError(linkPointer string, err error) error {
 	f := permanentFailure(err)
 	if f == nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-// Codes of faults in requests that violate the OpenAPI contract. If no constant exists for a violated schema keyword, the fault code is the
-// keyword in snake case, such as min_length.
+// Codes of faults in requests that violate the OpenAPI contract. For other schema keywords, the
+// code is the keyword in snake case, such as min_length.
 const (
 	faultRequired      = "required"
 	faultUnknownMember = "unknown_member"
@@ -39,9 +39,8 @@ const (
 // is stored.
 const bodyValue = "body"
 
-// validate is a middleware that checks a request against the OpenAPI contract. An invalid request gets status 400 and at most maxFaults
-// faults. The status is 413 if the body is too large, and 415 if the Content-Type or Content-Encoding is not supported. The operations
-// themselves check rules that a schema cannot express, for example that a range must not end before it starts.
+// validate is a middleware that checks requests against the OpenAPI contract. An invalid request
+// gets status 400, 413 or 415. The operations check rules that a schema cannot express.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.requestedOperation(c)
@@ -75,8 +74,8 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// removeFaultsOfParameters returns the given faults, but not those of a parameter that already has a fault in the slice "earlier". For example, a
-// parameter with invalid percent-encoding must not be reported as missing, too.
+// removeFaultsOfParameters removes the faults of parameters that have a fault in "earlier".
+// Otherwise, a parameter with invalid percent-encoding would also be reported as missing.
 func removeFaultsOfParameters(faults, earlier []api.Fault) []api.Fault {
 	if len(earlier) == 0 {
 		return faults
@@ -88,8 +87,8 @@ func removeFaultsOfParameters(faults, earlier []api.Fault) []api.Fault {
 	})
 }
 
-// joinHeaderLines changes the header fields that the parameter "names" lists. If such a field has several lines, they are joined into
-// one line, with commas between them. The joined line has the same meaning as the separate lines (RFC 9110, section 5.3).
+// joinHeaderLines joins the lines of each given header field with commas. The joined line has the
+// same meaning (RFC 9110, section 5.3).
 func joinHeaderLines(h http.Header, names []string) {
 	for _, name := range names {
 		if lines := h.Values(name); len(lines) > 1 {
@@ -98,13 +97,13 @@ func joinHeaderLines(h http.Header, names []string) {
 	}
 }
 
-// pathParams returns the decoded path parameters by name, and faults for invalid values. The web framework echo returns the parameters
-// percent-encoded if URL.RawPath is set. In this case, pathParams decodes them.
+// pathParams returns the decoded path parameters by name, and faults for invalid values.
 func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) {
 	params := make(map[string]string, len(op.path))
 	var faults []api.Fault
 	for _, name := range op.path {
 		value := c.Param(name)
+		// The web framework echo returns percent-encoded parameters if URL.RawPath is set.
 		if c.Request().URL.RawPath != "" {
 			decoded, err := url.PathUnescape(value)
 			if err != nil {
@@ -121,8 +120,8 @@ func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) 
 	return params, faults
 }
 
-// readBody reads the request body and checks its Content-Type, Content-Encoding and JSON syntax. It returns the body and the faults of the
-// JSON syntax. If the operation has no request body, readBody ignores the body and returns nil.
+// readBody reads the request body and checks its Content-Type, Content-Encoding and JSON syntax. It
+// ignores the body if the operation defines no request body.
 func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 	if !op.hasBody {
 		return nil, nil, nil
@@ -130,6 +129,7 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			// This error gets status 413.
 			return nil, nil, err
 		}
 		return nil, nil, &Error{Code: CodeInvalidRequest, Detail: "The body could not be read to its end.", Cause: err}
@@ -155,13 +155,14 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 	return body, faults, err
 }
 
-// checkContract validates a request with the library kin-openapi. It returns the decoded body and the faults. If withBody is false or body
-// is empty, the body is not validated, and the decoded body is nil. checkQuery and checkJSON must limit the size of the request first,
-// because the library does not stop after many faults.
+// checkContract validates a request with the library kin-openapi, and returns the decoded body and
+// the faults. It does not validate the body if withBody is false.
 func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
 	clone := *r // ValidateRequest replaces the body of its request, so it gets a copy of the request
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.GetBody = nil
+	// kin-openapi does not stop after many faults, so checkQuery and checkJSON limit the size of the
+	// request before.
 	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
 		Request: &clone, PathParams: path, QueryParams: query, Route: op.route,
 		Options: &openapi3filter.Options{
@@ -180,17 +181,16 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 	return nil, found.faults
 }
 
-// faultCollector converts the errors of the library kin-openapi into faults for the caller. It keeps at most maxFaults faults, and at most
-// one fault for each parameter or body member. A later fault with the code "format" replaces the first fault, because the code "format"
-// explains the error better.
+// faultCollector converts errors of the library kin-openapi into faults for the caller. It keeps
+// one fault for each parameter or body member, and at most maxFaults faults.
 type faultCollector struct {
 	faults []api.Fault
 	at     map[string]int // for each parameter or body member with a fault, the index of the fault in faults
 	full   bool           // true if a fault was dropped because maxFaults faults were already found; the search can then stop
 }
 
-// addFault adds a fault, up to maxFaults faults. If the parameter or body member already has a fault, the new fault is dropped. But a fault
-// with the code "format" replaces the earlier one.
+// addFault adds a fault, up to maxFaults faults. If the parameter or body member already has a
+// fault, addFault keeps only one of the two faults.
 func (c *faultCollector) addFault(f api.Fault) {
 	place := string(f.Location)
 	if f.Name != nil {
@@ -201,6 +201,7 @@ func (c *faultCollector) addFault(f api.Fault) {
 	}
 	switch i, seen := c.at[place]; {
 	case seen && f.Code == faultFormat:
+		// A fault with the code "format" explains the error better than the earlier fault.
 		c.faults[i] = f
 	case seen:
 	case len(c.faults) == maxFaults:
@@ -211,8 +212,8 @@ func (c *faultCollector) addFault(f api.Fault) {
 	}
 }
 
-// addError adds the faults that err and its wrapped errors describe. err is nil or an error of the library kin-openapi. param is the invalid
-// request parameter, or nil if the error is in the request body.
+// addError adds the faults that err and its wrapped errors describe. param is the invalid request
+// parameter, or nil if the error is in the request body.
 func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 	switch e := err.(type) { //nolint:errorlint // not errors.As, because each wrapped error is handled separately
 	case nil:
@@ -249,8 +250,8 @@ func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 	}
 }
 
-// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. param is the request parameter with
-// the value, or nil if the value is in the request body.
+// addSchemaError adds the fault for a value that violates a schema keyword, such as maxLength.
+// param is nil if the value is in the request body.
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3.Parameter) {
 	path, schema := e.JSONPointer(), e.Schema
 	add := func(code, format string, args ...any) { c.addFault(fault(param, path, code, format, args...)) }
@@ -303,15 +304,15 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	}
 }
 
-// allowedText describes the texts that the pattern of a schema allows, for an error message that begins with "must be". The description is the
-// extension x-allowed of the OpenAPI contract. It is missing only if the pattern allows all texts without NUL characters.
+// allowedText describes the texts that a schema's pattern allows, to complete "must be" in an error
+// message. The result is "" if the pattern only forbids NUL characters.
 func allowedText(schema *openapi3.Schema) string {
 	allowed, _ := schema.Extensions["x-allowed"].(string)
 	return allowed
 }
 
-// violatedLimit returns the limit that a whole number in a parameter violates, such as "at most 2147483647". It returns "" if the error e does
-// not report a number that is too large or too small for its type.
+// violatedLimit returns the limit that an integer parameter violates, such as "at most 2147483647".
+// It returns "" for every other error.
 func violatedLimit(e *openapi3filter.ParseError, param *openapi3.Parameter) string {
 	if !errors.Is(e.RootCause(), strconv.ErrRange) || param == nil || param.Schema == nil || !param.Schema.Value.Type.Is("integer") {
 		return ""
@@ -332,9 +333,10 @@ func violatedLimit(e *openapi3filter.ParseError, param *openapi3.Parameter) stri
 	return fmt.Sprintf("at most %d", highest)
 }
 
-// fault returns a fault in a request parameter, or in the request body if param is nil. The path leads to the invalid value, by names of
-// members and indexes of entries. The detail consists of the value's name and the formatted text, for example "limit is missing".
+// fault returns a fault in a parameter, or in the request body if param is nil. The path leads to
+// the invalid value, by member names and indexes.
 func fault(param *openapi3.Parameter, path []string, code, format string, args ...any) api.Fault {
+	// The detail begins with the name of the value, for example "limit is missing".
 	text := fmt.Sprintf(format, args...)
 	if param == nil {
 		return bodyFault(jsonPointer(path), code, "%s %s", describeBodyPath(path), text)

@@ -25,8 +25,8 @@ var videoKeys = func() []string {
 	return keys
 }()
 
-// videoMembers are the members of a video in the contract, in alphabetical order. If the View is MaskedView, the metrics are null. The
-// server writes the JSON of videos itself, because lists of videos can be long and encoding/json takes ten times as long.
+// videoMembers are the members of a video in the API contract, in alphabetical order. The server
+// writes this JSON itself, because encoding/json takes ten times as long.
 var videoMembers = []videoMember{
 	{"ad_id", func(out []byte, v *store.Video, _ View) []byte { return appendID(out, v.ID) }},
 	{"ad_info_shop", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.AdInfoShop) }},

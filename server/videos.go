@@ -45,9 +45,8 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		}})
 }
 
-// readLinkFilter parses the query parameter "link" of a list. It returns the link of the video or account, or nil if the request lacks the
-// parameter. If the target of a short link no longer exists, isDead is true, and the list must be empty. If the link is not valid, faults
-// contains the reason.
+// readLinkFilter parses the query parameter "link" of a list. If the target of a short link no
+// longer exists, isDead is true, and the list must be empty.
 func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
 	if raw == nil {
 		return nil, false, nil, nil
@@ -65,8 +64,8 @@ func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string
 	}
 }
 
-// readVideoFilters reads the query parameters of GET /videos. It returns the filters for the response, the database query, and the faults of
-// the parameters. It does not read the parameter "link", because readLinkFilter reads it.
+// readVideoFilters reads the query parameters of GET /videos, except for "link". It returns the
+// filters for the response, the database query, and the faults of the parameters.
 func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
 	var faults []api.Fault
 	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)

@@ -219,8 +219,8 @@ func TestGetVideo_explainsThatALinkInThePathMustBeEncoded(t *testing.T) {
 	}
 }
 
-// newCallerWithFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have titles. Some of these four have
-// the same count as another video, and some lack a count or the upload date.
+// newCallerWithFiveVideos creates an organisation with five tracked videos. Four videos were
+// fetched and have titles. Some counts are equal, and some counts or upload dates are missing.
 func newCallerWithFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -246,14 +246,14 @@ func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// videoNames sends GET /videos and returns the first word of each video's title, separated by commas. The fifth video of
-// newCallerWithFiveVideos has no title, so videoNames calls it "Five". If the query contains order_by, the words are in the order of the
-// response. Otherwise they are sorted.
+// videoNames sends GET /videos and returns the first word of each title, separated by commas. If
+// the query contains no order_by, the words are sorted.
 func videoNames(c *caller, query string) string {
 	c.t.Helper()
 	page := c.listVideos(query)
 	names := make([]string, len(page.Data))
 	for i, v := range page.Data {
+		// The fifth video of newCallerWithFiveVideos has no title.
 		if names[i], _, _ = strings.Cut(v.Title, " "); v.Title == "" {
 			names[i] = "Five"
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// webhookMains contains a main program for each language. Each program reads a JSON object with secret, headers and body from standard
-// input. It checks the signature with the function "genuine" from docs/webhooks.md, and prints true or false.
+// webhookMains has a main program for each language. Each program reads a request as JSON and
+// prints true if the function "genuine" from docs/webhooks.md accepts it.
 var webhookMains = map[string]string{
 	"go": `package main
 
@@ -60,8 +60,8 @@ print(str(genuine(given["secret"], given["headers"], given["body"].encode())).lo
 `,
 }
 
-// buildWebhookGuide writes the program in webhookMains for a language, and builds it if the language needs that. genuineCode is the source
-// code of the function "genuine" from docs/webhooks.md. The result is the command that runs the program.
+// buildWebhookGuide prepares a program from webhookMains and returns the command that runs it.
+// genuineCode is the source code of the function "genuine" from docs/webhooks.md.
 func buildWebhookGuide(t *testing.T, language, genuineCode string) []string {
 	t.Helper()
 	dir := t.TempDir()

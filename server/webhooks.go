@@ -153,8 +153,8 @@ func eventTypes(types []api.EventType) []store.EventType {
 // urlCharacters are the characters that a URL can have (RFC 3986).
 const urlCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=%"
 
-// checkWebhookURL returns an error response if the server cannot or must not send events to a URL. It does not resolve the host name. The
-// IP addresses of the host are checked when an event is sent.
+// checkWebhookURL returns an error response if a URL is not allowed for webhooks. A host name's IP
+// addresses are checked later, when an event is sent.
 func (s *Server) checkWebhookURL(text string) error {
 	refuse := func(format string, args ...any) error {
 		return invalidRequest(bodyFault("/url", faultURL, format, args...))

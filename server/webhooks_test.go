@@ -121,8 +121,8 @@ func (a *app) sendDueEvents(t *testing.T) {
 	require.NoError(t, a.server.SendDueWebhooks(t.Context()))
 }
 
-// requireValidSignature requires that the library standard-webhooks accepts the signature of the request. It ignores the timestamp of the request, because
-// the library would compare it with the real time instead of the test clock.
+// requireValidSignature requires that the library standard-webhooks accepts the request's
+// signature. The timestamp is ignored, because the library cannot use the test clock.
 func (r received) requireValidSignature(t *testing.T, secret string) {
 	t.Helper()
 	library, err := standardwebhooks.NewWebhook(secret)

@@ -59,6 +59,6 @@ func (s webhookSeal) decryptSecret(org, webhook uuid.UUID, sealed []byte) (strin
 	return string(secret), nil
 }
 
-// encryptionContext returns additional data for the encryption and decryption of a secret: the ids of its organisation and webhook. With the ids
-// of a different organisation or webhook, the decryption fails.
+// encryptionContext returns additional data for the encryption of a secret. A secret can be
+// decrypted only with the ids of its own organisation and webhook.
 func encryptionContext(org, webhook uuid.UUID) []byte { return append(org[:], webhook[:]...) }

@@ -31,12 +31,11 @@ const (
 	webhookTimeout = 10 * time.Second
 	// maxSendingWebhooks is the maximum number of webhooks to which one server sends events at the same time.
 	maxSendingWebhooks = 64
-	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim. A claim is the time in which only
-	// this server may send to the webhook.
+	// webhookBatch is the maximum number of events that a server sends to a webhook during one
+	// claim. Meanwhile, no other server sends to this webhook.
 	webhookBatch = 8
-	// webhookLease is the maximum duration of a claim. After this time, other servers can claim the webhooks of a server that died. sendBatch
-	// must end earlier. Its attempts can take two times webhookTimeout, because sendBatch can first send one event alone, and then all other
-	// events at the same time.
+	// webhookLease is the maximum duration of a claim. Afterwards, another server can claim the
+	// webhook. sendBatch must end earlier. Its attempts can take two times webhookTimeout.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook,
 	// the next search follows at once.
@@ -82,8 +81,8 @@ func (s *Server) newWebhookTransport() *http.Transport {
 	return t
 }
 
-// SendWebhooks sends the events of all organisations to their webhooks until ctx ends. It then waits for the running attempts. Several
-// servers with the same database can run it at the same time.
+// SendWebhooks sends the events of all organisations until ctx ends. It then waits for the running
+// attempts. Several servers can run it on one database.
 func (s *Server) SendWebhooks(ctx context.Context) {
 	defer s.webhookTransport.CloseIdleConnections()
 	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
@@ -125,8 +124,8 @@ type webhookSenders struct {
 	wait  sync.WaitGroup
 }
 
-// startSenders claims webhooks that have events to send now, and starts a sender for each of them. It returns the number of started
-// senders. At most maxSendingWebhooks senders run at the same time. Each claim ends after webhookLease, if its sender does not end it earlier.
+// startSenders claims webhooks that have events to send now. It starts a sender for each of these
+// webhooks and returns the number of started senders.
 func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int, error) {
 	free := cap(sending.slots) - len(sending.slots)
 	if free == 0 {
@@ -148,8 +147,8 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 	return len(claims), err
 }
 
-// sendBatch sends up to webhookBatch events to a webhook that this server has claimed, and ends the claim. If the last attempt to send to
-// the webhook failed, sendBatch first sends a single event. It sends the other events only if this attempt succeeds.
+// sendBatch sends up to webhookBatch events to a webhook that this server has claimed, and ends the
+// claim.
 func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	w, org, due, err := s.store.DueDeliveries(ctx, c, webhookBatch)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -161,6 +160,7 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	}
 	var attempts []store.Attempt
 	if len(due) > 0 && w.Failures > 0 {
+		// The last attempt failed. The other events are sent only if a single event succeeds first.
 		attempts = append(attempts, s.attemptDelivery(ctx, &w, due[0], view))
 		if due = due[1:]; attempts[0].Error != "" {
 			due = nil
@@ -171,9 +171,10 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	return s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
 }
 
-// attemptDeliveries sends the events of several deliveries to a webhook at the same time. It returns the results in the order in which the
-// attempts ended. If the server is stopping, it sends nothing.
+// attemptDeliveries sends the events of several deliveries at the same time. The results are in the
+// order in which the attempts ended.
 func (s *Server) attemptDeliveries(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
+	// If the server is stopping, nothing is sent.
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -188,9 +189,9 @@ func (s *Server) attemptDeliveries(ctx context.Context, w *store.Webhook, due []
 	return attempts
 }
 
-// attemptDelivery sends the event of a delivery to a webhook and returns the result. It finishes even if the server is stopping, because the
-// receiver may already have handled the event.
+// attemptDelivery sends the event of a delivery to a webhook and returns the result.
 func (s *Server) attemptDelivery(ctx context.Context, w *store.Webhook, d store.DueDelivery, view View) store.Attempt {
+	// The attempt finishes even if the server is stopping, because the receiver may already have handled the event.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout)
 	defer cancel()
 	start := s.now()
@@ -250,8 +251,8 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 	return resp.StatusCode, cleanText(start), nil
 }
 
-// signEvent returns the signatures of a request, separated by spaces. The first signature is made with the secret of the webhook. If the
-// previous secret is still valid, the second signature is made with the previous secret.
+// signEvent returns the signatures of a request, separated by spaces. While the webhook's previous
+// secret is valid, the second signature uses that secret.
 func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
 	sealed := [][]byte{w.Secret}
 	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(at) {
@@ -274,8 +275,8 @@ func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []
 	return strings.Join(signatures, " "), nil
 }
 
-// describeSendingError returns a sentence about a failed attempt for the caller of the API. The sentence never contains an IP address, because the
-// IP addresses of a host name can reveal details about the network of this server.
+// describeSendingError returns a sentence about a failed attempt. The sentence never contains an IP
+// address, which could reveal details about the server's network.
 func describeSendingError(err error) string {
 	var (
 		refused *outbound.RefusedError

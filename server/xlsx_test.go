@@ -35,8 +35,8 @@ func openWorkbook(t *testing.T, body []byte) (file *excelize.File, sheet string,
 	return file, sheet, rows
 }
 
-// requireCell requires that a cell contains a JSON value. A number must be a numeric cell, a boolean must be a boolean cell, and every
-// other value must be a text.
+// requireCell requires that a cell contains a JSON value. The cell type must also match: number,
+// boolean or text.
 func requireCell(t *testing.T, file *excelize.File, sheet, cell string, value any) {
 	t.Helper()
 	got, err := file.GetCellValue(sheet, cell)

@@ -92,9 +92,8 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 	return q
 }
 
-// limitAccountsToCollections limits the database query q to accounts in collections. If query.CollectionID is set, each account must be in this
-// collection. If query.Collections is not empty, each account must be in at least one of its collections. The error is ErrNotFound if the
-// collection query.CollectionID is unknown.
+// limitAccountsToCollections adds the conditions query.CollectionID and query.Collections to the
+// database query q. If both are set, accounts must fulfil both.
 func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
 	in := func(collections []uuid.UUID) {
 		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)
@@ -116,8 +115,8 @@ func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery
 	return q.Session(&gorm.Session{}), nil
 }
 
-// fillAccountFields sets those fields of accounts that are not columns of the table. It returns the number of accounts whose fields were set, and the
-// number of bytes that their labels take in JSON. If the labels of all accounts together take more than maxBytes, the last accounts may be left out.
+// fillAccountFields sets the fetch status and the labels of accounts. maxBytes and the results have
+// the same meaning as for setAccountLabels.
 func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {
@@ -126,8 +125,8 @@ func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, maxByte
 	return o.setAccountLabels(ctx, accounts, maxBytes)
 }
 
-// Account returns the account that the ref names, or ErrNotFound if there is no such account. It also finds accounts whose tracking was
-// stopped, and untracked accounts to which videos are linked.
+// Account returns the account that the ref names, or ErrNotFound. It also finds stopped accounts,
+// and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	var v Version
 	found, err := db.ReadRows(ctx, o.s.db, addAccountCondition(o.scopedQuery(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(&v))
@@ -141,8 +140,8 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// addAccountCondition limits a query to the account that the ref names: by ref.ID if it is set, otherwise by the platform's own id in ref.Link,
-// or by the current handle if the link has no id.
+// addAccountCondition limits a query to the account that the ref names. It uses the first known one
+// of ref.ID, ref.Link.ID and ref.Link.Handle.
 func addAccountCondition(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:

@@ -22,8 +22,8 @@ type Author struct {
 	Name       *string
 }
 
-// AccountResolver finds the account record of an author. It compares the platform's own ids first, then the sources' ids, then the handles.
-// A record with the same handle is not a match if the ids show that it belongs to another account.
+// AccountResolver finds the account record of an author. It compares the platform's own ids first,
+// then the sources' ids, then the handles.
 type AccountResolver struct {
 	org     uuid.UUID
 	now     db.Instant                 // time of the fetch or request that contained the authors
@@ -51,8 +51,8 @@ const (
 	handle
 )
 
-// NewAccountResolver returns a resolver that finds the account record of each author. namedAt is the time of the fetch or request that
-// contained the authors. knownAccounts must contain every account record of the organisation that can belong to an author.
+// NewAccountResolver returns a resolver for authors from a fetch or request at the time namedAt.
+// knownAccounts must contain every account that can match an author.
 func NewAccountResolver(org uuid.UUID, namedAt db.Instant, knownAccounts []*Account) *AccountResolver {
 	b := &AccountResolver{org: org, now: namedAt, rows: knownAccounts, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
 	for _, row := range knownAccounts {
@@ -141,18 +141,18 @@ func (a *Account) IsOtherThan(author Author) bool {
 	return DifferentAccounts(id, sourceID, author.ExternalID, author.SourceID)
 }
 
-// accountLink returns the canonical link of an account. If the account has no handle, the link contains the platform's own id.
-//
-// An account has no handle if Username is "" or is equal to the platform's own id: some sources report the id in place of a missing handle.
+// accountLink returns the canonical link of an account. If the account has no handle, the link
+// contains the platform's own id.
 func accountLink(a *Account) string {
+	// Some sources report the platform's own id in place of a missing handle.
 	if a.ExternalID != nil && (a.Username == "" || a.Username == *a.ExternalID) {
 		return link.AccountURLFromID(a.Platform, *a.ExternalID)
 	}
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// findRecord returns the first record on a platform that has the given id or handle. It skips records for which isMatch returns false. It
-// returns nil if there is no such record, or if idOrHandle is "".
+// findRecord returns the first record that has the given id or handle and fulfils isMatch. The
+// result is nil if there is no such record.
 func (b *AccountResolver) findRecord(p link.Platform, kind nameKind, idOrHandle string, isMatch func(*Account) bool) *Account {
 	if idOrHandle == "" {
 		return nil
@@ -211,21 +211,20 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	return nil
 }
 
-// An account can change its handle, and another account can then use the old handle. So records with the same handle and different ids belong to
-// different accounts. As soon as the platform's own id is known, it identifies the account in the database and in the fetch queue.
+// Two accounts can use the same handle, one after the other. So records with the same handle and
+// different ids belong to different accounts.
 
-// SourceIDMark is the first character of an account's name in the fetch queue if this name was made from a source's id. The rest of the name is the
-// id that the source uses for the account. An account has such a name while the platform's own id is unknown.
+// SourceIDMark is the first character of an account's name in the fetch queue, if the name is made
+// from a source's id.
 const SourceIDMark = "~"
 
-// DifferentAccounts returns true if the ids prove that two accounts are different. An unknown id is "".
-//
-// If both platform ids are known, only they are compared. Otherwise the sources' ids are compared, but only if they come from the same issuer. The
-// issuer is the part of a source's id before the last slash.
+// DifferentAccounts returns true if the ids prove that two accounts are different. An unknown id is
+// "". id and otherID are the platform's own ids.
 func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID
 	}
+	// Two ids of sources can be compared only if they have the same issuer.
 	return sourceID != otherSourceID && sourceID != "" && otherSourceID != "" && issuerOf(sourceID) == issuerOf(otherSourceID)
 }
 
@@ -238,9 +237,8 @@ type handleChange struct {
 	from    string   // the old handle of the account
 }
 
-// replaceHandle replaces the old handle of a renamed account in the organisation's videos and in the subscriptions to these videos. If confirmed is
-// true, a source reported the new handle. The targets, which all organisations share, are then changed too. If fetches with the old handle failed,
-// the account's target becomes due immediately.
+// replaceHandle replaces a renamed account's old handle in the organisation's videos and their
+// subscriptions. confirmed is true if a source reported the new handle.
 func (r handleChange) replaceHandle(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}
@@ -249,10 +247,12 @@ func (r handleChange) replaceHandle(tx *gorm.DB, org uuid.UUID, now db.Instant, 
 		`UPDATE fetch_subscriptions SET handle = @to WHERE organisation_id = @org AND bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND subject_id IN
  (SELECT v.id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
 	}
+	// All organisations share the targets, so only a confirmed handle is written to them.
 	if confirmed {
 		statements = append(statements,
 			`UPDATE fetch_targets SET handle = @to WHERE bucket = @bucket AND source = @platform AND kind = 'video' AND handle = @from AND external_id IN
  (SELECT v.external_id FROM videos v WHERE v.organisation_id = @org AND v.linked_account_id = @id)`,
+			// If fetches with the old handle failed, the account's target becomes due immediately.
 			`UPDATE fetch_targets SET handle = @to, link = @link, state = @active, attempts = 0, refused_as = '', refusals = 0, answers = NULL,
   route = COALESCE((SELECT r.route FROM fetch_routes r WHERE r.source = fetch_targets.source AND r.kind = fetch_targets.kind), route),
   next_at = CASE WHEN (attempts > 0 OR state <> @active) AND claimed_by IS NULL THEN @now ELSE next_at END,

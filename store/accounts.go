@@ -10,19 +10,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Account is an account of a platform that posts videos. An untracked account is stored only because videos are linked to it, and is not
-// fetched.
-//
-// The platform's own id identifies an account, because accounts can change their handles and take handles that other accounts had. HandleCurrent
-// is false if the account no longer has the handle Username.
+// Account is an account of a platform. An untracked account is stored only because videos are
+// linked to it, and is not fetched.
 type Account struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	ID             uuid.UUID `gorm:"primaryKey"`
 	Platform       link.Platform
 	ExternalID     *string // the platform's own id of the account; nil while unknown
 	SourceID       *string // the id that a source uses for the account; nil while unknown
-	Username       string
-	HandleCurrent  bool
+	Username       string  // the handle; accounts can change it
+	HandleCurrent  bool    // false if the account no longer has the handle Username
 	Name           *string
 	Link           string
 	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`

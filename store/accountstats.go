@@ -163,8 +163,8 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	return s
 }
 
-// OutlierMultiplier returns the outlier multiplier of a video of the account: the video's views divided by the account's median views. It
-// returns nil if one of the two is unknown, or if the median is 0.
+// OutlierMultiplier returns a video's views divided by the account's median views. It returns nil
+// if either number is unknown or the median is 0.
 func (s *AccountStats) OutlierMultiplier(views *int64) *float64 {
 	if views == nil || s.MedianViews == nil || *s.MedianViews <= 0 {
 		return nil
@@ -184,8 +184,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// BuildSQLUpdates returns statements that store the new statistics of the accounts and correct wrong outlier multipliers. The statements do not
-// write the videos that were passed to ReadStatistics as changedVideos: the caller stores these videos.
+// BuildSQLUpdates returns statements that store the accounts' new statistics and correct wrong
+// outlier multipliers. The caller stores the videos that it passed to ReadStatistics.
 func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
@@ -222,12 +222,13 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// StatementsForAccountDays returns statements that write the current statistics of accounts to the table account_days, for the day in stamp.Day. If
-// an account already has a row for a later day, its last row is updated instead. An updated row keeps the source of its newest fetch.
+// StatementsForAccountDays returns statements that write the accounts' current statistics to
+// account_days, for stamp.Day. If an account has a later row, its last row is updated instead.
 func StatementsForAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil
 	}
+	// An updated row keeps the source of its newest fetch.
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
 	return db.Keys(accounts).StatementsForExec(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,

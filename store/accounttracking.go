@@ -23,9 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is the maximum number of accounts that are added to the fetch queue. The first accounts in Links are added, up to this number.
-	// The accounts after them are saved but not fetched. An account that is already tracked counts too, but Enqueue does not change whether
-	// it is fetched.
+	// Enqueue is the maximum number of accounts that are added to the fetch queue. Accounts that
+	// follow in Links are saved but not fetched.
 	Enqueue int
 	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
 	// in Links get this priority.
@@ -33,8 +32,8 @@ type TrackAccountsRequest struct {
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
 	Preview int
-	// Unsupported is a function. It returns why no configured source can fetch the account of a link, or "" if a source can fetch it. If the
-	// function is nil, all accounts are treated as fetchable.
+	// Unsupported returns why no source can fetch a link's account, or "" if a source can. If
+	// Unsupported is nil, all accounts are treated as fetchable.
 	Unsupported func(link.Link) string
 }
 
@@ -53,8 +52,8 @@ type TrackedAccount struct {
 // KindAccount is the kind of a target in the fetch queue if the target is an account.
 const KindAccount = queue.KindAccount
 
-// accountTarget returns the name of an account in the fetch queue. The name is the platform's own id if this id is known. Otherwise it is
-// SourceIDMark and the source's id, or "@" and the handle.
+// accountTarget returns the name of an account in the fetch queue. It prefers the platform's own
+// id, then a source's id, then the handle.
 func accountTarget(a *Account) string {
 	switch {
 	case a.ExternalID != nil:
@@ -65,8 +64,8 @@ func accountTarget(a *Account) string {
 	return "@" + a.Username
 }
 
-// IsAccountID returns true if target is the platform's own id of an account. The parameter target identifies an account in the fetch queue:
-// it is this id, or the id that a source uses for the account, or a handle.
+// IsAccountID returns true if target is the platform's own id of an account. target is the
+// account's name in the fetch queue (see accountTarget).
 func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
@@ -74,10 +73,8 @@ func IsAccountID(target string) bool {
 // ListDepths has, for each tracking type, how many of an account's newest videos are tracked when tracking begins.
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
-// TrackAccounts tracks accounts and returns a result for each link, in the order of the links. An account that is already tracked keeps its
-// tracking type. If an account was stopped, its next fetch also tracks its stopped videos again, as far as the tracking type includes them.
-//
-// TrackAccounts is one transaction: after an error no account is tracked. It returns a *NotFoundError for unknown collections.
+// TrackAccounts tracks accounts in one transaction. The results are in the order of the links.
+// Already tracked accounts keep their tracking type. An unknown collection gives a *NotFoundError.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
 	err := db.RepeatOnDuplicate(func() (err error) {
@@ -112,11 +109,13 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 			}
 			n := len(seen)
 			seen[a.ID] = true
+			// A tracked account counts for r.Enqueue, but its place in the queue does not change.
 			if a.Tracked {
 				already = append(already, a.ID)
 				continue
 			}
 			out[i].Pending = n >= r.Enqueue
+			// The next fetch also tracks the account's stopped videos again, if r.Type includes them.
 			if a.Removed {
 				restarted = append(restarted, a)
 			}

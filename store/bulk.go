@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackedVideoIDs returns the id of each link's video, in the order of the links. The id is the zero UUID if the organisation does not
-// track the video, or if the link is the zero link.
+// TrackedVideoIDs returns the id of each link's video, in the order of the links. The zero UUID
+// stands for untracked videos and zero links.
 func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	byPlatform := map[link.Platform][]string{}
@@ -45,8 +45,8 @@ func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UU
 	return ids, nil
 }
 
-// TrackedAccountIDs returns the id of each link's account, in the order of the links. The id is the zero UUID if the organisation does not
-// track the account, or if the link is the zero link.
+// TrackedAccountIDs returns the id of each link's account, in the order of the links. The zero UUID
+// stands for untracked accounts and zero links.
 func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	external, names := []string{""}, []string{""}

@@ -13,15 +13,15 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file adds up the counts of the videos of a collection by day. A video counts once, even if it is in the collection and also in
-// collections below it.
+// This file adds up the counts of a collection's videos by day. A video counts once, even if the
+// collection's descendants also contain the video.
 
 const (
 	// MaxCampaignVideos is the highest number of videos whose counts Campaign adds up. For a larger collection, Campaign returns a
 	// *TooManyVideosError.
 	MaxCampaignVideos = 5000
-	// MaxCampaignVideoDays is the highest allowed product of the number of videos and the number of days of a period. For 5,000 videos and 31
-	// days, the server and PostgreSQL each need half a second.
+	// MaxCampaignVideoDays limits the number of videos multiplied by the number of days. At the
+	// limit, the server and PostgreSQL each need half a second.
 	MaxCampaignVideoDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
@@ -65,8 +65,8 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // sum of the changes of the videos whose views fell: 0 or a negative number; ViewsGained includes it
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown is the part of the change in Views that comes from videos whose views became known or unknown on this day. It is the
-	// change in Views since the previous day, minus ViewsGained and minus ViewsFromAdded.
+	// ViewsFromKnown is the change in Views that comes from videos whose views became known or
+	// unknown on this day. The other changes in Views are ViewsGained and ViewsFromAdded.
 	ViewsFromKnown int64
 }
 
@@ -108,13 +108,8 @@ func (e *TooManyPointsError) Error() string {
 	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
-// campaignVideos is a SQL query for the videos in the collections @in. The column added_at is when the video became a member:
-//
-//   - a video that was added directly: when it was added
-//   - a video of an added account: when the account was added, or when the video was tracked if that is later
-//   - a video with a hashtag of the collection: when the hashtag was added, or when the video was tracked if that is later
-//
-// If several of these cases apply, the earliest time counts.
+// campaignVideos selects the videos in the collections @in. The column added_at tells when a video
+// first became a member. Accounts and hashtags add no video before the video was tracked.
 const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
@@ -130,16 +125,8 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for stored points of the videos in @ids, ordered by video and day. For each video, it selects these points:
-//
-//   - the points from @from to @to
-//   - the last point before @from, if @from has no point
-//   - the first point after @to, if @to has no point
-//
-// The result can have further points before @from and after @to.
-//
-// The parameter @before must be @from minus 6 days. The query looks for the last weekly point whose Monday is @before or an earlier day. The
-// day of a weekly point is its Monday or up to 6 days later. So the day of the point that is found is @from or earlier.
+// campaignPoints is a SQL query for stored points, ordered by video and day. It selects at least
+// the points that determine the counts of the days from @from to @to.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -155,11 +142,9 @@ SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
 
-// Campaign adds up the counts of the videos of a collection on each day from q.From to q.To, but not on days after today. Before the first point of a
-// video, its counts are unknown. After the last point, they stay the same. On other days, they are the counts that History returns.
-//
-// Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError, *TooManyDaysError or *TooManyPointsError if there is too much to
-// add up.
+// Campaign adds up the counts of a collection's videos on each day from q.From to q.To, but not
+// after today. It can return ErrNotFound, *TooManyVideosError, *TooManyDaysError and
+// *TooManyPointsError.
 func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	q.To = min(q.To, o.s.db.Now().Day())
 	c := Campaign{Days: []CampaignDay{}}
@@ -210,8 +195,8 @@ func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]Colle
 	return found, db.Translate(err)
 }
 
-// tallyVideos reads the points of the videos and adds their counts to the tally. It also adds the number of these points to *pointsRead, which
-// counts the points of all calls.
+// tallyVideos reads the points of the videos and adds the counts to the tally. *pointsRead is the
+// number of points that all calls have read.
 func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos []CampaignVideo, pointsRead *int) error {
 	ids := make([]uuid.UUID, len(videos))
 	for n := range videos {
@@ -221,6 +206,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	if q.Points {
 		from = 0 // read all earlier points too, because the quality of a point depends on them
 	}
+	// The query compares @before with Mondays. A weekly point is up to 6 days after its Monday.
 	rows, err := o.s.db.Read(ctx).Raw(campaignPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "before": from - 6, "to": q.To}).Rows()
 	if err != nil {
 		return db.Translate(err)
@@ -249,8 +235,8 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 			finish()
 		}
 		point := p.toPoint()
-		// While a week is rolled up, a day can have both a daily and a weekly point. If the daily point lacks a count, the count comes from
-		// the weekly point.
+		// While a week is rolled up, a day can have two points. The weekly point supplies the
+		// counts that the daily point lacks.
 		if n := len(of); n > 0 && of[n-1].Day == point.Day {
 			point.Update(of[n-1].Counts)
 			of[n-1].Counts = point.Counts
@@ -306,12 +292,12 @@ func (r *pointRow) toPoint() Point {
 	return p
 }
 
-// pointsForDays returns copies of the points from which the counts of the days firstDay..lastDay are computed. It sets the field Quality in these
-// copies. It returns the points between the two days, the last point on or before firstDay, and the first point on or after lastDay. The given
-// points must be all points of the video, the oldest first.
+// pointsForDays copies the points that determine the counts from firstDay to lastDay, and sets
+// Quality in the copies. Pass all points of the video, the oldest first.
 func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
 	kept := slices.Clone(points)
 	fillGaps(Counts{}, kept, firstDay, firstDay)
+	// Include the last point on or before firstDay, and the first point on or after lastDay.
 	first := 0
 	for first+1 < len(kept) && kept[first+1].Day <= firstDay {
 		first++
@@ -323,8 +309,8 @@ func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
 	return kept[first:last]
 }
 
-// gainStartDay returns the day with which the gain of a video begins: the day before periodStart, or the day on which the video was added if that is
-// later. The gain is the difference between the last views and the views of this day.
+// gainStartDay returns the later of two days: the day before periodStart, and the day when the
+// video was added. Earlier views do not count for the video's gain.
 func (v *CampaignVideo) gainStartDay(periodStart db.Date) db.Date {
 	return max(periodStart-1, v.AddedAt.Day())
 }
@@ -343,8 +329,8 @@ func newTally(q CampaignQuery) *tally {
 	return t
 }
 
-// addVideo adds the counts of a video to each day on which the video is in the collection. It also sets the fields of the video that describe
-// its views in the period. The points of the video must be ordered by day.
+// addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to
+// Gained. The points must be ordered by day.
 func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
@@ -387,8 +373,8 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	}
 }
 
-// countVideo returns the counts of a video on the day. It also adds 1 to the field that says where the counts come from, such as d.Measured. The
-// points of the video must be ordered by day, and points[nextPoint] must be the first point after the day.
+// countVideo returns a video's counts on the day, and increments the fields that apply, such as
+// d.Measured. The points are ordered by day, and points[nextPoint] is the first later point.
 func (d *CampaignDay) countVideo(points []Point, nextPoint int) Counts {
 	switch {
 	case nextPoint == 0:
@@ -465,8 +451,8 @@ func (c *Campaign) Gains() CampaignGains {
 	return g
 }
 
-// RankByGain returns up to n videos whose gain is known, ordered by gain: the highest first if best is true, and otherwise the lowest first.
-// Videos with the same gain are ordered by id.
+// RankByGain returns up to n videos whose gain is known. If "best" is true, the highest gain comes
+// first, otherwise the lowest. Videos with equal gains are ordered by id.
 func (c *Campaign) RankByGain(best bool, n int) []CampaignVideo {
 	var known []CampaignVideo
 	for i := range c.Videos {

@@ -35,8 +35,8 @@ var (
 // MaxCollectionDepth is the highest number of nested levels of collections, including the root.
 const MaxCollectionDepth = 16
 
-// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. The API returns a video with a label for
-// each collection that contains it, so this limit also limits the size of a video in a response.
+// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections
+// is 0. It also limits how many labels the API returns with a video.
 const DefaultMaxCollections = 1000
 
 // hashLength is the number of random characters in the address of a share page: the length of Collection.Hash.
@@ -104,9 +104,8 @@ type CollectionPage struct {
 	Next        *db.Position // position at which the next page begins; nil on the last page
 }
 
-// videoCounts is a SQL query with the columns collection_id and n, the number of tracked videos in the collection. @org is the organisation. A video
-// that is in the collection in several ways counts once. For speed, the query counts the videos of each account before it looks for the collections
-// of the account.
+// videoCounts is a SQL query for the number of tracked videos by collection. A video counts only
+// once in a collection. For speed, the query first counts each account's videos.
 const videoCounts = `
 SELECT counts.collection_id, SUM(counts.n) AS n FROM (
 SELECT m.collection_id, SUM(per.n) AS n FROM collection_accounts m
@@ -128,15 +127,15 @@ SELECT mh.collection_id, COUNT(DISTINCT h.video_id) AS n FROM collection_hashtag
    AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = @org AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
  GROUP BY mh.collection_id) AS counts GROUP BY counts.collection_id`
 
-// accountCounts is a SQL query with the columns collection_id and n, the number of accounts in the collection. It does not count accounts
-// whose tracking was stopped. @org is the organisation.
+// accountCounts is a SQL query for the number of accounts by collection. It leaves out accounts
+// whose tracking was stopped.
 const accountCounts = `
 SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
   JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
  WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
 
-// forAll and forOne replace the placeholders in the queries videoCounts and accountCounts. With forAll, the query counts the members of every
-// collection of the organisation. With forOne, it counts only the members of the collection @id.
+// forAll and forOne replace the placeholders in videoCounts and accountCounts. forAll selects every
+// collection of the organisation, and forOne selects the collection @id.
 var (
 	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
 	forOne = strings.NewReplacer("{m}", "m.collection_id = @id", "{d}", "d.collection_id = @id", "{mh}", "mh.collection_id = @id",
@@ -235,9 +234,10 @@ type NewCollection struct {
 	CreatedBy uuid.UUID // id of the API token that is stored as the creator of the collection
 }
 
-// CreateCollection creates a collection. It returns ErrNotFound if the parent is unknown, and ErrTooDeep or *TooManyCollectionsError if a
-// limit would be exceeded. It returns ErrPasswordRequired for AccessProtected, because a new collection has no password yet.
+// CreateCollection creates a collection. Its errors include ErrNotFound for an unknown parent,
+// ErrPasswordRequired for AccessProtected, ErrTooDeep and *TooManyCollectionsError.
 func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection, error) {
+	// A new collection has no password yet.
 	if n.Access == AccessProtected {
 		return Collection{}, ErrPasswordRequired
 	}
@@ -272,8 +272,9 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	return c, err
 }
 
-// CheckCollectionCount returns a *TooManyCollectionsError if n more collections would exceed the organisation's limit. The transaction must
-// hold the organisation's lock. Without the lock, two concurrent calls could together exceed the limit.
+// CheckCollectionCount returns a *TooManyCollectionsError if n more collections would exceed the
+// organisation's limit. The transaction must hold the organisation's lock, so that concurrent calls
+// wait.
 func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	var have int64
 	if err := db.Scoped(tx, "collections", o.id).Count(&have).Error; err != nil {
@@ -285,8 +286,8 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	return nil
 }
 
-// assignHash gives the collection a hash if it is public or protected and has no hash yet. The hash is the random part of the share page's URL, and
-// never changes. assignHash also stores in share_pages that the hash belongs to the collection.
+// assignHash gives a public or protected collection a hash if the collection has none yet, and
+// stores the hash in share_pages. A hash never changes.
 func (c *Collection) assignHash(tx *gorm.DB) error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
@@ -345,8 +346,9 @@ type ParentChange struct{ To *uuid.UUID }
 // ShareExpiryChange is a change of the time when the share page of a collection closes. The field At is nil if the page stays open.
 type ShareExpiryChange struct{ At *db.Instant }
 
-// UpdateCollection changes a collection and returns the changed collection. It returns ErrNotFound for an unknown collection or parent, and
-// ErrCycle, ErrTooDeep, ErrPasswordRequired or ErrStale if the change is not possible. After an error the collection is unchanged.
+// UpdateCollection returns the changed collection. After an error, nothing is changed. The errors
+// include ErrNotFound for an unknown collection or parent, ErrCycle, ErrTooDeep,
+// ErrPasswordRequired and ErrStale.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -397,9 +399,9 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-// collectionForUpdate returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id, and ErrStale if
-// expectedUpdatedAt is set and differs from the collection's UpdatedAt. The transaction must have locked the organisation, so that no other
-// transaction can change the collection.
+// collectionForUpdate returns a collection without its hashtags, or ErrNotFound. It returns
+// ErrStale if expectedUpdatedAt is set and differs from UpdatedAt. The transaction must hold the
+// organisation's lock.
 func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
 	var found []Collection
 	switch err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
@@ -413,9 +415,8 @@ func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *
 	return found[0], nil
 }
 
-// checkNewParent returns an error if a collection cannot become a child of the collection with the id parentID: ErrNotFound if there is no such
-// parent, ErrCycle if the parent is the child itself or one of its descendants, and ErrTooDeep if a collection would be nested too deep. The
-// parameter id is the id of the child, or zero if the child is not stored yet.
+// checkNewParent returns ErrNotFound, ErrCycle or ErrTooDeep if the collection cannot be a child of
+// parentID. The parameter id is zero if the collection is not stored yet.
 func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 	above := 0
 	for at := &parentID; at != nil; above++ {
@@ -458,8 +459,8 @@ func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
 	return levels, nil
 }
 
-// DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns ErrNotFound for an
-// unknown collection, and ErrStale if expectedUpdatedAt is set and differs from the collection's UpdatedAt.
+// DeleteCollection deletes a collection, and moves its children to its parent. Videos and accounts
+// stay tracked. It can return ErrNotFound, and also ErrStale if expectedUpdatedAt is set.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdatedAt *db.Instant) error {
 	return o.changeData(ctx, func(tx *gorm.DB) error {
 		c, err := o.collectionForUpdate(tx, id, expectedUpdatedAt)

@@ -13,15 +13,14 @@ import (
 // maxCounts is the maximum number of row counts in the cache of a Store. Each list has one row count.
 const maxCounts = 10_000
 
-// listKey identifies a list in the caches of a Store: by the version of the organisation's data, and by a hash of the SQL statement that selects
-// the rows. The hash includes the arguments of the statement, such as the organisation's id.
+// listKey identifies a list in the caches of a Store.
 type listKey struct {
-	list    [sha256.Size]byte
-	version int64
+	list    [sha256.Size]byte // hash of the SQL statement, its arguments, and further values
+	version int64             // version of the organisation's data
 }
 
-// keyOfList returns the key of a list in a cache. The key contains the query of the list, the version of the organisation's data, and further
-// values, such as the order of the list.
+// keyOfList returns the cache key of a list. The parameter "more" has values that distinguish lists
+// of the same query, such as the order.
 func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	statement, args, err := db.Statement(q)
 	if err != nil {
@@ -31,8 +30,8 @@ func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	return listKey{sha256.Sum256(text), v.Version}, err
 }
 
-// countRows returns the number of rows that a query selects. It keeps the number in a cache until the version of the organisation's data
-// changes, because counting can take longer than reading a page. The parameter v is the current version.
+// countRows returns how many rows a query selects. It caches the number for the data version v,
+// because counting can take longer than reading a page.
 func (o *Org) countRows(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	key, err := keyOfList(v, q)

@@ -52,8 +52,8 @@ func (s *Store) DataKind(ctx context.Context) (DataKind, error) {
 	return kind, db.Translate(err)
 }
 
-// RequireDataKind must be called in every transaction that stores numbers, with the kind of these numbers. If the database already has numbers
-// of a different kind, it returns a *DataKindError. If it has no numbers yet, the given kind becomes the kind of the database.
+// RequireDataKind must be called in every transaction that stores numbers. It returns a
+// *DataKindError if the stored kind differs. If no kind is stored, it stores the given kind.
 func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
 	if err != nil || have == kind {

@@ -94,8 +94,8 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeWebhooksDue makes webhooks due now, if they are not due already. It locks their rows until the transaction ends. endClaim waits for this
-// lock, so it finds the deliveries that the transaction has added.
+// makeWebhooksDue makes webhooks due now, unless they already are. The update locks the rows in
+// webhook_queue. endClaim waits for this lock, so it finds the transaction's new deliveries.
 func makeWebhooksDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.Keys(webhooks).WithClause(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
@@ -152,8 +152,8 @@ type DueDelivery struct {
 	Event Event
 }
 
-// DueDeliveries returns the webhook of a claim, its organisation and its due deliveries, ordered by their due times. It returns at most "limit"
-// deliveries. If the webhook was deleted, it returns ErrNotFound. If the webhook is disabled, it returns no deliveries.
+// DueDeliveries returns at most "limit" due deliveries of a claim, ordered by due time. It returns
+// none if the webhook is disabled, and ErrNotFound if the webhook was deleted.
 func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (Webhook, Organisation, []DueDelivery, error) {
 	o := s.Org(c.OrganisationID)
 	org, err := s.Organisation(ctx, o.id)
@@ -202,11 +202,8 @@ type Attempt struct {
 
 const statusGone = 410
 
-// FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A failed delivery is sent
-// again after the next delay in retryDelays, until no delay is left.
-//
-// A failed attempt also starts or extends the pause of the webhook: see firstPause. FinishClaim disables the webhook if its server answers with
-// status 410. It also disables the webhook after a time of at least DisableAfter in which every attempt failed.
+// FinishClaim stores the results of attempts and ends the claim. It can also disable the webhook.
+// The attempts must be in the order in which they ended.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {
@@ -258,8 +255,8 @@ func (r *EventRecorder) addDisabledWebhook(w *Webhook) {
 	r.addEvent(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
 }
 
-// countAttempts updates the webhook's Failures, FailingSince and LastSuccessAt with the results of attempts. It does not store these values in the
-// database. If the webhook must be disabled, countAttempts returns the reason.
+// countAttempts updates Failures, FailingSince and LastSuccessAt, but does not store them. If the
+// webhook must be disabled, it returns the reason.
 func (w *Webhook) countAttempts(attempts []Attempt) *DisabledReason {
 	var reason *DisabledReason
 	for _, a := range attempts {
@@ -322,11 +319,11 @@ func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) e
 // notDue is the due time of a webhook that has nothing to send.
 const notDue = db.Instant(1) << 62
 
-// endClaim ends a claim. The webhook can be claimed again when its next delivery is due and the pause has passed. endClaim does nothing if the
-// webhook was disabled or deleted, or if another process has claimed it.
+// endClaim ends a claim, starts the pause, and sets the webhook's due time. It does nothing if the
+// webhook was disabled, deleted, or claimed by another process.
 func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
-	// This UPDATE locks the webhook's row in webhook_queue before the next due delivery is read. If another transaction adds a delivery in the
-	// meantime, that transaction waits for the lock. When it gets the lock, it makes the webhook due.
+	// This UPDATE locks the row in webhook_queue. A transaction that adds a delivery waits for the
+	// lock, and then makes the webhook due.
 	locked := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = NULL WHERE organisation_id = ? AND webhook_id = ? AND token = ?",
 		o.s.db.Now().Add(pause), o.id, c.WebhookID, c.token)
 	if locked.Error != nil || locked.RowsAffected == 0 {

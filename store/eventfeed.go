@@ -35,8 +35,8 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 		Create(&eventFeed{OrganisationID: o.id, Enabled: true, ReadAt: now}).Error
 }
 
-// OpenFeed prepares a read of the organisation's events. The first call starts the recording of events. OpenFeed returns a position in the
-// feed. Events up to this position can be missing: they were deleted or never recorded.
+// OpenFeed prepares a read of the organisation's events, and starts their recording if necessary.
+// Events up to the returned position can be missing.
 func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed
@@ -118,8 +118,8 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// unusedFeed is a SQL condition on a row of event_feeds: the organisation's events are recorded, but the organisation has no enabled webhook, and has
-// not read its events since a given time. The parameters are this time and the organisation.
+// unusedFeed is a SQL condition on event_feeds. An enabled feed is unused if no webhook is enabled
+// and the feed was not read since a given time.
 const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
  AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = ? AND w.enabled)`
 

@@ -137,8 +137,8 @@ func accountState(a *Account) AccountState {
 	return AccountState{Followers: a.LatestFollowersCount, Following: a.LatestFollowingCount, CheckedAt: a.CheckedAt, Status: a.FetchStatus}
 }
 
-// EventRecorder records the events of one transaction. It records events only for organisations that have a webhook or read their event
-// feed. The caller adds events and then calls Save in the same transaction.
+// EventRecorder records events in one transaction. It ignores organisations whose event feed is not
+// enabled. The caller adds events and then calls Save.
 type EventRecorder struct {
 	tx        *gorm.DB
 	at        db.Instant
@@ -160,8 +160,8 @@ type pendingEvent struct {
 	delivery uuid.UUID  // id of the delivery to the webhook "only"; if this field is the zero id, each delivery of the event gets a new id
 }
 
-// NewEventRecorder returns a recorder for the events of organisations, all with the time eventTime. The transaction must already have raised the
-// versions of these organisations. This locks the organisations, so that their webhooks cannot change before the transaction ends.
+// NewEventRecorder returns a recorder for the events of organisations. The transaction must already
+// have raised the organisations' versions, so that no other transaction can change the webhooks.
 func NewEventRecorder(tx *gorm.DB, eventTime db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {
 	r := &EventRecorder{tx: tx, at: eventTime, receivers: map[uuid.UUID][]receiver{}}
 	if orgs = db.Distinct(orgs); len(orgs) == 0 {
@@ -204,8 +204,8 @@ func (r *EventRecorder) addEvent(org uuid.UUID, kind EventType, data EventData) 
 	}
 }
 
-// AddVideoFetch adds the events that follow from a fetch of a video. It compares the video before and after the fetch was written. If rounded is
-// true, the source has probably rounded the counts, so AddVideoFetch adds no event of the type EventVideoViewsFell.
+// AddVideoFetch adds the events that a fetch of a video causes. If "rounded" is true, it adds no
+// EventVideoViewsFell, because the source has probably rounded the counts.
 func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 	org := after.OrganisationID
 	if !r.IsRecording(org) {
@@ -235,8 +235,8 @@ func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 	r.AddVideoStatus(before, after)
 }
 
-// AddVideoStatus adds an event if the fetch status of a video has changed. It adds no event for the first successful fetch of a video, which
-// changes the status from pending to ok.
+// AddVideoStatus adds an event if the fetch status of a video has changed. It adds no event for the
+// first successful fetch.
 func (r *EventRecorder) AddVideoStatus(before, after *Video) {
 	if before.FetchStatus != after.FetchStatus && !isFirstStatus(before.FetchStatus, after.FetchStatus) {
 		was := videoState(before)
@@ -293,8 +293,8 @@ func (r *EventRecorder) Save() error {
 	return r.insertEvents()
 }
 
-// skipAnnouncedThresholds removes an event about a threshold if an earlier event was about the same threshold of the same video. A count can fall
-// below a threshold and reach it again.
+// skipAnnouncedThresholds removes an event if an earlier event announced the same threshold for the
+// video. A count can fall below a threshold and reach it again.
 func (r *EventRecorder) skipAnnouncedThresholds() error {
 	type announced struct {
 		OrganisationID, VideoID uuid.UUID
@@ -328,10 +328,8 @@ func (r *EventRecorder) skipAnnouncedThresholds() error {
 	return nil
 }
 
-// setPositions gives each event the next position in the event feed of its organisation. The last event gets the present time in microseconds, or a
-// higher number if this position is already used. So no position is used twice, even after the database is restored from a backup.
-//
-// The row in event_feeds stays locked until the commit, so events become visible in the order of their positions.
+// setPositions gives each event the next position in its organisation's event feed. Events become
+// visible in this order, because the row in event_feeds stays locked until the commit.
 func (r *EventRecorder) setPositions() error {
 	count := map[uuid.UUID]int64{}
 	for _, e := range r.pending {
@@ -346,6 +344,7 @@ func (r *EventRecorder) setPositions() error {
 		Position       int64
 	}
 	list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "n bigint"}, Rows: rows}
+	// The last position is at least r.at, so that a database restored from a backup reuses no position.
 	updated, err := db.FindRows[last](r.tx, list, `UPDATE event_feeds SET position = CASE WHEN event_feeds.position + u.n < ? THEN ? ELSE event_feeds.position + u.n END FROM u
  WHERE event_feeds.organisation_id = {org} RETURNING event_feeds.organisation_id, event_feeds.position`, r.at, r.at)
 	if err != nil {

@@ -218,8 +218,8 @@ func TestEvents_areNoLongerRecordedIfNobodyReadsThem(t *testing.T) {
 	})
 }
 
-// Each change of the test is stored with an event and a delivery. If the delivery cannot be stored, neither the change nor the event may be
-// stored.
+// If the delivery of an event cannot be stored, neither the event nor the change that caused it may
+// be stored.
 //
 // Requirements in docs/coverage.md: 14.5-06
 func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {

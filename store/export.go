@@ -25,8 +25,8 @@ type ExportQuery struct {
 	Limit          int       // highest number of videos to return
 }
 
-// Export returns up to q.Limit videos with their histories, ordered by the videos' ids. It includes videos without points. If it returns
-// fewer than q.Limit videos, there are no more videos.
+// Export returns up to q.Limit videos with their histories, ordered by id. It includes videos
+// without points. If it returns fewer than q.Limit videos, no more follow.
 func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error) {
 	videos := o.scopedQuery(ctx, "videos").Order("videos.id").Limit(q.Limit)
 	if q.After != uuid.Nil {

@@ -13,9 +13,8 @@ import (
 // FetchStatus says whether a video or account can be fetched.
 type FetchStatus = queue.FetchStatus
 
-// FetchState is the fetch status of a video or account of an organisation, with its reason and times. It says nothing about fetches from before
-// the organisation tracked the video or account. Methods that read videos and accounts call setStatusAt, which sets the status "delayed" if the
-// next fetch is late.
+// FetchState is the fetch status of an organisation's video or account. It ignores fetches that ran
+// before the tracking began.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
 	FetchReason   string      // the stored reason for the status; if it is "", FetchDetail uses the default reason for the status
@@ -30,8 +29,8 @@ func (s *FetchState) setStatusAt(now db.Instant) {
 	}
 }
 
-// ApplyChange updates the state with the result of a fetch, unless the state already has the result of a later attempt. The source was asked at
-// fetchedAt, and the next fetch is due at nextAt. hasNumbers is true if the organisation has numbers of the video or account.
+// ApplyChange updates the state with a fetch at fetchedAt, unless the state has a later attempt.
+// hasNumbers is true if the organisation has numbers of the video or account.
 func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
 		return
@@ -57,8 +56,8 @@ func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt
 	}
 }
 
-// setPendingStatus adds the columns of the fetch state to a map of columns, and returns this map. An UPDATE that starts the tracking of a video
-// or account then sets the columns in the map. The video or account must not be in the queue yet.
+// setPendingStatus adds the fetch state to the columns of an UPDATE that starts tracking, and
+// returns all columns. The video or account must not be in the queue yet.
 func setPendingStatus(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
 	return columns
@@ -85,8 +84,8 @@ var defaultReasons = map[FetchStatus]string{
 // notQueued is the reason of a pending video or account that is not in the queue.
 const notQueued = "The %[1]s is saved but not fetched, because the organisation has no active subscription, or because it only imported the %[1]s"
 
-// FetchDetail returns one sentence that explains the status to people. The kind is "video" or "account". FetchDetail returns nil if there is nothing
-// to explain. The state must have been read with a method of Org.
+// FetchDetail returns one sentence that explains the status to people, or nil. The kind is "video"
+// or "account". A method of Org must have read the state.
 func (s *FetchState) FetchDetail(kind string) *string {
 	reason, format := s.FetchReason, "%s; it is asked for again on %s UTC."
 	if reason == "" {
@@ -94,6 +93,7 @@ func (s *FetchState) FetchDetail(kind string) *string {
 		if s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil {
 			known = notQueued
 		}
+		// Without a reason, there is nothing to explain.
 		if known == "" {
 			return nil
 		}
@@ -127,8 +127,8 @@ func filterByStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant
 	}
 }
 
-// statusSQL is a SQL expression for the fetch status of a row. It has three parameters: queue.DelayableStatuses, the result of lateCutoff, and
-// queue.FetchDelayed. A fetch is late if it was due before the result of lateCutoff.
+// statusSQL is a SQL expression for the fetch status of a row. Its parameters are
+// queue.DelayableStatuses, the result of lateCutoff, and queue.FetchDelayed.
 const statusSQL = "CASE WHEN fetch_status IN ? AND next_fetch_at < ? THEN ? ELSE fetch_status END"
 
 // lateCutoff returns now minus queue.DelayedAfter. A fetch is late if it was due before this time and has not run yet.

@@ -20,8 +20,8 @@ func Hashtags(caption string) []string {
 	return slices.Compact(tags)
 }
 
-// forEachHashtag calls handleTag for each hashtag in a caption, in the order of the caption. The hashtag is in lower case and without "#". If a
-// hashtag occurs several times, handleTag is called several times.
+// forEachHashtag calls handleTag for each hashtag in a caption, in order and with repetitions. The
+// hashtag is in lower case and without "#".
 func forEachHashtag(caption string, handleTag func(tag string)) {
 	wide := strings.Contains(caption, fullWidth)
 	for {
@@ -56,8 +56,8 @@ func tagLength(s string) int {
 // fullWidth is the full-width form of "#", which also begins a hashtag.
 const fullWidth = "＃"
 
-// textAfterHash returns the part of a text after its first "#" or full-width "＃", and false if there is none. If hasFullWidth is false, the text
-// has no full-width "＃", so textAfterHash does not search for it.
+// textAfterHash returns the part of a text after its first "#" or full-width "＃". If hasFullWidth
+// is false, it looks only for "#".
 func textAfterHash(s string, hasFullWidth bool) (rest string, found bool) {
 	plain, at := strings.IndexByte(s, '#'), -1
 	if hasFullWidth {

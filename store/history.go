@@ -32,8 +32,8 @@ type Provenance struct {
 // "~".
 const roundingMark = "~rounded"
 
-// StoredSource returns the source of a point in the form in which it is stored. If rounded is true, the source has probably rounded a count, and the
-// stored form has a mark.
+// StoredSource returns the stored form of a point's source. If the source has probably rounded a
+// count, the form ends with roundingMark.
 func StoredSource(source string, rounded bool) string {
 	if rounded {
 		return source + roundingMark
@@ -48,11 +48,8 @@ type Point struct {
 	Provenance
 }
 
-// History returns the points of a video from the day "from" to the day "to", both inclusive, the newest first. It returns ErrNotFound for an unknown
-// video.
-//
-// If a day between two stored points has no stored point, History interpolates the point of this day. There are no points before the first or after
-// the last stored point.
+// History returns the points of the days "from" to "to", the newest first. It interpolates missing
+// days between two stored points. For an unknown video, it returns ErrNotFound.
 func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
 	video := ref.ID
 	if video == uuid.Nil {
@@ -76,12 +73,12 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	return fillGaps(known, points, from, to), nil
 }
 
-// usualGap is the usual maximum number of days between two points of a tracked video. The search for the nearest points outside a range begins with
-// this many days before and after the range.
+// usualGap is the usual maximum number of days between two points of a tracked video. pointsAround
+// first reads this many days before and after the range.
 const usualGap = 7
 
-// pointsAround returns the stored points of the days from..to, the oldest first. It adds the nearest earlier point. If the last day has no point but
-// an earlier day has one, pointsAround also adds the nearest later point. The result can have further points outside the range.
+// pointsAround returns the stored points of the days from..to, the oldest first. It adds the
+// nearest earlier point, the nearest later point if necessary, and possibly further points.
 func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
@@ -96,6 +93,7 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 			points = append(older[n-1:], points...)
 		}
 	}
+	// The nearest later point is necessary only to interpolate the days after the last point.
 	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.db.Now().Day() {
 		newer, err := o.scanPoints(ctx, o.s.queries.oldestPoints, video, to+usualGap+1, MaxDate)
 		if err != nil {
@@ -109,9 +107,8 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// lastKnownCounts returns, for each count, the last exact value from a day before the first of the given points. The caller needs these values
-// because a point gets the quality "corrected" if a count is lower than the last exact value. The values can come from days long before the
-// requested range, so that the quality of a point does not depend on the range.
+// lastKnownCounts returns the last exact values of counts before the first given point, if they are
+// needed. With these values, a point's quality does not depend on the range.
 func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -128,8 +125,8 @@ func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Poi
 	if !wanted || points[0].Day >= from { // pointsAround adds the nearest point before "from"; if it has added none, the video has no earlier points
 		return before, nil
 	}
-	// Each subquery reads points of the video along the primary key, the newest first. It stops at the first point that has the count. In the worst
-	// case, it reads all points of the video.
+	// Each subquery reads the video's points by primary key, the newest first, until a point has
+	// the count. In the worst case, it reads all points.
 	const last = `(SELECT k.%[1]s FROM (
 SELECT d.day, d.weekly, d.%[1]s FROM (SELECT day, 0 AS weekly, %[1]s FROM snapshots_daily WHERE organisation_id = ? AND video_id = ? AND day < ? AND %[1]s IS NOT NULL AND source NOT LIKE ? ORDER BY day DESC LIMIT 1) AS d
 UNION ALL
@@ -153,8 +150,8 @@ var storedPoints = "SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_dail
 UNION ALL
 SELECT ` + pointColumns + ", 1 AS weekly FROM snapshots_weekly WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to"
 
-// outermostPoints is a SQL query for one daily and one weekly point of a video in a range of days. Replace {order} by ASC for the oldest points, and
-// by DESC for the newest points. The daily and the weekly point can be of the same day.
+// outermostPoints is a SQL query for the oldest or newest daily and weekly point in a range.
+// Replace {order} by ASC (oldest) or DESC (newest).
 var outermostPoints = "SELECT " + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS d
 UNION ALL
@@ -164,8 +161,8 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
 // pointsInOrder is the ORDER BY clause of the queries storedPoints and outermostPoints.
 const pointsInOrder = " ORDER BY day, weekly"
 
-// scanPoints returns stored points of a video, the oldest first. The query must be the text of storedPoints or outermostPoints, followed by
-// pointsInOrder. The points are of the days from..to. If a day has a daily and a weekly point, appendPoint joins them to one point.
+// scanPoints returns a video's stored points of the days from..to, the oldest first. The query must
+// be storedPoints or outermostPoints, followed by pointsInOrder.
 func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}
@@ -188,11 +185,8 @@ func (p *Point) setStoredQuality() {
 	}
 }
 
-// fillGaps returns the stored and interpolated points of the days from..to, the newest first. The given stored points must be ordered by day, the
-// oldest first. The parameter knownBefore has the last known value of each count before the first stored point.
-//
-// fillGaps also sets the quality of the stored points: "rounded" if the source has rounded a count, "corrected" if a count is lower than its last
-// exact value, and otherwise "measured".
+// fillGaps returns the stored and interpolated points of the days from..to, the newest first. It
+// also sets the quality of the given points, which must be ordered by day.
 func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
@@ -200,6 +194,7 @@ func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 		if p.Quality == QualityRounded {
 			continue // rounded counts are not compared with counts of other days
 		}
+		// knownBefore has the last exact value of each count before p.
 		if p.hasLowerCountThan(knownBefore) {
 			p.Quality = QualityCorrected
 		}
@@ -228,9 +223,8 @@ type interpolation struct {
 	counts []int64 // the counts of the interpolated points; the pointers in the points lead to elements of this slice
 }
 
-// appendBetween appends interpolated points for the days between two stored points, the newest first. It leaves out days before "from" and days after
-// "to". The counts are interpolated linearly and rounded down. So the values of a rising count never fall and never exceed the count of the later
-// point.
+// appendBetween appends interpolated points for the days between two stored points, the newest
+// first. It leaves out days outside from..to. The counts are interpolated linearly.
 func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {
@@ -241,6 +235,7 @@ func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 			}
 			// The multiplication has two parts, because diff*passed can overflow for very large counts.
 			passed, diff := int64(day-a.Day), *after[n]-*before[n]
+			// The division rounds the change toward zero, so a rising count never exceeds the later count.
 			i.counts = append(i.counts, *before[n]+diff/span*passed+diff%span*passed/span)
 			*count = &i.counts[len(i.counts)-1]
 		}

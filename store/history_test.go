@@ -35,8 +35,8 @@ func randomSeries(t *rapid.T, today store.Date) storetest.Series {
 		if rolledUp {
 			s.Weekly[day], weeks[day.Week()] = point(), true
 		}
-		// A roll-up replaces the daily points of a week by a weekly point. Until the partition with the daily points is dropped, a day can have a
-		// daily and a weekly point.
+		// A roll-up replaces the daily points of a week by a weekly point. Until the partition with
+		// the daily points is dropped, a day can have both.
 		if !rolledUp || rapid.IntRange(0, 9).Draw(t, "the partition with the daily points still exists") == 0 {
 			s.Daily[day] = point()
 		}

@@ -20,8 +20,8 @@ type VideoPoints struct {
 
 // PointsQuery says which points of which videos are exported.
 type PointsQuery struct {
-	// A video is listed only if its last fetch with counts was at Since or later. A point is returned only if it was fetched in the time
-	// from Since to Until, both inclusive.
+	// The query returns points that were fetched from Since to Until, both inclusive. It lists only
+	// videos whose last fetch with counts was at Since or later.
 	Since, Until db.Instant
 	From         db.Date   // first day of the points
 	Window       db.Window // which part of the list of videos is returned
@@ -42,12 +42,10 @@ var pointVideoColumns = []db.Column[VideoPoints]{
 // link.
 const pointBytes = 512
 
-// ListPoints returns videos with their stored points, including stopped videos. The videos are ordered by the time of their last fetch, the oldest
-// first. The list has no total.
-//
-// A video that is fetched while a caller reads the pages is listed again on a later page. A caller that reads all pages with the same Until gets all
-// points that were fetched up to Until, except points that a later fetch has changed.
+// ListPoints returns videos with stored points, ordered by their last fetch, the oldest first. If a
+// video is fetched while pages are read, a later page lists it again.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
+	// The list includes stopped videos, and has no total.
 	videos := o.scopedQuery(ctx, "videos").Where("videos.latest_updated_at >= ?", query.Since)
 	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },
 		Complete: func(ctx context.Context, rows []VideoPoints, _ int64) (completed int, bytes int64, err error) {
@@ -55,6 +53,8 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 			for n := range rows {
 				ids[n] = rows[n].ID
 			}
+			// With the same Until on all pages, only points that later fetches have changed are
+			// missing.
 			points, err := o.storedPointsOf(ctx, ids, query.From, query.Since, query.Until)
 			for n := range rows {
 				rows[n].Points = points[rows[n].ID]
@@ -68,8 +68,8 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns a map from the ids of videos to their stored points, ordered by day, the oldest first. It leaves out points before firstDay,
-// and points that were fetched before `since` or after `until`. In each point, Quality is not set, and Source can end with roundingMark.
+// storedPointsOf returns a map from video ids to stored points, the oldest day first. Quality is
+// not set, and Source can end with roundingMark.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay db.Date, since, until db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)
@@ -96,13 +96,14 @@ func readPoint(row *db.Values) Point {
 	return p
 }
 
-// appendPoint adds the next stored point of a video to points. While a week is rolled up, a day can have both a daily and a weekly point. The
-// daily point comes first, and appendPoint fills its missing counts from the weekly point.
+// appendPoint adds the next point of a video to points. If p has the same day as the last point,
+// appendPoint only fills missing counts of the last point.
 func appendPoint(points []Point, p Point) []Point {
 	last := len(points) - 1
 	if last < 0 || points[last].Day != p.Day {
 		return append(points, p)
 	}
+	// Both tables have a point of this day: the last point is daily, and p is weekly.
 	p.Update(points[last].Counts)
 	points[last].Counts = p.Counts
 	return points

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Collectors store the points of all videos for one day, and then the points of all videos for the next day. So the points of one video are far apart
-// in the tables. The test fills the tables in this order.
+// Like the collectors, the test stores the points of all videos day by day. So the points of one
+// video are far apart in the tables.
 func TestHistory_readsFewDatabasePagesForARangeOf730Days(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -37,8 +37,8 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 	}
 	require.Len(t, reading, 1, "exactly one statement must read the points")
 	id := storetest.VideoOf(t, o, storetest.VideoLink(t, 7)).ID
-	// Run VACUUM until the plan reads few pages. VACUUM prepares a page for index-only reads only if no other session, such as autovacuum, can
-	// still see old rows of the page.
+	// Run VACUUM until the plan reads few pages. Another session, such as autovacuum, can prevent
+	// VACUUM from preparing pages for index-only reads.
 	require.Eventually(t, func() bool {
 		db.Exec(t, "VACUUM ANALYZE")
 		rows, err := db.Raw(t).QueryContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS) "+reading[0], o.ID(), id, today-737, today+7)

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// KeyLease is how long an idempotency key is reserved for the request that got KeyFresh. While the request runs, its server renews the lease
-	// with RenewKey. If the lease ends without an answer, the request counts as abandoned, because its server has probably crashed.
+	// KeyLease is how long an idempotency key is reserved for its request. While the request runs,
+	// its server renews the lease with RenewKey.
 	KeyLease = 15 * time.Second
-	// IdempotencyLimit is the highest number of bytes that the idempotency keys of one organisation can take, including the stored answers.
-	// It is enough for a day with 120 calls a minute, if the answers are small.
+	// IdempotencyLimit is the maximum total size of an organisation's idempotency keys and answers,
+	// in bytes, when a key is added. It allows 120 small answers a minute.
 	IdempotencyLimit = 128 << 20
 	// idempotencyRowBytes is the estimated size, in bytes, of one row in the table idempotency_keys and the index entries of this row. The
 	// key's text and the answer are not included.
@@ -33,8 +33,8 @@ type IdempotencyState int
 
 // The states that ReserveKey returns.
 const (
-	// KeyFresh: no other request has used the key, or the earlier request with the key was abandoned without an answer. The caller executes
-	// the request and calls RenewKey before KeyLease has passed. After the request, it calls FinishKey or ReleaseKey.
+	// KeyFresh: the key is new, or its earlier request got no answer before the lease ended. The
+	// caller executes the request, then calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota
 	// KeyDone: the request was already answered. The caller returns the stored answer.
 	KeyDone
@@ -42,7 +42,8 @@ const (
 	KeyRunning
 	// KeyMismatch: the key was used before for a request with other content.
 	KeyMismatch
-	// KeyStoreFull: the key is new, but the organisation's keys already take IdempotencyLimit bytes. The key was not stored.
+	// KeyStoreFull: the new key was not stored, because the organisation's keys would take more than
+	// IdempotencyLimit bytes with it.
 	KeyStoreFull
 )
 
@@ -56,27 +57,25 @@ type KeptAnswer struct {
 // IdempotencyKey is the result of ReserveKey: the state of a key, and the values that belong to the state.
 type IdempotencyKey struct {
 	State IdempotencyState
-	// EffectID is the id of the object that the request creates. A request that is repeated after a crash of the server has the same EffectID.
-	// So it finds the object that the first attempt created, and does not create a second object.
+	// EffectID is the id of the object that the request creates. A repeated request gets the same
+	// id, so it creates no second object.
 	EffectID uuid.UUID
 	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
-	// RetryAfter is the time after which the request can be sent again. If State is KeyRunning, it is the time until the lease of the other request
-	// ends, unless this lease is renewed. If State is KeyStoreFull, it is the time until enough old keys have expired to make room for a new key. In
-	// the other states, RetryAfter is zero.
+	// RetryAfter is the time to wait before the request is sent again. It is set only if State is
+	// KeyRunning or KeyStoreFull.
 	RetryAfter time.Duration
 }
 
-// idempotencyRow is a row of idempotency_keys. Status is nil until the request is answered. StartedAt is the time at which the lease of the
-// request began or was last renewed. It is zero if the request released the key.
+// idempotencyRow is a row of the table idempotency_keys.
 type idempotencyRow struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Operation      string    `gorm:"primaryKey"`
 	Key            string    `gorm:"primaryKey"`
-	Fingerprint    []byte
+	Fingerprint    []byte    // hash of the request's content
 	EffectID       uuid.UUID
 	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`
-	StartedAt      db.Instant
-	Status         *int
+	StartedAt      db.Instant // when the lease began or was last renewed; 0 if the request released the key
+	Status         *int       // HTTP status code of the answer; nil until the request is answered
 	ContentType    *string
 	Body           []byte
 	Bytes          int64
@@ -103,11 +102,8 @@ var sharedBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 	return c, err
 })
 
-// ReserveKey stores an idempotency key for a request to an operation. If the key is already stored, ReserveKey returns its state. The fingerprint
-// is a hash of the request's content. Of several concurrent requests with the same key, exactly one gets KeyFresh.
-//
-// A new key gets KeyStoreFull if all keys of the organisation would then take more than IdempotencyLimit bytes. FinishKey adds the size of the
-// answer later, without this check.
+// ReserveKey stores a new idempotency key, or returns the state of a stored key. Of concurrent
+// requests with the same key, only one gets KeyFresh.
 func (o *Org) ReserveKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.reserveKey(ctx, operation, key, fingerprint)
@@ -166,8 +162,8 @@ func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint
 	return out, err
 }
 
-// stateOfKey returns the result of ReserveKey for a key that is already stored. If the earlier request with the key was abandoned without
-// an answer, the state is KeyFresh: the new request takes over the key.
+// stateOfKey returns the result of ReserveKey for a stored key. If the key's lease ended without an
+// answer, the new request takes over the key.
 func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now db.Instant) (IdempotencyKey, error) {
 	out := IdempotencyKey{EffectID: row.EffectID}
 	switch {
@@ -227,18 +223,19 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 		if kept.Error != nil || kept.RowsAffected == 0 {
 			return kept.Error
 		}
+		// The total may exceed IdempotencyLimit here.
 		return addKeyBytes(tx, o.id, int64(len(body)))
 	})
 }
 
-// ReleaseKey ends the lease of a key whose request ended without an answer. After that, the caller can send the same request again immediately. The
-// key keeps its EffectID, because the request may already have created an object.
+// ReleaseKey ends the lease of a request that got no answer. The caller can then send the request
+// again immediately. The key keeps its EffectID.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.startLease(ctx, operation, key, 0)
 }
 
-// reserveBytesForKey adds n bytes to the total size of the organisation's keys and locks the row of the total. If the total would exceed
-// IdempotencyLimit, it changes nothing and returns false.
+// reserveBytesForKey adds n bytes to the total size of the organisation's keys. It changes nothing
+// and returns false if the total would exceed IdempotencyLimit.
 func reserveBytesForKey(tx *gorm.DB, org uuid.UUID, n int64) (bool, error) {
 	var sum []int64
 	err := tx.Raw(`INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)
@@ -280,8 +277,8 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 // keyLookahead is the maximum number of keys that the function timeUntilSpaceForKey reads. They are the oldest keys of an organisation.
 const keyLookahead = 1000
 
-// timeUntilSpaceForKey returns how long the organisation must wait until a key of n bytes can be stored. By then, enough of its oldest keys have
-// expired. The result is at least one second.
+// timeUntilSpaceForKey returns the time until enough old keys have expired to store a key of n
+// bytes. The result is at least one second.
 func timeUntilSpaceForKey(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {
@@ -291,6 +288,7 @@ func timeUntilSpaceForKey(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (
 		CreatedAt db.Instant
 		Bytes     int64
 	}
+	// If keyLookahead keys are too few, the returned time is too short.
 	err := tx.Raw(`SELECT created_at, bytes FROM idempotency_keys WHERE organisation_id = ? ORDER BY created_at LIMIT ?`, org, keyLookahead).Scan(&oldest).Error
 	if err != nil {
 		return 0, err

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// If the collections of an organisation have more than maxCachedMembers members in total, its labels are not cached. Reading more members for the
-	// cache would take much longer than reading the members of one page.
+	// maxCachedMembers is the maximum number of members in an organisation's cached labels. Reading
+	// more members would take much longer than reading the members of one page.
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000
@@ -18,10 +18,10 @@ const (
 	maxCachedEntries = 500_000
 )
 
-// labelCache has the labels of organisations: all their collections with all members, and the version number of these labels. A caller first
-// reads the current version from the database, and then asks for the labels of this version. So the caller never gets old labels, even after a
-// change by another process. A labelCache is safe for concurrent use.
+// labelCache has the labels of organisations, with all members. A caller asks for the version that
+// the database has, so the caller never gets old labels.
 type labelCache struct {
+	// The methods get, peek and put lock mu, so they are safe for concurrent use.
 	mu      sync.Mutex
 	byOrg   *simplelru.LRU[uuid.UUID, cachedLabels] // the least recently used organisation is dropped first
 	entries int                                     // number of members plus number of collections, added up over all organisations in byOrg
@@ -42,11 +42,8 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels l of an organisation. If the cache does not have the labels of the given version, l is nil.
-//
-// If l is nil, the result load says what the caller should read. If load is true, the caller should read all members of all collections and call
-// put. If load is false, the caller should read only the members on its page. At the first call with a version, load is false, because
-// collections often change again soon.
+// get returns the labels of an organisation, or nil if the cache lacks the given version. If load
+// is true, the caller should read all members and call put.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,13 +52,15 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	case ok && known.version == version:
 		return known.labels, known.labels == nil && !known.tooMany
 	case !ok || known.version < version: // a slow request can ask for a version that is older than the version in the cache
+		// At the first call with a version, load is false, because collections often change again
+		// soon.
 		c.replaceLabels(org, cachedLabels{version: version})
 	}
 	return nil, false
 }
 
-// peek returns the labels of an organisation, or nil if the cache does not have the labels of the given version. Unlike get, it does not remember
-// that the labels were asked for.
+// peek returns the labels of an organisation, or nil if the cache lacks the given version. Unlike
+// get, peek does not record the request.
 func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +70,8 @@ func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	return nil
 }
 
-// put stores the labels l of an organisation with their version. The caller must have read the version before the labels. If the collections of the
-// organisation have too many members for the cache, l must be nil. The cache then remembers for this version that there are too many members.
+// put stores the labels of an organisation. The caller must have read the version before the
+// labels. If there are too many members for the cache, l must be nil.
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,8 +22,8 @@ func labelNames(labels []*store.Label) []string {
 	return names
 }
 
-// TestLabels_showEveryChangeThatAnotherProcessHasCommitted makes each kind of change through one Store. A second Store uses the same
-// database and has the labels in its cache. The next answer of the second Store must show the change.
+// TestLabels_showEveryChangeThatAnotherProcessHasCommitted makes changes through one Store. A
+// second Store has cached the labels, but its next answer must show each change.
 func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -16,11 +16,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A collection contains a video if the video or its account was added to the collection, or if the caption has one of the collection's
-// hashtags. Only this file and the queries videoCounts and campaignVideos implement this rule.
+// A collection contains a video if the video, its account or one of its hashtags was added to the
+// collection. Only this file, videoCounts and campaignVideos implement this rule.
 
-// videoIsMember is a SQL condition on a video of the organisation @org: the video is in at least one of several collections. {collections} stands for
-// the condition that selects the collections. The subqueries do not refer to the video, so they run only once.
+// videoIsMember is a SQL condition: a video is in at least one collection that matches
+// {collections}. The subqueries do not refer to the video, so they run only once.
 const videoIsMember = `videos.id IN (
 SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND {collections}
 UNION ALL
@@ -30,13 +30,14 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// limitVideosToCollections limits a query to videos that are in at least one of the collections. If inOrder is true, the database reads the
-// videos in the order that the query requests, and skips videos that are not in the collections. If inOrder is false, the database first
-// reads the members of the collections.
+// limitVideosToCollections limits a query to videos in at least one of the collections. If inOrder
+// is false, the database first reads the members of the collections.
 func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(videoIsMember, "{collections}", condition)
 	if inOrder { // the suffix "IS TRUE" prevents a query plan that reads the members of the collections first
+		// The database reads the videos in the requested order, and skips videos outside of the
+		// collections.
 		where = "(" + where + ") IS TRUE"
 	}
 	return q.Where(where, map[string]any{"org": o.id, "collections": ids})
@@ -63,8 +64,8 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels has the collections of an organisation, with their hashtags and their members. It has either all members, or only the members on one page of
-// a list. The labels of a video or account are the collections that contain it.
+// labels has the collections of an organisation. It has either all members of the collections, or
+// only the members on one page of a list.
 type labels struct {
 	all     []Label                // all collections of the organisation, ordered by name and id
 	bytes   []int64                // for each collection, the number of bytes that its label takes in JSON
@@ -76,6 +77,7 @@ type labels struct {
 
 // labelSet has the labels of a video or account, ordered by name and id.
 type labelSet struct {
+	// labels are the collections that contain the video or account.
 	labels  []*Label
 	indexes []int // indexes of the labels in labels.all
 	bytes   int64 // number of bytes that the labels take in JSON
@@ -118,10 +120,10 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	return l.labelsAt(append(append(indexes, own.indexes...), ofAccount.indexes...))
 }
 
-// setRowLabels sets the labels of rows, which are videos or accounts. The function rowAt returns a row, and setLabels stores its labels. setRowLabels
-// returns the number of rows whose labels were set, and the number of bytes that these labels take in JSON. If the labels of all rows together take
-// more than maxBytes, setRowLabels may stop before the last rows. It does not stop before the first row has its labels.
+// setRowLabels sets the labels of videos or accounts. If the labels take more than maxBytes in
+// JSON, the last rows may be left out, but never the first.
 func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
+	// done is the number of rows that have their labels. bytes is the JSON size of these labels.
 	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
 		from, to := done, min(rows, done+size)
 		var videos, accounts []uuid.UUID
@@ -152,24 +154,24 @@ func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt 
 	return done, bytes, nil
 }
 
-// setVideoLabels sets the Labels of videos. It returns the number of videos whose labels were set, and the number of bytes that these labels take in
-// JSON. If the labels of all videos together take more than maxBytes, the last videos may be left out.
+// setVideoLabels sets the Labels of videos. For the limit maxBytes and the results, see
+// setRowLabels.
 func (o *Org) setVideoLabels(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
 	return o.setRowLabels(ctx, len(videos), maxBytes,
 		func(i int) labelled { return labelled{videos[i].ID, videos[i].Title, videos[i].LinkedAccountID} },
 		func(i int, labels []*Label) { videos[i].Labels = labels })
 }
 
-// setAccountLabels sets the Labels of accounts. It returns the number of accounts whose labels were set, and the number of bytes that these labels
-// take in JSON. If the labels of all accounts together take more than maxBytes, the last accounts may be left out.
+// setAccountLabels sets the Labels of accounts. For the limit maxBytes and the results, see
+// setRowLabels.
 func (o *Org) setAccountLabels(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
 	return o.setRowLabels(ctx, len(accounts), maxBytes,
 		func(i int) labelled { return labelled{account: &accounts[i].ID} },
 		func(i int, labels []*Label) { accounts[i].Labels = labels })
 }
 
-// memberships is a SQL query for the names, hashtags and members of collections. {m.video_id} and {m.account_id} stand for conditions that select the
-// members. A row has the id of a collection and one other value. One statement reads all rows, because three statements would take longer.
+// memberships is a SQL query for the names, hashtags and members of collections. A row has a
+// collection's id and one other value.
 const memberships = `SELECT c.id, c.name, NULL AS tag, CAST(NULL AS uuid) AS member FROM collections c WHERE c.organisation_id = @org
 UNION ALL
 SELECT h.collection_id, NULL AS name, h.tag, NULL AS member FROM collection_hashtags h WHERE h.organisation_id = @org
@@ -178,10 +180,10 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_vi
 UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// readLabels returns the collections of the organisation, and the memberships of the given videos and accounts. It may also return memberships of
-// other videos and accounts. It returns errTooManyMembers if it would have to read more than maxMembers members. It reads the version of the labels
-// first, so the labels are never older than that version.
+// readLabels returns the organisation's collections and at least the memberships of the given
+// videos and accounts. It can return errTooManyMembers.
 func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
+	// The version is read before the labels, so the labels are never older than the version.
 	v, err := o.version(ctx)
 	if err != nil {
 		return nil, err
@@ -206,12 +208,13 @@ func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*la
 	return o.readMemberships(ctx, videoCondition, accountCondition, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
 }
 
-// readMemberships reads the collections of the organisation and their members. It reads only the videos that match the SQL condition videoCondition,
-// and only the accounts that match accountCondition. The map args has the named arguments of both conditions. If there are more than limit members,
-// readMemberships returns errTooManyMembers.
+// readMemberships reads the organisation's collections and the members that match the conditions.
+// It returns errTooManyMembers if there are more than limit members.
 func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondition string, args map[string]any, limit int) (*labels, error) {
 	named := map[string]any{"org": o.id}
+	// args has the named arguments of both conditions.
 	maps.Copy(named, args)
+	// One statement reads all rows, because three statements would take longer.
 	query := strings.NewReplacer("{m.video_id}", videoCondition, "{m.account_id}", accountCondition).Replace(memberships)
 	l, at := &labels{tags: map[string][]int{}}, map[uuid.UUID]int{}
 	type tagged struct {

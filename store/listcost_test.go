@@ -62,8 +62,8 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	// readRow runs a query that returns one row, and returns the two values of this row. The store has only one connection. The lists above were read
-	// through this connection, and readRow uses it too.
+	// readRow returns the two values in the single row of a query. The lists above were read
+	// through the same connection.
 	readRow := func(query string) (values []string) {
 		require.NoError(t, s.DB().EachRowOf(t.Context(), s.DB().StaticQuery(query).Select(nil, func(row *db.Values) error {
 			values = []string{row.String(0), row.String(1)}
@@ -76,8 +76,8 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 	require.Equal(t, []string{"auto", "on"}, readRow("SELECT current_setting('plan_cache_mode'), current_setting('enable_sort')"), "other statements must be planned as usual")
 }
 
-// An Org that remembers the version must read it before all other data. If the Org read the data first, the data could change before it reads
-// the version. The answer would then have the old data, but the ETag of the new data.
+// An Org must read the version before the data. Otherwise the data can change between the two
+// reads, and the answer has old data with a new ETag.
 func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

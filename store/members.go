@@ -45,8 +45,8 @@ func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid
 	})
 }
 
-// AddAccounts adds accounts to a collection, which then also contains all videos of these accounts. It returns how many of the accounts
-// were not in the collection before. If the collection or an account is unknown, it adds nothing and returns a *NotFoundError.
+// AddAccounts adds accounts to a collection and returns how many it added. If the collection or an
+// account is unknown, it adds nothing and returns a *NotFoundError.
 func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
 	return o.addMembers(ctx, collection, "accounts", "account", accounts, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
 		rows := make([]collectionAccount, len(ids))
@@ -57,8 +57,8 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 	})
 }
 
-// addMembers checks that the collection exists, and that the table has a row for each of the ids. It then calls the function insert. If a row is
-// missing, addMembers returns a *NotFoundError of the given kind, such as "video".
+// addMembers calls the function insert if the collection exists and the table contains all ids. The
+// kind, such as "video", describes missing ids in errors.
 func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
 	ids = db.Distinct(ids)
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
@@ -85,8 +85,9 @@ func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind 
 	return added, err
 }
 
-// RemoveVideos removes videos from a collection and returns how many were direct members. A video that is in the collection through its
-// account or a hashtag stays in the collection. It returns ErrNotFound for an unknown collection, and ignores unknown videos.
+// RemoveVideos removes videos from a collection and returns how many were direct members. It
+// returns ErrNotFound for an unknown collection. A video can remain through its account or a
+// hashtag.
 func (o *Org) RemoveVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
 	return o.removeMembers(ctx, collection, "DELETE FROM collection_videos WHERE organisation_id = ? AND collection_id = ? AND video_id IN ?", videos)
 }

@@ -27,12 +27,11 @@ type Sums struct {
 // MetricCount is the number of metrics.
 const MetricCount = 5
 
-// metricColumns are the names of the columns of the metrics. The store builds its statements from this list. The methods Counts.All,
-// Counts.Fields, Sums.Fields and Video.LatestFields return the metrics in the order of this list. To add a metric:
+// metricColumns are the metrics' columns, in the order of Counts.All. To add a metric:
 //
-//   - add a field to Counts and Sums, a field Latest… to Video, a field Total… to Account, and an entry here and in each of these methods
-//   - add a migration with the columns NAME in the tables of points, days and totals, latest_NAME in videos, and total_NAME in accounts
-//   - add the metric to ingest.VideoFacts, to VideoOrders, and to the API contract
+//   - extend Counts, Sums, Video, Account and their methods
+//   - add the columns NAME, latest_NAME and total_NAME in a migration
+//   - extend ingest.VideoFacts, VideoOrders and the API contract
 var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
 
 // MetricColumns makes a copy of format for each metric, and joins the copies with ", ". In each copy, it replaces {m} by the name of the metric's

@@ -63,10 +63,11 @@ func ordersInBothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	}
 }
 
-// requireNoSort checks the query plans of all statements that read an ordered list of the table. It fails the test if a plan sorts rows or reads the
-// whole table, and otherwise returns the plans. Statements before the last call of db.Guard.Statements are not checked.
+// requireNoSort fails the test if the query plan of an ordered list sorts rows or reads the whole
+// table. It returns the plans.
 func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ...any) (plans []string) {
 	t.Helper()
+	// Statements before the last call of db.Guard.Statements are not checked.
 	for _, statement := range db.Guard.Statements() {
 		if strings.Contains(statement, "ORDER BY "+table+".") {
 			p := queryPlan(t, db, statement)
@@ -126,9 +127,8 @@ func TestVideos_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	}
 }
 
-// insertManyRows inserts 200,000 rows into a table: 10,000 for the given organisation, and 190,000 for other organisations. The argument columns
-// names all columns except organisation_id and id. The argument values has the SQL expressions for these columns, in which {n} is the number of the
-// row within its organisation.
+// insertManyRows inserts 10,000 rows for the given organisation and 190,000 for other
+// organisations. In the argument values, {n} is the row's number within its organisation.
 func insertManyRows(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
 	t.Helper()
 	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"
@@ -187,8 +187,8 @@ func TestAccounts_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	})
 }
 
-// TestCollections_useAnIndexForEveryFilterInEveryOrder checks that the database does not sort the first two pages of any list, with 200,000
-// collections. Lists in the order of the number of members are not checked, because the members are counted for each list.
+// TestCollections_useAnIndexForEveryFilterInEveryOrder checks that the database does not sort the
+// first two pages of a list of 200,000 collections.
 func TestCollections_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -203,6 +203,7 @@ func TestCollections_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 					db.Guard.Statements()
 					found, err := o.Collections(t.Context(), query)
 					require.NoError(t, err)
+					// Skip the orders by the number of members, which is counted for each list.
 					if !strings.HasSuffix(order.Column, "_count") {
 						require.NotEmpty(t, requireNoSort(t, db, "collections", "%s, %+v, page %d", name, order, page+1))
 					}
@@ -217,8 +218,8 @@ func TestCollections_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 
 var postgresParameter = regexp.MustCompile(`\$\d+`)
 
-// queryPlan returns the database's query plan of a statement. The plan is valid for all values of the parameters. In PostgreSQL, the plan contains
-// a sort only if no index has the rows in the right order.
+// queryPlan returns the database's query plan of a statement. The plan is valid for all values of
+// the parameters.
 func queryPlan(t *testing.T, db *storetest.DB, statement string) string {
 	t.Helper()
 	conn, err := db.Raw(t).Conn(t.Context())
@@ -229,6 +230,7 @@ func queryPlan(t *testing.T, db *storetest.DB, statement string) string {
 		require.NoError(t, err)
 		return lastColumn(t, rows, 4)
 	}
+	// With these settings, the plan contains a sort only if no index has the right order.
 	for _, s := range []string{"SET enable_seqscan = off", "SET enable_sort = off", "SET enable_incremental_sort = off", "SET plan_cache_mode = force_generic_plan",
 		"PREPARE asked AS " + statement} {
 		_, err := conn.ExecContext(t.Context(), s)

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Org gives access to the data of one organisation. Other packages reach the data of organisations only through Org. An id, link or name from
-// another organisation's data gets the same answer as an unknown one.
+// Org gives access to the data of one organisation. It treats an id, link or name from another
+// organisation's data like an unknown one.
 type Org struct {
 	s     *Store
 	id    uuid.UUID     // id of the organisation
@@ -33,8 +33,8 @@ func (s *Store) Org(id uuid.UUID) *Org { return &Org{s: s, id: id} }
 // ID returns the organisation's id.
 func (o *Org) ID() uuid.UUID { return o.id }
 
-// DatabaseOf returns the whole database, with the data of all organisations. Only store/backfill calls it. It is not a method of Org, because
-// the methods of Org must not reach the data of other organisations.
+// DatabaseOf returns the database with all organisations' data. Only store/backfill calls it. Org
+// has no such method, because its methods reach only one organisation.
 func DatabaseOf(o *Org) *db.DB { return o.s.db }
 
 // OrganisationOf returns the record of an Org's organisation, or ErrNotFound.
@@ -56,9 +56,8 @@ func (o *Org) changeData(ctx context.Context, write func(tx *gorm.DB) error) err
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
 	Version int64
-	// Late is the most recent due time of the fetches that are late: see lateCutoff. It is nil if no fetch is late. Only videos and accounts with
-	// a status in queue.DelayableStatuses count. Such a video or account becomes delayed without a change of the data. In this case, the value of
-	// Late changes, but the field Version does not.
+	// Late is the most recent due time of the delayed fetches, or nil: see lateCutoff. A fetch
+	// becomes delayed without a change of the field Version.
 	Late *db.Instant
 
 	videos  int64 // number of tracked videos
@@ -66,16 +65,16 @@ type Version struct {
 	labels  int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
-// AtVersion returns an Org whose lists use the version number and the totals in v. The argument v is a result of the method Version. So the lists
-// of a request that has already called Version do not read the version number and the totals again.
+// AtVersion returns an Org whose lists take the version and totals from v, without reading them.
+// The argument v comes from the method Version.
 func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
-// WithRememberedVersion returns an Org that remembers the version of its data. The Org reads the version together with the first list or
-// history that it reads. All later lists of the Org use this version and do not read it again. The Org is not safe for concurrent use.
+// WithRememberedVersion returns an Org that is not safe for concurrent use. It reads the version
+// with its first list or history. Later lists use this version.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
-// RememberedVersion returns the version that the Org remembers for its lists. It returns false if the Org has not read the version yet, or if the Org
-// does not remember versions.
+// RememberedVersion returns the version that the Org remembers for its lists. It returns false if
+// the Org remembers no version.
 func (o *Org) RememberedVersion() (v Version, ok bool) {
 	if o.known == nil {
 		return Version{}, false
@@ -95,8 +94,8 @@ func (o *Org) version(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// rememberVersion stores the version that later lists of the Org use. It does nothing if the Org does not remember versions. The caller must have
-// read the version before any other data.
+// rememberVersion sets the version for later lists, if the Org remembers versions. The caller must
+// have read the version before any other data.
 func (o *Org) rememberVersion(v Version) {
 	if o.known != nil {
 		*o.known = knownVersion{v, true}
@@ -127,8 +126,8 @@ func (o *Org) eachRow(ctx context.Context, rows db.Select) error {
 	return err
 }
 
-// Version returns the version of the organisation's data. A caller reads the version first and the data second. If a later call returns the
-// same version, the data and the fetch statuses have not changed.
+// Version returns the version of the organisation's data. Callers read it before the data. An equal
+// later version means unchanged data and fetch statuses.
 func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(&v))
 }

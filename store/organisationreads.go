@@ -19,8 +19,8 @@ type AccountPoint struct {
 	Provenance
 }
 
-// accountDays is a SQL query for the points of an account in a range of days, the newest first. It also selects the last point before the
-// range, because the quality of a point depends on the previous point.
+// accountDays selects an account's points in a range of days, the newest first, and the last point
+// before the range.
 var accountDays = "SELECT day, followers, following, videos, " + MetricColumns("{m}") + `, source, fetched_at FROM account_days
  WHERE organisation_id = @org AND account_id = @account AND day <= @to AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
  WHERE d.organisation_id = @org AND d.account_id = account_days.account_id AND d.day < @from), @from) ORDER BY day DESC`

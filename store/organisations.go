@@ -44,8 +44,8 @@ type Organisation struct {
 	Tier         Tier
 	Subscription Subscription
 	CreatedAt    db.Instant `gorm:"autoCreateTime:false"`
-	// Operator is true if the organisation belongs to the operator of the installation. A person who signs in with one of its admin tokens can
-	// then open the page "Operations", which shows the queue and the sources of all organisations.
+	// Operator is true if the organisation belongs to the operator of the installation. The
+	// organisation's admin tokens then open the page "Operations" about all organisations.
 	Operator bool
 }
 
@@ -101,16 +101,14 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	return organisations, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&organisations).Error)
 }
 
-// SetTier changes an organisation's tier, and moves the organisation's targets to the lane of the new tier, in batches. After each batch, it calls
-// progress with the number of moved targets and the number of all targets. Requests see the new tier within a second.
-//
-// SetTier returns ErrNotFound for an unknown organisation. After another error, some targets may still be in the old lane. A second call moves them.
+// SetTier changes an organisation's tier and moves its targets to the new lane. Requests see the
+// new tier within a second. If a call fails halfway, repeat it.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
 
-// SetSubscription changes an organisation's subscription, and moves its targets to another lane as SetTier does. If the subscription
-// becomes active, SetSubscription also schedules the videos and accounts that were saved but not fetched.
+// SetSubscription changes an organisation's subscription, and moves targets as SetTier does. If sub
+// is active, it also schedules the saved videos and accounts that were not fetched.
 func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscription, progress ...func(done, total int64)) error {
 	if err := s.setOrganisation(ctx, id, "subscription", sub, progress); err != nil || sub != SubscriptionActive {
 		return err
@@ -142,9 +140,8 @@ func (s *Store) SetOperator(ctx context.Context, id uuid.UUID, operator bool) er
 	})
 }
 
-// changeLane calls changeColumn, which changes the tier or subscription of an organisation. It then moves the organisation's targets to the lane that
-// follows from the new value. It moves the first batch in the transaction of changeColumn, and each further batch in its own transaction, so that
-// collectors are not blocked for long. Concurrent calls are safe, and an interrupted call can be repeated.
+// changeLane calls changeColumn and then moves the organisation's targets to the resulting lane.
+// Concurrent calls are safe, and a failed call can be repeated.
 func (s *Store) changeLane(ctx context.Context, org uuid.UUID, changeColumn func(*gorm.DB) error, progress []func(done, total int64)) error {
 	var total, done int64
 	if len(progress) > 0 {
@@ -154,6 +151,7 @@ func (s *Store) changeLane(ctx context.Context, org uuid.UUID, changeColumn func
 		}
 	}
 	after := uuid.Nil
+	// Each batch has its own transaction, so that collectors are not blocked for long.
 	for first := true; ; first = false {
 		var last uuid.UUID
 		var n int

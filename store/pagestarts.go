@@ -17,10 +17,8 @@ type pageStart struct {
 	offset int     // number of rows before the page
 }
 
-// readList reads the window w of a list, as db.ReadList does. db.ReadList can return two positions: where the window w begins, and where the
-// next window begins. If w is far from the beginning of the list and spec.Sequence is nil, readList stores the positions that db.ReadList has
-// returned. As long as the data do not change, later requests for these windows need no search for the positions. The parameter v is the current
-// version of the data.
+// readList reads the window w as db.ReadList does. If w is far from the beginning of the list,
+// readList also stores where w and the next window begin.
 func readList[R any](ctx context.Context, o *Org, v Version, q *gorm.DB, spec db.ListSpec[R], order db.Order, w db.Window) (*db.List[R], error) {
 	if spec.Sequence != nil || !w.NeedsTotal() {
 		return db.ReadList(ctx, o.s.db, q, spec, order, w)

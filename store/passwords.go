@@ -10,8 +10,8 @@ import (
 // passwordCost has the parameters of argon2id that OWASP recommends: 19 MiB of memory and two passes.
 var passwordCost = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// hashSlots limits how many password hashes are computed at the same time. It contains one value for each hash that is being computed. Its
-// capacity is the number of processors, so that many requests at the same time cannot use up the memory.
+// hashSlots contains one value for each password hash that is being computed. Its capacity limits
+// the memory that many concurrent requests use.
 var hashSlots = make(chan struct{}, runtime.NumCPU())
 
 // HashPassword returns the argon2id hash of a password in its encoded form, which includes salt and cost.
@@ -32,8 +32,8 @@ func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
-// waitForHashing waits until a password hash may be computed, or until ctx ends. If it returns nil, the caller must receive a value from hashSlots after
-// it has computed the hash.
+// waitForHashing waits until a password hash may be computed or ctx ends. If it returns nil, the
+// caller must receive from hashSlots after the computation.
 func waitForHashing(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err // check ctx first, because a select with two ready cases chooses one at random

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Each test in this file begins a second transaction between two statements of the first transaction. The second transaction may end first or
-// may wait for the first. The result must be correct in both cases.
+// In each test of this file, a second transaction begins between two statements of a first
+// transaction. The result must be correct, whichever transaction ends first.
 
 func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *testing.T) {
 	t.Parallel()
@@ -81,9 +81,9 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 	})
 }
 
-// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoMeanwhile checks that a target is fetched again in the following case: Track reads the clock,
-// then a collector claims the target, and then Track subscribes to it. The subscription is added after the claim, but has an earlier time than the
-// claim.
+// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoMeanwhile checks that a target is fetched
+// again if a collector claims it during Track. The subscription is then added after the claim, with
+// an earlier time.
 func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

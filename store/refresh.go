@@ -45,8 +45,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
-	// The name of an account in the fetch queue is usually the platform's own id. It can still be the handle if the account was added to the
-	// queue before the id was known.
+	// In the fetch queue, the name of an account can still be its handle, if the account was added
+	// before the platform's id was known.
 	subscribed, err := o.findTargetName(ctx, KindAccount, a.Platform, a.ID)
 	if err != nil {
 		return Refreshed{}, err
@@ -59,8 +59,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
-// findTargetName returns the name that a video or account of the organisation has in the fetch queue. The parameter subjectID is the id of the video
-// or account. findTargetName returns "" if the organisation has no subscription to it in the queue.
+// findTargetName returns the name that a video or account has in the fetch queue. It returns "" if
+// the organisation has no subscription to the video or account.
 func (o *Org) findTargetName(ctx context.Context, kind queue.Kind, p link.Platform, subjectID uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
@@ -71,8 +71,8 @@ func (o *Org) findTargetName(ctx context.Context, kind queue.Kind, p link.Platfo
 	return ids[0], nil
 }
 
-// requireTracked returns errMissing if the row of the table with the given id is not tracked any more. trackedCondition is the SQL condition for
-// tracked rows. This transaction has raised the organisation's version, so a concurrent request to stop tracking waits until the transaction ends.
+// requireTracked returns errMissing if the row is not tracked any more. A concurrent request to
+// stop tracking waits, because this transaction has already raised the organisation's version.
 func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uuid.UUID, errMissing error) error {
 	var found []uuid.UUID
 	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+trackedCondition, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
@@ -81,11 +81,11 @@ func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uui
 	return errMissing
 }
 
-// enqueueRefresh adds a video or account to the fetch queue, with the highest priority and the current time as its due time. The time of the last
-// successful fetch is lastFetch, or nil if there was no successful fetch. If lastFetch is less than queue.RefreshPause ago, enqueueRefresh adds
-// nothing. The function checkTracked returns an error if the video or account is not tracked any more.
+// enqueueRefresh adds a video or account to the fetch queue, due now, with the highest priority. It
+// adds nothing if lastFetch is less than queue.RefreshPause ago.
 func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, checkTracked func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
+	// lastFetch is the time of the last successful fetch, or nil if there was none.
 	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {
 		return Refreshed{UpdatedAt: lastFetch, After: lastFetch.Add(queue.RefreshPause)}, nil
 	}

@@ -13,16 +13,13 @@ type ReplicaState = db.ReplicaState
 // Replica returns the state of the replica for reads. It returns false if there is no replica.
 func (s *Store) Replica(ctx context.Context) (state ReplicaState, ok bool) { return s.db.Replica(ctx) }
 
-// FromReplica calls readData and returns its result. The function readData must not write. It receives an Org whose lists and histories
-// come from the replica.
-//
-// The parameter o is an Org that reads from the primary. If the replica fails or its data are older than the version of o, FromReplica calls
-// readData a second time, with o. The version of o is the version that o remembers. If o remembers no version, FromReplica reads the current
-// version first. If there is no replica, or if it is known not to answer at present, FromReplica calls readData only once, with o.
+// FromReplica calls readData with an Org whose lists and histories come from the replica. If the
+// replica fails or is outdated, it calls readData with o. readData must not write.
 func FromReplica[R any](ctx context.Context, o *Org, readData func(*Org) (R, error)) (R, error) {
 	if !o.s.db.HasReplica() {
 		return readData(o)
 	}
+	// The replica must have the version that o remembers, or else the current version.
 	v, err := o.version(ctx)
 	if err != nil {
 		return *new(R), err
@@ -31,6 +28,7 @@ func FromReplica[R any](ctx context.Context, o *Org, readData func(*Org) (R, err
 	s.db = o.s.db.OnReplica(o.id, v.Version)
 	result, err := readData(&Org{s: &s, id: o.id, known: &knownVersion{v, true}})
 	if errors.Is(err, db.ErrReplica) {
+		// The Org o reads from the primary.
 		return readData(o)
 	}
 	return result, err

@@ -63,8 +63,8 @@ type NewReport struct {
 	Document func(w io.Writer, r Report, c Campaign) error
 }
 
-// CreateReport makes a report of a collection from the points as they are now. If a report with n.ID exists, it returns that report. It
-// returns the errors of Campaign, and *TooManyReportsError if the organisation has MaxReports reports.
+// CreateReport makes a report from the points as they are now. If a report with n.ID exists, it
+// returns that report. It can return the errors of Campaign and *TooManyReportsError.
 func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	if n.ID == uuid.Nil {
 		n.ID = db.NewID()
@@ -82,8 +82,8 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	// The document contains the report's number, and is made before the transaction, because making it can take long. If another report gets the
-	// number meanwhile, the document is made again with the next number.
+	// The document is made before the transaction, because this can take long. It contains the
+	// report's number. If another report gets this number, the document is made again.
 	err = db.RepeatOnDuplicate(func() error {
 		if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
 			return db.Translate(err)
@@ -105,8 +105,8 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	return row.Report, err
 }
 
-// setDocument calls writeDocument, which writes the document. It stores the compressed document in the row, and sets Checksum and Bytes. The document
-// can have 20 MB without compression, so the uncompressed document is never in memory as a whole.
+// setDocument calls writeDocument, compresses the written document, and stores it in the row. It
+// also sets Checksum and Bytes.
 func (r *reportRow) setDocument(writeDocument func(io.Writer) error) error {
 	var content bytes.Buffer
 	compressed, err := zstd.NewWriter(&content, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
@@ -114,6 +114,7 @@ func (r *reportRow) setDocument(writeDocument func(io.Writer) error) error {
 		return err
 	}
 	sum := sha256.New()
+	// The uncompressed document can have 20 MB, so it is never in memory as a whole.
 	counted := &countingWriter{to: io.MultiWriter(sum, compressed)}
 	buffered := bufio.NewWriter(counted)
 	if err := errors.Join(writeDocument(buffered), buffered.Flush(), compressed.Close()); err != nil {
@@ -135,13 +136,14 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// nextReportNumber returns the number of the organisation's next report, or *TooManyReportsError if there are MaxReports reports. Reports are
-// never deleted, so the highest number is also the number of reports. The parameter reports is a query for all reports of the organisation.
+// nextReportNumber returns the number of the organisation's next report, or *TooManyReportsError.
+// The parameter "reports" is a query for all reports of the organisation.
 func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 	var last int64
 	if err := reports.Select("COALESCE(MAX(reports.number), 0)").Scan(&last).Error; err != nil {
 		return 0, err
 	}
+	// Reports are never deleted, so the highest number is also the number of reports.
 	if last >= MaxReports {
 		return 0, &TooManyReportsError{Limit: MaxReports}
 	}
@@ -198,8 +200,8 @@ type ReportQuery struct {
 // ReportOrders are the columns by which reports can be ordered.
 var ReportOrders = db.SortColumns{"number": db.SortBy("reports", "number", db.IntegerColumn)}
 
-// ListReports returns a list of a collection's reports, without their documents. It also lists the reports of a deleted collection. It returns
-// ErrNotFound if the collection is unknown and has no reports.
+// ListReports returns the reports of a collection without their documents, even if the collection
+// was deleted. It returns ErrNotFound if the collection is unknown and has no reports.
 func (o *Org) ListReports(ctx context.Context, query ReportQuery) (*db.List[Report], error) {
 	q := o.scopedQuery(ctx, "reports").Where("reports.collection_id = ?", query.CollectionID)
 	var total int64

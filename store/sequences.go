@@ -20,8 +20,8 @@ const (
 	maxTotalSequenceRows = 500_000
 )
 
-// sequenceCache has the order of lists in memory: the ids of all rows, in the order of the list. It is used for lists of the videos or accounts
-// in collections. A sequenceCache is safe for concurrent use.
+// sequenceCache keeps the order of lists of videos or accounts in collections: the ids of all rows,
+// in order. It is safe for concurrent use.
 type sequenceCache struct {
 	mu      sync.Mutex
 	byList  *simplelru.LRU[listKey, *db.Sequence] // the value is nil if the list has too many rows; a full cache drops the least recently used list
@@ -43,8 +43,8 @@ func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
 	return c.byList.Get(key)
 }
 
-// put stores the order s of a list. If the list has too many rows for the cache, s must be nil. The cache then stores only that the list has too
-// many rows.
+// put stores the order s of a list. If s is nil, put stores only that the list has too many rows
+// for the cache.
 func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,11 +55,8 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// readSequence returns the order of a list of videos or accounts in collections. The result is nil if the list has too many rows. If the
-// cache does not contain the order, readSequence reads all rows of the query that listQuery returns. The caller must read the current
-// version before this call and set it in key.
-//
-// The order is kept in memory, because no database index has the members of a collection in this order.
+// readSequence returns the order of a list, or nil if the list has too many rows. The caller must
+// read the current version before this call, for key.version.
 func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, listQuery func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil
@@ -68,6 +65,7 @@ func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sor
 	if err != nil {
 		return nil, err
 	}
+	// This reads all rows, because no database index has a collection's members in this order.
 	s, err := db.ReadSequence(ctx, o.s.db, q, sort, order, o.s.maxSequenceRows)
 	if err != nil && !errors.Is(err, db.ErrTooManyRows) {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// createCollectionWithVideos tracks n videos, some of them with counts, and adds every second video to a new collection with the name Launch. It
-// returns the id of the collection and the ids of its videos.
+// createCollectionWithVideos tracks n videos, some with counts, and adds every second video to a
+// new collection, Launch. It returns the ids of the collection and its videos.
 func createCollectionWithVideos(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection uuid.UUID, members []uuid.UUID) {
 	t.Helper()
 	collection = storetest.Collection(t, o, "Launch", nil).ID
@@ -30,8 +30,8 @@ func createCollectionWithVideos(t *testing.T, db *storetest.DB, o *store.Org, n 
 	return collection, members
 }
 
-// The pages of a collection's list must have the videos in the same order as the list of all videos, which the database sorts. The test reads
-// the pages by number and by cursor, with and without the ids in the cache.
+// A collection's videos must have the same order as in the list of all videos, which the database
+// sorts. The test reads the pages with and without the cache.
 func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -206,8 +206,8 @@ func TestVideos_limitsCollectionPagesToMaxBytes(t *testing.T) {
 	})
 }
 
-// The test removes a video directly in the database, after the order of the list was read. A concurrent request can do the same between the two
-// statements of a list.
+// The test removes a video after the order of the list was read. A concurrent request can do this
+// between the two statements of a list.
 func TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -35,14 +35,15 @@ type secretRow struct {
 	ExpiresAt db.Instant
 }
 
-// CreateSession stores a new session and returns its secret. Requests with the session have the rights of the given token. The session ends
-// after SessionLife, or when the token is revoked or expires.
+// CreateSession stores a new session and returns its secret. Requests with the session have the
+// rights of the given token. The session lasts at most SessionLife.
 func (s *Store) CreateSession(ctx context.Context, token uuid.UUID) (secret string, err error) {
 	return s.createSecret(ctx, "sessions", token, SessionLife)
 }
 
-// AuthenticateSession returns the token and the organisation of the session with the given secret. It returns ErrTokenUnknown for an unknown session,
-// ErrTokenExpired if the session or its token has expired, and ErrTokenRevoked if the token was revoked.
+// AuthenticateSession returns the token and the organisation of the session with the given secret.
+// It returns ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked if the session or its token is not
+// valid.
 func (s *Store) AuthenticateSession(ctx context.Context, secret string) (Identity, error) {
 	return s.authenticateSecret(ctx, "sessions", secret)
 }
@@ -67,8 +68,8 @@ func (s *Store) LoginLink(ctx context.Context, secret string) (Identity, error) 
 	return id, loginLinkError(err)
 }
 
-// UseLoginLink uses up a login link and returns the secret of a new session for the token of the link. It returns ErrLoginLink if the link
-// cannot be used. If two callers use the same link at the same time, only one of them gets a session.
+// UseLoginLink uses up a login link and returns the secret of a new session for the token of the
+// link. It returns ErrLoginLink if the link cannot be used.
 func (s *Store) UseLoginLink(ctx context.Context, secret string) (session string, err error) {
 	id, err := s.LoginLink(ctx, secret)
 	if err != nil {
@@ -76,6 +77,7 @@ func (s *Store) UseLoginLink(ctx context.Context, secret string) (session string
 	}
 	hash := sha256.Sum256([]byte(secret))
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		// Of several concurrent callers, only one deletes the link and gets a session.
 		done := tx.Exec("DELETE FROM login_links WHERE hash = ?", hash[:])
 		if done.Error == nil && done.RowsAffected == 0 {
 			return ErrLoginLink
@@ -118,8 +120,9 @@ func (s *Store) insertSecret(tx *gorm.DB, table string, token uuid.UUID, life ti
 	return secret, tx.Table(table).Create(&secretRow{Hash: hash[:], TokenID: token, CreatedAt: now, ExpiresAt: now.Add(life)}).Error
 }
 
-// authenticateSecret returns the token and the organisation of a secret in the table sessions or login_links. It returns ErrTokenUnknown
-// for an unknown secret, ErrTokenExpired if the secret or its token has expired, and ErrTokenRevoked if the token was revoked.
+// authenticateSecret returns the token and organisation of a secret in the table sessions or
+// login_links. It returns ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked if the secret or
+// token is not valid.
 func (s *Store) authenticateSecret(ctx context.Context, table, secret string) (Identity, error) {
 	if decoded, err := base64.RawURLEncoding.DecodeString(secret); err != nil || len(decoded) != sessionSecretBytes {
 		return Identity{}, ErrTokenUnknown

@@ -17,12 +17,13 @@ var (
 	ErrSetupLink = errors.New("the setup link is unknown, used or expired")
 )
 
-// setupToken marks setup links in the table login_links: their column token_id has this value instead of the id of a token. A setup link belongs
-// to no token, so it cannot be used to sign in.
+// setupToken is the token_id of setup links in the table login_links. A setup link belongs to no
+// token, so it cannot be used to sign in.
 var setupToken = uuid.Nil
 
-// CreateSetupLink stores a link that can create the first organisation, and returns its secret. The link can be used once within
-// LoginLinkLife. Earlier setup links become invalid. CreateSetupLink returns ErrSetUp if an organisation exists.
+// CreateSetupLink stores a link that can create the first organisation, and returns the secret of
+// the link. Earlier setup links become invalid. CreateSetupLink returns ErrSetUp if an organisation
+// exists.
 func (s *Store) CreateSetupLink(ctx context.Context) (secret string, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := requireEmptyInstallation(tx); err != nil {
@@ -59,13 +60,11 @@ type Setup struct {
 	Session      string // secret of the new session; the session has the rights of the first token
 }
 
-// SetUp uses up a setup link: it creates the first organisation, a token and a session. The organisation belongs to the operator, and has the
-// tier premium and an active subscription. The name must have 1 to 100 characters.
-//
-// SetUp returns ErrSetUp if an organisation exists, and ErrSetupLink if the link cannot be used. Of several callers with the same link, only one
-// succeeds.
+// SetUp uses up a setup link to create the first organisation, a token and a session. SetUp can
+// return ErrSetUp and ErrSetupLink.
 func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 	var out Setup
+	// The name must have 1 to 100 characters.
 	if err := CheckName("organisation", name); err != nil {
 		return out, err
 	}
@@ -74,6 +73,7 @@ func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 		if err := requireEmptyInstallation(tx); err != nil {
 			return err
 		}
+		// Of several callers with the same link, only one deletes the link and succeeds.
 		used := tx.Exec("DELETE FROM login_links WHERE hash = ? AND token_id = ? AND expires_at > ?", hash[:], setupToken, s.db.Now())
 		if used.Error == nil && used.RowsAffected == 0 {
 			return ErrSetupLink

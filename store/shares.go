@@ -25,10 +25,10 @@ type Share struct {
 	OpenedAt     *db.Instant // when a visitor last opened the share page, accurate to ShareVisitInterval; nil if the page was never opened
 }
 
-// Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash, a private
-// collection or an expired share page. In all cases it runs the same statements, so that a visitor cannot tell them apart by the duration of the
-// answer.
+// Share returns the collection whose share page has the given hash. It returns ErrNotFound if the
+// hash is unknown, the collection is private or the page has expired.
 func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
+	// The same statements run in all cases, so their duration does not reveal why there is no page.
 	var page sharePage
 	if err := s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error; err != nil {
 		return Share{}, db.Translate(err)
@@ -67,8 +67,8 @@ func (s *Store) SaveShareVisit(ctx context.Context, share Share) error {
 	})
 }
 
-// LastShareVisit returns when a visitor last opened the share page with the given hash, accurate to ShareVisitInterval. It returns nil if
-// the page was never opened, or if the hash belongs to no collection of the organisation.
+// LastShareVisit returns when a visitor last opened the share page with the given hash. It returns
+// nil if the organisation has no such page, or the page was never opened.
 func (o *Org) LastShareVisit(ctx context.Context, hash string) (*db.Instant, error) {
 	var page sharePage
 	err := o.s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error

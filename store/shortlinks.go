@@ -10,7 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// shortLink is a row of short_links: a short link and the link to which it redirects.
+// shortLink is a row of short_links: a short link and the link to which it redirects. All
+// organisations share these rows.
 type shortLink struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	Code       string        `gorm:"primaryKey"` // the canonical form of the short link
@@ -18,8 +19,8 @@ type shortLink struct {
 	ResolvedAt db.Instant
 }
 
-// ShortLinks returns the link to which each short link redirects, if the short link was resolved in the last 30 days. The key is the canonical form
-// of the short link. All organisations share the stored links.
+// ShortLinks returns the link to which each short link redirects. It includes only redirects that
+// were resolved in the last 30 days. The keys are the canonical short links.
 func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]link.Link, error) {
 	if len(links) == 0 {
 		return nil, nil //nolint:nilnil // no short links were given, so the result is empty

@@ -25,11 +25,11 @@ type Options struct {
 	ReadURL string
 	// Now returns the current time. The store reads no other clock.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time, and false in tests that set the time. With the real time, the store compares Now with the clock of
-	// PostgreSQL. While they differ too much, no scheduled job runs and no old rows are deleted.
+	// RealTime is true if Now returns the real time. If so, no scheduled job runs and no old rows
+	// are deleted while Now and PostgreSQL's clock differ too much.
 	RealTime bool
-	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. If it is set, PostgreSQL also ends
-	// statements and idle transactions a few seconds after Timeout, and the wait for a connection to PostgreSQL is limited too.
+	// Timeout limits each transaction whose context has no deadline. Zero means no limit. If it is
+	// set, PostgreSQL statements, idle transactions and waits for connections are also limited.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
@@ -39,8 +39,8 @@ type Options struct {
 	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
 	MustExist bool
-	// Inspect, if set, is called with each SQL statement and its arguments before the statement runs. If Inspect returns an error, the
-	// statement is not run. Tests use Inspect to check every statement.
+	// Inspect, if set, is called with each SQL statement and its arguments before the statement
+	// runs. If Inspect returns an error, the statement is not run.
 	Inspect func(statement string, args []any) error
 	// If Traced is true, the store records a span for each SQL statement whose context has a span of OpenTelemetry.
 	Traced bool
@@ -116,8 +116,8 @@ func (s *Store) Close() error { return s.db.Close() }
 // Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (s *Store) Migrate(ctx context.Context) ([]int64, error) { return s.db.Migrate(ctx) }
 
-// Schema returns two versions of the schema. The first is the version in the database, or 0 if the database is empty. The second is the version for
-// which this program was built.
+// Schema returns the version of the schema in the database, or 0 for an empty database, and the
+// version for which this program was built.
 func (s *Store) Schema(ctx context.Context) (have, want int64, err error) { return s.db.Schema(ctx) }
 
 // Distribute divides the tables between the nodes of a Citus cluster, and returns the names of the tables that were not distributed before.

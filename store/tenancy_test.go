@@ -80,8 +80,8 @@ func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) reference
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// replaceIDs returns an answer as text, with a placeholder in place of each id and each of the given references. The test can then compare
-// the answers that two organisations get.
+// replaceIDs returns an answer as text, with a placeholder for each id and for the references in x.
+// So a test can compare the answers for two organisations.
 func replaceIDs(t *testing.T, a answer, x references) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
@@ -138,8 +138,8 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 		storetest.CreateOrgWithData(t, db) // CreateOrgWithData also runs the SQL statements of collectors; the last subtest checks these statements
 		other := storetest.NewOrg(t, db)
 		foreign := newTenant(t, db, other, "foreign", 5)
-		// The ids are created in this order: the ids of the other organisation, the unknown ids, and later the ids of each caller. So in a list
-		// that is sorted by id, a foreign id and an unknown id both come before the ids of the caller.
+		// The ids of the callers are created last. So in a list that is sorted by id, foreign and
+		// unknown ids come before the caller's ids.
 		unknown, n := unknownRefs(t, db, "phantom", 2), 10
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)

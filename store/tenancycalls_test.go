@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls has calls of every method of Org, with the method's name as the key. Each call takes ids, links and names from its last two
-// arguments, x and mine. The values in x can belong to another organisation. The values in mine belong to the calling organisation.
+// tenantCalls maps each method of Org to calls of the method. The references in x can belong to
+// another organisation. The references in "mine" belong to the caller.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
@@ -367,8 +367,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 }
 
-// rowsOf returns the results of a method that lists rows, as an answer. If err is nil, the answer has the rows and the total of the list. Otherwise
-// it has the text of err.
+// rowsOf returns the results of a method that lists rows, as an answer. The answer has the rows and
+// the total, or only the error.
 func rowsOf[R any](list *store.List[R], err error) answer {
 	if err != nil {
 		return newAnswer(err, nil)

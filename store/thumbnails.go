@@ -21,15 +21,15 @@ type Thumbnail struct {
 }
 
 const (
-	// thumbnailAttempts is the maximum number of attempts to fetch a picture from the same address. After the last attempt, the picture is
-	// requested again only if a source gives another address. The number is limited because most addresses stop working after some days.
+	// thumbnailAttempts is the maximum number of attempts to fetch a picture from one address. It is
+	// limited because most addresses stop working after some days.
 	thumbnailAttempts = 4
 	// thumbnailRetry is the time between the first and the second attempt. Each later pause is four times as long as the previous pause.
 	thumbnailRetry = 10 * time.Minute
 )
 
-// RequestThumbnails saves the addresses of pictures, so that DueThumbnails returns them. It changes nothing for a picture whose copy is
-// stored, or whose address is already saved. The slice thumbnails must have at most db.InsertChunk entries.
+// RequestThumbnails saves the addresses of pictures for DueThumbnails. It skips a picture if its copy
+// or the same address is stored. The limit is db.InsertChunk pictures.
 func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) error {
 	if len(thumbnails) == 0 {
 		return nil
@@ -59,9 +59,8 @@ func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) e
 	})
 }
 
-// DueThumbnails returns pictures that are due, and sets when each of them is due again. The parameter limit is the maximum number of
-// pictures. If the caller fetches a picture successfully, it must call SaveThumbnail. Otherwise, DueThumbnails returns the picture again
-// later, at most thumbnailAttempts times altogether.
+// DueThumbnails returns at most "limit" pictures that are due, and sets when each is due again. The
+// caller must call SaveThumbnail after a successful fetch.
 func (s *Store) DueThumbnails(ctx context.Context, limit int) ([]Thumbnail, error) {
 	now := s.db.Now()
 	const due = "SELECT platform, external_id, url, attempts FROM thumbnails WHERE next_at <= ? ORDER BY next_at LIMIT ?"

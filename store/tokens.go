@@ -110,8 +110,8 @@ type Identity struct {
 	Token        Token
 }
 
-// A token consists of "rt_", 40 random base-62 characters and a checksum of 6 characters. With the checksum, the server can tell a mistyped
-// token from an unknown token, and secret scanners can recognise tokens.
+// A token consists of "rt_", 40 random base-62 characters and a checksum. The checksum reveals
+// mistyped tokens, and lets secret scanners recognise tokens.
 const (
 	tokenPrefix   = "rt_"
 	tokenRandom   = 40
@@ -215,9 +215,8 @@ func (n NewToken) toRow(org uuid.UUID, now db.Instant) (tokenRow, string, error)
 	return row, secret, nil
 }
 
-// CreateToken creates a token for an organisation and returns the token and its secret, which cannot be read again later. If validity is 0, the
-// token does not expire. It returns ErrNotFound for an unknown organisation. The limit MaxTokens does not apply, because only the operator of
-// the installation can call CreateToken.
+// CreateToken returns a new token and its secret. If validity is 0, the token never expires. The
+// error is ErrNotFound for an unknown organisation.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
 	row, secret, err := NewToken{Name: name, Scopes: scopes, Validity: validity}.toRow(org, s.db.Now())
 	if err != nil {
@@ -226,21 +225,21 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 	if _, err := s.Organisation(ctx, org); err != nil {
 		return Token{}, "", err
 	}
+	// MaxTokens does not apply, because only the operator of the installation can call this method.
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
 	return row.toToken(), secret, err
 }
 
-// CreateToken creates a token and returns the token and its secret, which cannot be read again later. It returns *TooManyTokensError if the
-// organisation has MaxTokens tokens.
-//
-// If an earlier attempt of the same request already created a token with n.ID, that token gets a new secret, because the caller never received
-// its first secret.
+// CreateToken returns a new token and its secret, which cannot be read again later. It returns
+// *TooManyTokensError if the organisation has MaxTokens tokens.
 func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
 	row, secret, err := n.toRow(o.id, o.s.db.Now())
 	if err != nil {
 		return Token{}, "", err
 	}
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
+		// If this request is a repetition, the token can exist, but the caller never received its
+		// secret.
 		repeated := db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Update("hash", row.Hash)
 		if repeated.Error != nil || repeated.RowsAffected > 0 {
 			return repeated.Error
@@ -305,13 +304,13 @@ func (s *Store) revokeToken(ctx context.Context, id uuid.UUID, addCondition func
 	})
 }
 
-// Authenticate returns the token with the given secret, and the token's organisation. If the token is not valid, it returns ErrTokenUnknown,
-// ErrTokenExpired or ErrTokenRevoked. It looks up the hash of the secret, so its duration does not reveal how many characters of a guessed secret are
-// right.
+// Authenticate returns the token with the given secret, and the token's organisation. An invalid
+// token gives ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked.
 func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error) {
 	if !WellFormedToken(token) {
 		return Identity{}, ErrTokenUnknown
 	}
+	// A lookup by hash takes equally long, however many characters of a guessed secret are right.
 	hash := sha256.Sum256([]byte(token))
 	var row tokenRow
 	if err := s.db.Read(ctx).Where("hash = ?", hash[:]).Limit(1).Find(&row).Error; err != nil {
@@ -320,8 +319,8 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	return s.toIdentity(ctx, row)
 }
 
-// toIdentity converts the row of a token to the token and its organisation. It returns ErrTokenUnknown for the zero row, ErrTokenExpired for an
-// expired token, and ErrTokenRevoked for a revoked token.
+// toIdentity converts the row of a token to the token and its organisation. It returns
+// ErrTokenUnknown for the zero row, and refuses expired and revoked tokens.
 func (s *Store) toIdentity(ctx context.Context, row tokenRow) (Identity, error) {
 	switch now := s.db.Now(); {
 	case row.ID == uuid.Nil:

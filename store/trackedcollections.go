@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// collectionIDs returns the ids of the collections that a request names. If no root collection has a given name, it creates a root collection
-// with this name. It returns a *NotFoundError if a given id is unknown.
+// collectionIDs returns the ids of the requested collections. It creates a root collection for each
+// unknown name, and returns a *NotFoundError for an unknown id.
 func (t Tracking) collectionIDs(r collectionRefs) ([]uuid.UUID, error) {
 	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 	if len(ids) > 0 {

@@ -26,18 +26,17 @@ type TrackRequest struct {
 	CreatedBy uuid.UUID
 	// Lane is the priority of the videos' scheduled fetches.
 	Lane queue.Lane
-	// Immediate is how many videos get the highest priority, the interactive lane. They are the first videos in Links. The other videos get
-	// the priority in the field Lane. If Scheduled is true, all videos get the priority in the field Lane.
+	// Immediate is how many videos at the start of Links get the highest priority instead of Lane. It
+	// has no effect if Scheduled is true.
 	Immediate int
-	// Enqueue is the maximum number of videos that are added to the fetch queue. The first videos in Links are added, up to this number. The
-	// videos after them are saved as pending and are not fetched. A video that is already tracked counts too, but Enqueue does not change
-	// whether it is fetched.
+	// Enqueue is how many videos at the start of Links are added to the fetch queue. The other videos
+	// become pending, unless they are already tracked.
 	Enqueue int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
 	Scheduled bool
-	// Unsupported is a function. It returns why no configured source can fetch the video of a link, or "" if a source can fetch it. If the
-	// function is nil, all videos are treated as fetchable.
+	// Unsupported is a function that returns why no configured source can fetch a video. It returns
+	// "" for other videos. If it is nil, all videos are fetchable.
 	Unsupported func(link.Link) string
 }
 
@@ -49,9 +48,8 @@ type Tracked struct {
 	Pending  bool // the video is saved but not fetched, because it is not in the fetch queue
 }
 
-// Track tracks videos and returns a result for each link, in the order of the links. A stopped video is tracked again and keeps its id.
-// Concurrent equal requests track each video once. Track is one transaction: after an error no video is tracked. It returns a *NotFoundError for
-// unknown collections.
+// Track tracks videos and returns one result for each link, in the same order. After an error, no
+// video is tracked. Unknown collections give a *NotFoundError.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
 	raise := db.RaiseVersions
@@ -61,6 +59,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var tracked []Tracked
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
+		// raise locks the organisation, so concurrent equal requests track each video once.
 		if err := raise(tx, t.Now, o.id); err != nil {
 			return err
 		}
@@ -83,7 +82,7 @@ type Tracking struct {
 	Now db.Instant
 }
 
-// AccountIDs returns the id of the account of each link. The key of the result is the AccountKey of the account. AccountIDs creates missing
+// AccountIDs returns the ids of the links' accounts, with AccountKey as the key. It creates missing
 // accounts and skips links without a handle.
 func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	_, ids, err := t.storedVideos(links)
@@ -93,8 +92,8 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids)...)
 }
 
-// addAccounts returns the statements that insert the missing accounts of the links, or none if no account is missing. The map has the ids of the
-// accounts that exist, with AccountKey as the key. addAccounts adds the ids of the new accounts to it.
+// addAccounts returns the statements that insert missing accounts of the links. It adds the new ids
+// to the map "ids", which has AccountKey as the key.
 func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.Write {
 	var accounts []Account
 	for _, l := range links {
@@ -154,9 +153,8 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	return tracked, t.updateSums(t.Tx, t.accountsOf(restarted))
 }
 
-// trackStoredVideos tracks the videos of a request that are already stored, and marks them as tracked by their own links. It returns one result for
-// each link of the request. If the video of a link is not stored, the result is the zero value. It also returns the restarted videos, which were
-// stopped and are now tracked again.
+// trackStoredVideos tracks the videos of a request that are already stored, and returns a result for
+// each link. Links without a stored video have a zero result.
 func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
 	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
@@ -168,6 +166,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 		tracked[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending || v.Removed && i >= r.Enqueue}
 		switch {
 		case v.Removed:
+			// The video was stopped and is now tracked again.
 			restarted = append(restarted, v)
 			change := videoChange{resumed: true, pending: tracked[i].Pending}
 			changed[change] = append(changed[change], v.ID)
@@ -197,8 +196,8 @@ func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUI
 	return v
 }
 
-// videoChange says how the row of a stored video changes if a request tracks the video by its own link. In every case, the video is marked as
-// tracked by its own link.
+// videoChange says how the row of a stored video changes if a request tracks the video by its own
+// link.
 type videoChange struct {
 	resumed bool // the video was stopped before and is now tracked again
 	pending bool // the resumed video is saved but not fetched, because it is not in the fetch queue; always false if resumed is false
@@ -206,6 +205,7 @@ type videoChange struct {
 
 // changedColumns returns the new value of each column that changes, with the name of the column as the key.
 func (c videoChange) changedColumns() map[string]any {
+	// In every case, the video is marked as tracked by its own link.
 	columns := map[string]any{"direct": true}
 	if c.resumed {
 		columns["removed"], columns["pending"] = false, c.pending
@@ -224,9 +224,8 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// storedVideos returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts
-// that now have the handles in the links, with AccountKey as the key. This transaction has locked the organisation, so no other transaction can
-// start or stop the tracking of these videos.
+// storedVideos returns the stored videos and accounts of the links. The key of a video is
+// queue.TargetKey, and the key of an account is AccountKey.
 func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
@@ -241,6 +240,8 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 		AccountID *uuid.UUID
 		Video     storedVideo `gorm:"embedded"`
 	}
+	// This transaction has locked the organisation, so no other transaction starts or stops the
+	// tracking of these videos.
 	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
 	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at FROM wanted
  LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
@@ -268,8 +269,8 @@ func NewVideo(org uuid.UUID, l link.Link, accountIDs map[string]uuid.UUID, now d
 	return v
 }
 
-// firstFetch returns the time at which the video of r.Links[i] is to be fetched for the first time. The second result says why no
-// configured source can fetch the video. It is "" if a source can fetch the video.
+// firstFetch returns when the video of r.Links[i] is first fetched, and why no configured source can
+// fetch it. The reason is "" if a source can.
 func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
 	if r.Unsupported != nil {
@@ -281,12 +282,12 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 	return now, unsupported
 }
 
-// queueEntries returns the entries with which the videos are added to the fetch queue. It skips videos that were already tracked, and videos
-// that are saved but not fetched. The results have the order of the links. The map storedBefore has the videos that the organisation had before
-// this request.
+// queueEntries returns the entries that add videos to the fetch queue. It skips videos that were
+// already tracked, and videos that are saved but not fetched.
 func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
+		// A video that is already tracked counts for r.Enqueue too, but does not change.
 		if results[i].Already || i >= r.Enqueue {
 			continue
 		}
@@ -305,8 +306,8 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 	return entries
 }
 
-// VideoEntry returns the entry that adds a video to the fetch queue. The entry is due at the time now. If the tracking of a stopped video
-// is started again, the caller must pass v as it was before the restart: v.Removed must still be true.
+// VideoEntry returns the entry that adds a video to the fetch queue. If the caller restarts a stopped
+// video, v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID}
@@ -356,8 +357,8 @@ SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN 
 ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
-// StopVideos stops the tracking of videos and keeps their history. It returns, in order, the refs that name no tracked video: an unknown video,
-// a video of another organisation, or a video that is already stopped. If allOrNothing is true and there are such refs, it stops nothing.
+// StopVideos stops the tracking of videos, but keeps their history. It returns the refs without a
+// tracked video, in order. If allOrNothing is true, such refs prevent all changes.
 func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, allOrNothing)
@@ -375,8 +376,8 @@ func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef
 	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
 }
 
-// stopTrackedVideos stops the tracked videos that match a condition: it deletes their subscriptions and updates the totals of the organisation. It
-// also recomputes the statistics of the given accounts. The caller must pass the accounts of the stopped videos, and may pass further accounts.
+// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of
+// accounts. The caller must pass at least the accounts of these videos.
 func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)
@@ -408,8 +409,8 @@ func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition str
 	return o.updateSums(tx, accounts)
 }
 
-// updateSums recomputes the statistics of accounts after some of their videos were stopped or tracked again. It then writes today's points of the
-// accounts and of the organisation. The caller must correct the organisation's totals before it calls updateSums.
+// updateSums recomputes the statistics of accounts, and writes today's points of the accounts and of
+// the organisation. The caller must correct the organisation's totals first.
 func (o *Org) updateSums(tx *gorm.DB, accounts []db.RowKey) error {
 	today := o.s.db.Now().Day()
 	if len(accounts) > 0 {

@@ -259,10 +259,12 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 	})
 }
 
-// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. On PostgreSQL
-// without Citus, one statement inserts all new rows. On Citus, one more statement reads which organisations still track the targets.
+// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that
+// track and stop videos.
 func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	t.Parallel()
+	// On PostgreSQL, one statement inserts all new rows. On Citus, one more reads which organisations
+	// track the targets.
 	most := map[string]map[string]int{
 		"postgres": {"new": 4, "tracked already": 2, "stop": 12, "again": 10},
 		"sqlite":   {"new": 8, "tracked already": 2, "stop": 11, "again": 13},

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestVersion_risesWithEveryWrite makes each known kind of change to an organisation's data. If a kind of change is missing in this test,
-// other tests find it: the test database refuses a write in a transaction that has not raised the organisation's version.
+// TestVersion_risesWithEveryWrite makes each known kind of change to an organisation's data. In all
+// tests, the database refuses a write if the transaction has not raised the version.
 func TestVersion_risesWithEveryWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -247,9 +247,8 @@ func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, ma
 // hasCollections returns true if the query is limited to videos of collections.
 func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
-// addCollectionConditions limits the database query q to videos in collections. If query.CollectionID is set, each video must be in this
-// collection. If query.Collections is not empty, each video must be in at least one of its collections. The error is ErrNotFound if the
-// collection query.CollectionID is unknown. For the parameter inOrder, see limitVideosToCollections.
+// addCollectionConditions limits a database query to videos in the collections of a VideoQuery. It
+// returns ErrNotFound if query.CollectionID is unknown. For inOrder, see limitVideosToCollections.
 func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
 		if err := o.requireCollection(ctx, *query.CollectionID); err != nil {
@@ -267,8 +266,8 @@ func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *
 	return q.Session(&gorm.Session{}), nil
 }
 
-// fillVideoFields sets those fields of videos that are not columns of the table. It returns the number of videos whose fields were set, and the
-// number of bytes that their labels take in JSON. If the labels of all videos together take more than maxBytes, the last videos may be left out.
+// fillVideoFields sets those fields of videos that are not columns of the table. For the results and
+// maxBytes, see setVideoLabels.
 func (o *Org) fillVideoFields(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range videos {
@@ -291,8 +290,8 @@ func (o *Org) videoFieldFiller(v Version) func(*Video) {
 	}
 }
 
-// countVideos returns the number of videos that match the query. If the query has no filter, the number comes from the totals in the given Version.
-// Otherwise countVideos counts the rows of filteredQuery.
+// countVideos returns the number of videos that match the query. It counts the rows of filteredQuery
+// only if the query has a filter.
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filteredQuery *gorm.DB) (int64, error) {
 	switch {
 	case query.hasFilters():
@@ -310,8 +309,8 @@ func (q VideoQuery) hasFilters() bool {
 		q.HasMetrics != nil || q.hasCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
-// matchingVideos returns a database query for the videos that match the given VideoQuery. It leaves out the conditions on collections. The database
-// query has no ORDER BY and no LIMIT yet.
+// matchingVideos returns a database query for the videos that match a VideoQuery. It leaves out the
+// conditions on collections, the order and the limit.
 func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.scopedQuery(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
@@ -391,8 +390,7 @@ var newColumns = []string{"organisation_id uuid", "id uuid", "platform text", "e
 	"created_at bigint", "removed boolean", "pending boolean", "direct boolean", "title text", "title_folded text", "not_safe boolean", "private boolean",
 	"hidden_stats boolean", "ad_info_shop boolean", "ad_is_ad boolean", "fetch_status text", "fetch_reason text", "next_fetch_at bigint"}
 
-// insertVideos returns the statements that insert videos that the organisation does not have. No other transaction can insert them at the
-// same time, because this transaction has raised the version of the organisation.
+// insertVideos returns the statements that insert videos that the organisation does not have.
 func insertVideos(tx *gorm.DB, videos []Video) []db.Write {
 	rows := make([][]any, len(videos))
 	for i := range videos {
@@ -401,6 +399,8 @@ func insertVideos(tx *gorm.DB, videos []Video) []db.Write {
 			v.CreatedAt, v.Removed, v.Pending, v.Direct, v.Title, v.TitleFolded, v.NotSafe, v.Private,
 			v.HiddenStats, v.AdInfoShop, v.AdIsAd, v.FetchStatus, v.FetchReason, v.NextFetchAt}
 	}
+	// This transaction has raised the organisation's version, so no other transaction can insert the
+	// same videos.
 	return db.StatementsForInsert(tx, "videos", newColumns, rows, "")
 }
 

@@ -202,8 +202,8 @@ func compareVideos(o store.Order) func(a, b store.Video) int {
 	}
 }
 
-// expectedVideos returns the videos in lib that match the query q, in the order that q requests. The store must return the same videos
-// for q: the test compares both results.
+// expectedVideos returns the videos in lib that match the query, in the order that the query
+// requests. The test compares them with the result of the store.
 func (lib library) expectedVideos(q store.VideoQuery) []store.Video {
 	out := slices.Clone(lib.videos)
 	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.isMatch(q, v) })
@@ -258,8 +258,8 @@ func idsOf(videos []store.Video) []uuid.UUID {
 	return ids
 }
 
-// readAllPages reads all pages of a query, and returns the ids of the videos on all pages. It requests the next page by a cursor if byCursor is true,
-// and by an offset if byCursor is false.
+// readAllPages returns the ids of the videos on all pages of a query. It uses cursors if byCursor is
+// true, and offsets otherwise.
 func readAllPages(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor bool) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}

@@ -73,9 +73,8 @@ type NewWebhook struct {
 	Secret      []byte      // the encrypted secret
 }
 
-// CreateWebhook makes an enabled webhook, and starts the recording of the organisation's events. It returns *TooManyWebhooksError if the
-// organisation has MaxWebhooks webhooks. If an earlier attempt of the same request already made a webhook with n.ID, CreateWebhook only gives it
-// the secret n.Secret.
+// CreateWebhook makes an enabled webhook, and starts the recording of the organisation's events. It
+// returns *TooManyWebhooksError if the organisation has MaxWebhooks webhooks.
 func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) {
 	now := o.s.db.Now()
 	if n.ID == uuid.Nil {
@@ -84,6 +83,8 @@ func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) 
 	w := Webhook{OrganisationID: o.id, ID: n.ID, URL: n.URL, Description: n.Description, EventTypes: eventTypeList(n.Types).String(), Enabled: true,
 		CreatedAt: now, UpdatedAt: now, Secret: n.Secret}
 	err := o.changeData(ctx, func(tx *gorm.DB) error {
+		// If an earlier attempt of this request made the webhook, the webhook only gets the new
+		// secret.
 		repeated := db.Scoped(tx, "webhooks", o.id).Where("id = ?", w.ID).Update("secret", w.Secret)
 		if repeated.Error != nil || repeated.RowsAffected > 0 {
 			return repeated.Error
@@ -140,8 +141,8 @@ type WebhookChange struct {
 	Enabled     *bool
 }
 
-// UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If a disabled webhook is enabled, its number of
-// failures becomes 0, and the deliveries that have attempts left are sent.
+// UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If a
+// disabled webhook is enabled, its deliveries with remaining attempts are sent.
 func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -181,8 +182,8 @@ func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "rotation_id": w.RotationID}).Error
 }
 
-// disableWebhook sets the fields of a webhook that mark it as disabled, and removes the webhook from the queue of webhooks. The caller must save the
-// fields. The webhook's deliveries keep their remaining attempts.
+// disableWebhook marks a webhook as disabled and removes it from the queue of webhooks. The caller
+// must save the webhook. Its deliveries keep their remaining attempts.
 func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
 	w.Enabled, w.DisabledReason = false, &reason
 	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error
@@ -203,11 +204,8 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RotateWebhookSecret stores a new encrypted secret for a webhook, and returns the changed webhook. It returns ErrNotFound for an unknown
-// id. The replaced secret becomes PreviousSecret. For the time PreviousSecretLife, deliveries are also signed with PreviousSecret.
-//
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already stored a new secret,
-// RotateWebhookSecret replaces that secret, but does not change PreviousSecret. The caller never received the secret of the earlier attempt.
+// RotateWebhookSecret replaces the encrypted secret of a webhook. It returns ErrNotFound for an
+// unknown id. The parameter effectID is the EffectID of the request's IdempotencyKey, or zero.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -216,6 +214,8 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 		}
 		w.UpdatedAt = o.s.db.Now()
 		until := w.UpdatedAt.Add(PreviousSecretLife)
+		// If an earlier attempt of this request stored w.Secret, the caller never received it, so
+		// PreviousSecret stays.
 		if effectID == uuid.Nil || w.RotationID == nil || *w.RotationID != effectID {
 			w.PreviousSecret, w.PreviousSecretUntil, w.RotationID = w.Secret, &until, nil
 		}
@@ -227,11 +227,9 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 	return w, err
 }
 
-// TestWebhook records an event of the type EventWebhookTest, and returns the delivery of this event to the webhook. It returns ErrNotFound
-// for an unknown id, and ErrWebhookDisabled if the webhook is disabled.
-//
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already made the delivery,
-// TestWebhook only returns this delivery.
+// TestWebhook records a test event and returns its delivery. It can return ErrNotFound and
+// ErrWebhookDisabled. The parameter effectID is the EffectID of the request's IdempotencyKey, or
+// zero.
 func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.changeData(ctx, func(tx *gorm.DB) error {
@@ -258,10 +256,8 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id. It also returns the delivery to this webhook that an earlier attempt of the same
-// request made. This delivery has the id effectID. The returned delivery is nil if there is no such delivery.
-//
-// The error is ErrNotFound for an unknown id. If the webhook is disabled and there is no such delivery, the error is ErrWebhookDisabled.
+// enabledWebhook returns an enabled webhook. If an earlier attempt of the same request made the
+// delivery effectID, it also returns this delivery, even for a disabled webhook.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {
@@ -280,12 +276,8 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Del
 	return w, nil, nil
 }
 
-// ReplayDelivery makes a new delivery of the event of an earlier delivery, and returns the new delivery. Both deliveries have the same event id. The
-// new delivery is due immediately. ReplayDelivery returns ErrNotFound for an unknown webhook or delivery, and ErrWebhookDisabled if the webhook is
-// disabled.
-//
-// effectID is the EffectID of the request's IdempotencyKey, or zero. If an earlier attempt of the same request already made the new delivery,
-// ReplayDelivery returns this delivery and makes no other.
+// ReplayDelivery makes a new delivery of an earlier delivery's event. The new delivery is due
+// immediately. It can return ErrNotFound and ErrWebhookDisabled. For effectID, see TestWebhook.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.changeData(ctx, func(tx *gorm.DB) error {

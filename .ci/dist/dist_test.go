@@ -153,8 +153,8 @@ func requireVersionAndNoBuildPath(t *testing.T, program, version string) {
 	}
 }
 
-// testReadmeCommands copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive
-// and start `reeltally up`. The API must then answer a request that carries the printed token. At SIGINT, the program must stop.
+// testReadmeCommands runs the first commands of README.md in a new folder. These commands must start
+// a server, which must stop at SIGINT.
 func testReadmeCommands(t *testing.T, archive string, r release) {
 	t.Helper()
 	_, commands, _ := strings.Cut(string(requireValue[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
@@ -163,6 +163,7 @@ func testReadmeCommands(t *testing.T, archive string, r release) {
 		t.Fatalf("the first commands of README.md must unpack an archive and run `./reeltally up`:\n%s", commands)
 	}
 	folder := t.TempDir()
+	// The commands unpack this copy of the archive.
 	packed := requireValue[[]byte](t)(os.ReadFile(archive))
 	if err := os.WriteFile(filepath.Join(folder, filepath.Base(archive)), packed, 0o600); err != nil {
 		t.Fatal(err)
@@ -186,6 +187,7 @@ func testReadmeCommands(t *testing.T, archive string, r release) {
 			token = text
 		}
 	}
+	// The API must answer a request that carries the printed token.
 	request := requireValue[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/videos?limit=1", nil))
 	request.Header.Set("Authorization", "Bearer "+token)
 	response := requireValue[*http.Response](t)(http.DefaultClient.Do(request))
@@ -203,8 +205,8 @@ func testReadmeCommands(t *testing.T, archive string, r release) {
 	}
 }
 
-// requireImage checks the container image in the folder out/image. The folder must be a valid OCI image layout. The image must have an
-// unprivileged user, and its programs must run. The health check must succeed if a server answers with 200, and fail if it answers with 503.
+// requireImage checks the container image in the folder out/image. The folder must be a valid OCI
+// image layout.
 func requireImage(t *testing.T, out string, r release) {
 	t.Helper()
 	index := requireValue[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))
@@ -232,6 +234,7 @@ func requireImage(t *testing.T, out string, r release) {
 	if config.Healthcheck == nil || !slices.Equal(config.Healthcheck.Test, []string{"CMD", "/reeltally", "healthcheck"}) {
 		t.Fatalf("the health check of the image must be `/reeltally healthcheck`, but is %+v", config.Healthcheck)
 	}
+	// The health check must succeed at status 200 and fail at status 503.
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	defer server.Close()

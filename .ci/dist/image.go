@@ -40,8 +40,8 @@ func (r *release) writeImages(images []image) error {
 	return err
 }
 
-// newImage returns the container image for one platform. The image contains only the programs and the folders /data and /tmp. It has no files
-// of root certificates, because the programs themselves contain these certificates.
+// newImage returns the container image for one platform. The image has no certificate files, because
+// the programs contain the root certificates.
 func (r *release) newImage(i image) (v1.Image, error) {
 	content, err := r.layerContent(i)
 	if err != nil {

@@ -59,8 +59,8 @@ type testCase struct {
 	on map[string]string // a map from the name of an engine to the outcome on this engine
 }
 
-// cases returns the tests that run on several database engines, sorted by package and name. The name of such a test contains the name of an
-// engine, and the test has no subtests.
+// cases returns the tests that run on several database engines, sorted by package and name. It
+// leaves out each test that has subtests.
 func (o outcomes) cases(engines []string) []testCase {
 	parents := map[testName]bool{}
 	for t := range o {
@@ -73,6 +73,7 @@ func (o outcomes) cases(engines []string) []testCase {
 	byName := map[testName]testCase{}
 	for t, outcome := range o {
 		name, engine := splitTestName(t.name, engines)
+		// If the test's name contains no engine, the test is not a test case.
 		if engine == "" || parents[t] {
 			continue
 		}
@@ -95,8 +96,8 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// splitTestName splits the test name TestVideos/sqlite into TestVideos/* and the engine sqlite. If the name of the test contains no database engine, it returns the
-// name unchanged, and an empty engine.
+// splitTestName splits the test name TestVideos/sqlite into TestVideos/* and the engine sqlite. A
+// name without an engine is returned unchanged, with an empty engine.
 func splitTestName(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {
@@ -127,8 +128,8 @@ func checkForSkippedTests(w io.Writer, o outcomes, allowed bool) error {
 	return fmt.Errorf("skipped tests:\n%s", strings.Join(names, "\n"))
 }
 
-// printReport prints a table with a line for each package and, below it, a line for each of its test cases. It returns an error that names the
-// test cases that did not pass on every engine. If opts.short is true, a skipped test case counts as passed.
+// printReport prints a table of the test cases, grouped by package. It returns an error if a test
+// case did not pass on every engine.
 func printReport(w io.Writer, cases []testCase, opts options) error {
 	engines := opts.engines
 	if len(cases) == 0 {
@@ -149,6 +150,7 @@ func printReport(w io.Writer, cases []testCase, opts options) error {
 				outcome = missing
 			}
 			fmt.Fprintf(table, "\t%s", outcome)
+			// If opts.short is true, a skipped test case counts as passed.
 			if outcome != passed && (outcome != skipped || !opts.short) {
 				faults = append(faults, fmt.Sprintf("  %s %s, %s: %s", c.pkg, c.name, engine, explainOutcome(outcome)))
 			}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// printer gets the events of `go test -json`, and prints the output of the tests as `go test` would print it. For a package that passed, it
-// prints only the last line. For a package that failed, it also prints the output of the failed tests, in the original order.
+// printer gets the events of `go test -json`, and prints the output of the tests as `go test` would
+// print it.
 type printer struct {
 	w       io.Writer
 	running map[string]*packageOutput
@@ -83,6 +83,7 @@ func (p *printer) addEvent(e event) {
 func (p *printer) printPackage(e event, out *packageOutput) {
 	delete(p.running, e.Package)
 	for _, line := range out.lines {
+		// The output of a test is printed only if the test's package failed.
 		if e.Action != "fail" && (line.Test != "" || strings.HasPrefix(line.Output, "-test.shuffle ")) ||
 			line.Test != "" && out.isLeftOut(line) || line.Output == "PASS\n" {
 			continue
@@ -94,17 +95,18 @@ func (p *printer) printPackage(e event, out *packageOutput) {
 	}
 }
 
-// isLeftOut reports whether the printer leaves out a line of a test in a failed package. It leaves out each line of a test that passed or was
-// skipped, and each line that only marks progress. Other lines of an unfinished test are printed, because this test may have crashed the process.
+// isLeftOut reports whether the printer leaves out a line of a test in a failed package.
 func (out *packageOutput) isLeftOut(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true
 	}
+	// Lines with these markers only show progress.
 	for _, marker := range []string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME "} {
 		if strings.HasPrefix(line.Output, marker) {
 			return true
 		}
 	}
+	// Lines of an unfinished test are printed, because this test may have crashed the process.
 	return false
 }
 

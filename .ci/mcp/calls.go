@@ -1,10 +1,9 @@
 package main
 
-// call is one call of an MCP tool. Each argument is a text NAME=VALUE, as on the command line of the MCP inspector. A name in braces in an
-// argument, such as {video}, stands for the value that an earlier call has saved under this name.
+// call is one call of an MCP tool.
 type call struct {
 	tool      string
-	arguments []string
+	arguments []string          // texts NAME=VALUE; {video} in a VALUE stands for the value that an earlier call saved as "video"
 	saves     map[string]string // parts of the result to save; the key is the name, such as "video", and the value is the path of the part, such as "data.0.ad_id"
 }
 

@@ -55,8 +55,8 @@ func runChecks(ctx context.Context, w io.Writer, server, token string) error {
 	return errors.Join(j.runConformanceSuite(ctx), j.checkTools(ctx))
 }
 
-// startProxy starts a proxy in front of the server and returns its URL. The proxy adds the token to each request, because the conformance
-// suite and the inspector cannot send one.
+// startProxy starts a proxy in front of the server and returns the proxy's URL. The proxy adds the
+// token to each request.
 func startProxy(ctx context.Context, target *url.URL, token string) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,6 +65,7 @@ func startProxy(ctx context.Context, target *url.URL, token string) (string, err
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Host = r.In.Host // some scenarios test the Host header, so the proxy must not change it
+		// The conformance suite and the inspector cannot send a token.
 		r.Out.Header.Set("Authorization", "Bearer "+token)
 	}}
 	go func() { _ = (&http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}).Serve(l) }()
@@ -167,8 +168,8 @@ func (j checker) checkTools(ctx context.Context) error {
 	return nil
 }
 
-// callTool calls a tool through the MCP inspector. In the arguments, it replaces each name in braces by the value that `known` has for this
-// name. After the call, it copies values from the result into `known`. The field c.saves says which values to copy, and under which names.
+// callTool calls a tool through the MCP inspector. The map `known` contains the values that earlier
+// calls saved. callTool adds the values that c.saves lists.
 func (j checker) callTool(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {
@@ -207,14 +208,15 @@ func (j checker) runInspector(ctx context.Context, result any, args ...string) e
 	return json.Unmarshal(out, result)
 }
 
-// stringAt follows a path of member names in a decoded JSON value and returns the string at the end of the path. In an array, it
-// goes to the first entry, whatever name the path has at this place. It returns false if there is no such string.
+// stringAt returns the string at a path of member names in a decoded JSON value. It returns false if
+// there is no such string.
 func stringAt(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {
 		case map[string]any:
 			v = value[step]
 		case []any:
+			// In an array, each step of the path leads to the first entry.
 			if len(value) == 0 {
 				return "", false
 			}

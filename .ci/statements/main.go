@@ -54,8 +54,8 @@ func writePage(folder string, w io.Writer) error {
 	return err
 }
 
-// readStatements returns the recorded statements of all files in a folder. If statements of the same function and engine differ only in the number or
-// the values of their parameters, it returns only one of them.
+// readStatements returns the recorded statements of all files in a folder. Of statements that differ
+// only in the field Text, it returns only one.
 func readStatements(folder string) (map[storetest.RecordedStatement]storetest.RecordedStatement, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
 	if err != nil {
@@ -115,8 +115,8 @@ type page struct {
 	routes  map[route]*routeStatements
 }
 
-// addStatement counts a statement and its mutants. It returns an error if storetest.CheckStatement accepts a mutant that it must refuse. It
-// also returns an error if a statement for Citus is sent to the shards of several organisations.
+// addStatement counts a statement and its mutants. It returns an error if storetest.CheckStatement
+// accepts a mutant that must be refused.
 func (p *page) addStatement(s storetest.RecordedStatement) error {
 	c := p.engines[s.Engine]
 	if c.mutants == nil {
@@ -140,6 +140,7 @@ func (p *page) addStatement(s storetest.RecordedStatement) error {
 		c.restricted++
 	}
 	p.engines[s.Engine] = c
+	// addRoute returns an error if Citus sends the statement to the shards of several organisations.
 	if s.Engine == "citus" {
 		failures = append(failures, p.addRoute(s))
 	}

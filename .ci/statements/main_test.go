@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// runWithStatements records the given SQL statements, calls writePage on the record, and returns the page and the error of writePage. The
-// record says that the function Org.Video ran all statements on the engine "citus".
+// runWithStatements records SQL statements, and returns the page and the error that writePage gives
+// for this record.
 func runWithStatements(t *testing.T, texts ...string) (string, error) {
 	t.Helper()
 	var lines bytes.Buffer

@@ -26,8 +26,8 @@ const style = `  <style>
   </style>
 `
 
-// Picture returns a bar chart of the results as SVG. The length of a bar shows Share, the ratio of a result divided by its goal. A bar that
-// ends at the dashed line meets its goal exactly, and a longer bar misses the goal.
+// Picture returns a bar chart of the results as SVG. The length of a bar shows the result's Share. A
+// bar beyond the dashed line misses the goal.
 func (r Report) Picture() string {
 	var b strings.Builder
 	groups := 0

@@ -39,16 +39,15 @@ type Data struct {
 	Organisation int   `json:"organisations"` // number of organisations
 }
 
-// Result is the result of one comparison of the benchmark. Measured and Limit are the median times of the two compared steps. Ratio is
-// Measured divided by Limit. Goal is the highest allowed ratio, or the lowest one if AtLeast is true.
+// Result is the result of one comparison of the benchmark.
 type Result struct {
 	Group    string  `json:"group"`
 	Name     string  `json:"name"`
-	Ratio    float64 `json:"ratio"`
-	Goal     float64 `json:"goal"`
+	Ratio    float64 `json:"ratio"`              // Measured divided by Limit
+	Goal     float64 `json:"goal"`               // highest allowed ratio
 	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
-	Measured float64 `json:"measured_ms"`
-	Limit    float64 `json:"limit_ms"`
+	Measured float64 `json:"measured_ms"`        // median time of the step "measured", in milliseconds
+	Limit    float64 `json:"limit_ms"`           // median time of the step "limit", in milliseconds
 	// LowestRatio is (Limit + the time of a minimal HTTP request) / Limit. A server can hardly reach a lower Ratio. LowestRatio is 0 if it
 	// was not computed.
 	LowestRatio float64 `json:"with_http,omitempty"`
@@ -60,12 +59,12 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Slack is the factor by which a ratio may miss its goal before the benchmark fails. It is above 1 because ratios vary by about a quarter
-// between runs on a small machine.
+// Slack is the factor by which a ratio may miss its goal. It is above 1 because ratios vary by about
+// a quarter between runs on a small machine.
 const Slack = 1.25
 
-// Share compares the ratio of a result with its goal. It returns 1 if the ratio is equal to the goal, less than 1 if the ratio is better,
-// and more than 1 if it misses the goal.
+// Share returns 1 if the ratio equals the goal. A better ratio gives a lower value, and a worse
+// ratio gives a higher value.
 func (r Result) Share() float64 {
 	if r.AtLeast {
 		return r.Goal / r.Ratio
@@ -140,8 +139,8 @@ const (
 	End   = "<!-- End of the text that is written by `make bench DOCS=1`. -->\n"
 )
 
-// Page returns a copy of the document in which the results of this report replace the text between the lines Begin and End. It returns an
-// error if the document lacks one of these lines.
+// Page returns the document with this report's results between the lines Begin and End. It returns
+// an error if one of these lines is missing.
 func (r Report) Page(document string) (string, error) {
 	before, rest, found := strings.Cut(document, Begin)
 	_, after, ended := strings.Cut(rest, End)

@@ -49,8 +49,8 @@ func findPostmaster(t *testing.T, db *storetest.DB) int {
 	return pid
 }
 
-// measure calls doWork and returns its cost. Before and after the call, it waits until server and database are idle. So the cost includes
-// work that the server and the database do after the client has disconnected.
+// measure calls doWork and returns its cost. The cost includes work that the server and the database
+// do after the client has disconnected.
 func (m *meter) measure(t *testing.T, doWork func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
@@ -66,14 +66,14 @@ func (m *meter) measure(t *testing.T, doWork func()) cost {
 	return c
 }
 
-// awaitIdle waits until the server has not used the processor for a fifth of a second. In this time, the database may use the processor for
-// one clock tick, because PostgreSQL also works in the background.
+// awaitIdle waits until the server and the database have been idle for a fifth of a second.
 func (m *meter) awaitIdle(t *testing.T) {
 	t.Helper()
 	const interval, idleChecks = 50 * time.Millisecond, 4
 	server, database, quiet := m.serverTime(t), m.databaseTime(t), 0
 	await(t, 5*time.Minute, interval, func() string {
 		s, d := m.serverTime(t), m.databaseTime(t)
+		// The database may use one clock tick, because PostgreSQL also works in the background.
 		if quiet++; s != server || d-database > clockTick {
 			server, database, quiet = s, d, 0
 		}
@@ -110,8 +110,8 @@ func (m *meter) memorySize(name string) (int64, error) {
 	return kilobytes << 10, err
 }
 
-// reusableMemory returns the size in bytes of the resident heap memory that the server's Go runtime does not use at present. A request can use
-// this memory without increasing the resident size, so the meter counts it as free.
+// reusableMemory returns the size of the server's unused resident heap in bytes. The meter counts this
+// memory as free, because requests can use it again.
 func (m *meter) reusableMemory(t *testing.T) int64 {
 	t.Helper()
 	a := requireResponse(t, http.MethodGet, m.metrics, "", nil)

@@ -93,9 +93,8 @@ type csvFile struct {
 // videos.
 const maxDownloadMemory = 64 << 20
 
-// The test downloads all videos as CSV, with commas and with semicolons. Gnumeric, a spreadsheet, opens the files in an English and a German
-// locale: no cell may be a formula, and each cell with a count must be a number. If another organisation imports the files, it must get the same
-// videos.
+// The test opens CSV downloads in Gnumeric, a spreadsheet. No cell may be a formula, and each count
+// must be a number.
 //
 // Requirements in docs/coverage.md: 14.4-03, 14.4-05
 func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
@@ -120,12 +119,14 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 	want := s.importableValues(t, token)
 	require.Len(t, want, *csvVideos)
 	var files []csvFile
+	// Gnumeric opens the file with semicolons in a German locale.
 	for _, format := range []struct{ name, locale string }{{"csv", "C.UTF-8"}, {"csv-semicolon", germanLocale(t)}} {
 		s.server.kill()
 		s.startServer(t) // start a new server, because the memory of a server grows with its requests
 		path := filepath.Join(dir, format.name+".csv")
 		file := s.downloadCSV(t, token, format.name, path)
 		s.openInGnumeric(t, &file, path, format.locale)
+		// Another organisation imports the file, and must get the same videos.
 		copied := organisation(format.name)
 		runOperator(t, s.env, "import", "--org", format.name, path)
 		require.Equal(t, want, s.importableValues(t, copied), format.name)

@@ -14,9 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// One organisation adds 500 Instagram links, which take half a minute to fetch. Then another organisation adds a single link. If a vendor is
-// the only source, this link must have numbers within five seconds. With the Graph API, which needs two more calls for a link, the limit is
-// seven seconds.
+// A burst of 500 links of one organisation must not delay the single link of another organisation. The
+// single link must have numbers within a few seconds.
 func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -27,14 +26,14 @@ func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 		})
 		t.Run(engine+", with the Graph API and a vendor as sources", func(t *testing.T) {
 			t.Parallel()
+			// The limit is higher here, because the Graph API needs two more calls for a link.
 			testBurstOfLinks(t, 7*time.Second, engine)
 		})
 	}
 }
 
-// testBurstOfLinks adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must
-// have numbers before timeout has passed. Server and collector use the sandbox as the source of every platform. The settings in
-// omittedSettings are left out.
+// testBurstOfLinks adds 500 links for one organisation, and then one link for a second organisation.
+// The last link must have numbers before timeout has passed.
 func testBurstOfLinks(t *testing.T, timeout time.Duration, engine string, omittedSettings ...string) {
 	t.Helper()
 	s := startStack(t, engine, omittedSettings...)
@@ -42,6 +41,7 @@ func testBurstOfLinks(t *testing.T, timeout time.Duration, engine string, omitte
 	single := &stack{sandboxProcess: s.sandboxProcess, env: s.env, base: s.base}
 	single.token = single.newOrganisation(t)
 	videos := s.publicVideos(t, link.Instagram, 501, 3)
+	// The collector needs half a minute to fetch these 500 links.
 	for n := range 10 {
 		a, b := s.trackLinks(t, videoLinks(videos[50*n:50*n+50]))
 		require.Equal(t, http.StatusOK, a.status, string(a.body))

@@ -14,12 +14,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// recoveryTimeout is the maximum time until the collector uses a recovered source again. If a call reports a spent quota, the collector
-// waits 20 seconds and then tests with one call whether the source answers again.
+// recoveryTimeout is the maximum time until the collector uses a recovered source again.
 const recoveryTimeout = 45 * time.Second
 
-// While a source fails, the collector must store no false numbers, and must log the failure and the end of the pause. After the source
-// has recovered, the collector must fetch its numbers without a restart.
+// While a source fails, the collector must store no false numbers. When the source has recovered, the
+// collector must fetch numbers without a restart.
 func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.StoreEngines() {
@@ -38,6 +37,8 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 				{"truncated", 0, link.TikTok, []string{`"source":"vendor:sandbox"`, `"call failed, source not paused"`, `"class":"temporary"`, `"id"`}},
 				{"zeros", 0, link.YouTube, []string{`"no numbers stored for the target"`, "no views though the video is not new", `"next_at"`}},
 				{"zeros", 0, link.TikTok, []string{`"no numbers stored for the target"`, "no views though the video is not new", `"next_at"`}},
+				// After a spent quota, the collector waits 20 seconds and then tests the source with
+				// one call.
 				{"quota_spent", 0, link.YouTube, []string{`"source":"youtube"`, `"source paused"`, `"class":"quota_spent"`, `"until"`}},
 			} {
 				name := c.fault + " of " + string(c.platform)

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// frozenVariable is the environment variable that says how long the test freezes PostgreSQL. If the variable is set, the server has its
-// default request timeout of 30 seconds. Otherwise, the test freezes PostgreSQL for 6 seconds, and the request timeout is 2 seconds.
+// frozenVariable is the environment variable with the time for which the test freezes PostgreSQL. The
+// default is 6 seconds.
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
 const (
@@ -40,9 +40,8 @@ type timedResponse struct {
 	err      error
 }
 
-// The test stops all processes of PostgreSQL for some time. The connections to PostgreSQL stay open, but get no answers. Every request to
-// the server must still get a response before its deadline. When the processes continue, server and collector must recover without a
-// restart.
+// The test freezes PostgreSQL, so that open connections get no answers. Requests must get responses in
+// time. Server and collector must later recover without a restart.
 func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -51,6 +50,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 		var err error
 		frozen, err = time.ParseDuration(text)
 		require.NoError(t, err, frozenVariable)
+		// This is the default request timeout of the server.
 		deadline = 30 * time.Second
 	}
 	postgres := storetest.NewServer(t)
@@ -135,8 +135,8 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
-// sendLoad repeatedly sends requests of several kinds for the given duration: requests that read videos and statistics, requests that track
-// videos, and requests to /livez, /readyz, /metrics and /status. It returns all responses.
+// sendLoad repeatedly reads videos and statistics, tracks videos, and requests /livez, /readyz,
+// /metrics and /status. After the given duration, it returns all responses.
 func (s *stack) sendLoad(t *testing.T, metrics string, videos []video, duration time.Duration) []timedResponse {
 	t.Helper()
 	var (

@@ -37,8 +37,8 @@ const (
 	maxResident = 1 << 30
 )
 
-// One organisation calls every operation as often as its rate limits allow, with requests of the greatest allowed size. The
-// server's memory must stay small, the idempotency keys must stay within their limit, and other organisations must get responses.
+// One organisation sends the largest requests as often as its rate limits allow. The server's memory
+// must stay small, and other organisations must get responses.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
@@ -92,8 +92,8 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	require.Empty(t, failed)
 }
 
-// fullRateRun has the settings and the measurements of a run in which one organisation sends as many requests as its rate limits allow. At
-// the same time, many small organisations, the honest callers, send normal requests.
+// fullRateRun has the settings and the measurements of one run. One organisation uses its full rate
+// limits, while the honest callers send normal requests.
 type fullRateRun struct {
 	alone       time.Duration  // duration of the first phase, in which the organisation sends no requests
 	length      time.Duration  // duration of the second phase, in which the organisation sends as many requests as its limits allow

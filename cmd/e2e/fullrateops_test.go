@@ -66,8 +66,8 @@ func (c *customer) addCreatedObjects(objectKind string, values ...string) {
 	c.made[objectKind] = append(c.made[objectKind], values...)
 }
 
-// takeCreatedObjects removes up to n of the values that addCreatedObjects has stored for the given kind, and returns them. If no value is
-// stored, it returns a slice whose only element is fallback.
+// takeCreatedObjects removes and returns up to n values that addCreatedObjects has stored for the
+// given kind. If there are none, it returns only fallback.
 func (c *customer) takeCreatedObjects(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +100,8 @@ func newAccountLink(int) string {
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
 
-// requestSpecs returns a map from the ids of operations to functions. Such a function builds the n-th request of its operation, and makes the
-// request as large as the operation allows.
+// requestSpecs returns a function for the id of each operation. The function builds the n-th request
+// of the operation, as large as the operation allows.
 func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec {
 	get := func(path func() string) func(int) requestSpec {
 		return func(int) requestSpec { return requestSpec{method: http.MethodGet, path: path()} }

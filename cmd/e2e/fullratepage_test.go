@@ -126,8 +126,8 @@ func formatCounts(numbers map[string]int) string {
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// sampleAt returns the last sample that was taken at or before a time of the run. If there is no such sample, it returns the first one.
-// elapsed is the time since the start of the organisation's requests.
+// sampleAt returns the last sample whose field "at" is at most elapsed. If there is no such sample, it
+// returns the first one.
 func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	out := r.samples[0]
 	for _, s := range r.samples {
@@ -198,8 +198,8 @@ func (r *fullRateRun) chartsSVG() string {
 	return b.String()
 }
 
-// drawPanel writes one chart of the SVG. Its top edge is at the y coordinate topY. The x axis shows the minutes from start to end, and a
-// dashed line marks minute 0. The y axis starts at zero.
+// drawPanel writes one chart of the SVG. Its top edge is at topY. The x axis shows the minutes from
+// start to end.
 func drawPanel(b *strings.Builder, topY float64, title string, start, end float64, curves []curve) {
 	const left, width, height = 70.0, 800.0, 190.0
 	most := 1.0
@@ -210,6 +210,7 @@ func drawPanel(b *strings.Builder, topY float64, title string, start, end float6
 	}
 	unit := math.Pow(10, math.Floor(math.Log10(most))) / 2
 	most = math.Ceil(most/unit) * unit
+	// The y axis starts at zero.
 	at := func(x, y float64) (float64, float64) {
 		return left + width*(x-start)/(end-start), topY + 24 + height*(1-y/most)
 	}
@@ -225,6 +226,7 @@ func drawPanel(b *strings.Builder, topY float64, title string, start, end float6
 		x, y := at(minute, 0)
 		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n", x, y+16, minute)
 	}
+	// A dashed line marks minute 0.
 	x, y := at(0, 0)
 	fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%g\" x2=\"%.1f\" y2=\"%g\" stroke=\"#888\" stroke-dasharray=\"4 4\"/>\n", x, y, x, y-height)
 	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" text-anchor=\"end\">minutes</text>\n", left+width, y+32)

@@ -146,11 +146,12 @@ func startSandbox(t *testing.T) *sandboxProcess {
 	return b
 }
 
-// setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. retryAfter is
-// the value of the Retry-After header in seconds; 0 means that the answers have no such header.
+// setFault makes the sandbox answer calls to a source with a fault, until clearFaults is called.
+// retryAfter is the Retry-After header in seconds or, for the fault "slow", the delay.
 func (b *sandboxProcess) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
+	// If retryAfter is 0, the answers have no Retry-After header.
 	if retryAfter > 0 {
 		body["retry_after"] = retryAfter
 	}
@@ -218,8 +219,8 @@ type stack struct {
 	base, token       string
 }
 
-// startStack starts a complete system with a new database of an engine, "sqlite" or "postgres". Server and collector use the sandbox as the
-// source of every platform. The settings in omittedSettings are left out.
+// startStack starts server and collector with a new database. The sandbox is the source of every
+// platform. The settings in omittedSettings are left out.
 func startStack(t *testing.T, engine string, omittedSettings ...string) *stack {
 	t.Helper()
 	s := &stack{sandboxProcess: startSandbox(t)}
@@ -391,8 +392,8 @@ func (s *stack) awaitNumbers(t *testing.T, n int, timeout time.Duration) []track
 	return videos
 }
 
-// await calls the function check again and again until it returns "". If this takes too long, await fails the test with the last result of
-// the function, which says what is missing.
+// await calls check repeatedly until check returns "". After timeout, await fails the test with the
+// last result, which says what is missing.
 func await(t *testing.T, timeout, interval time.Duration, check func() string) {
 	t.Helper()
 	deadline, ticks := time.NewTimer(timeout), time.NewTicker(interval)

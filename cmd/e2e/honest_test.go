@@ -23,8 +23,8 @@ var honestKinds = []string{"one video", "100 videos", "track a video"}
 // honestInterval is the time between two requests of the same kind. These requests can come from different honest callers.
 const honestInterval = 50 * time.Millisecond
 
-// honestOrganisations is the number of callers that send normal requests. The requests are distributed over them, so that each caller sends fewer
-// than 30 requests of each kind in a minute. The rate limit for lists of videos is 30 a minute.
+// honestOrganisations is the number of honest callers. With this number, each caller stays below the
+// rate limit: 30 lists of videos in a minute.
 const honestOrganisations = 48
 
 // honestCallers sends normal requests for many small organisations at a fixed rate, while another organisation tries to overload the server.
@@ -64,8 +64,8 @@ type timing struct {
 	fail     string // error text, or the status if it is not 200; "" if the request succeeded
 }
 
-// sendRequests sends requests to the server at baseURL until ctx ends, and returns the timings of all requests. It sends each kind of
-// request in honestKinds. The rate is fixed: sendRequests does not wait for earlier responses.
+// sendRequests sends requests of all honestKinds until ctx ends, and returns their timings. The rate
+// is fixed: a request does not wait for earlier responses.
 func (h *honestCallers) sendRequests(ctx context.Context, baseURL string) []timing {
 	var mu sync.Mutex
 	var all []timing
@@ -134,8 +134,8 @@ func countFailures(timings []timing) map[string]int {
 	return out
 }
 
-// percentile returns a percentile of the durations of requests. kindIndex is an index into honestKinds and selects the requests of one
-// kind; -1 selects all requests. If timings has no such request, percentile returns 0.
+// percentile returns a percentile of the durations, or 0 if there are none. kindIndex selects one kind
+// of requests; -1 selects all requests.
 func percentile(timings []timing, kindIndex int, percent float64) time.Duration {
 	var duration []time.Duration
 	for _, a := range timings {

@@ -22,8 +22,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// hostileAddress is the IP address from which the tests send requests that try to overload the server. Other callers send from 127.0.0.1.
-// The addresses differ, because the server limits requests with invalid tokens by address.
+// hostileAddress is the IP address of the hostile requests. Other callers use another address, because
+// the server limits requests with invalid tokens by address.
 const hostileAddress = "127.0.0.2"
 
 // hostileClient returns a client whose connections come from hostileAddress.
@@ -143,8 +143,8 @@ func (a *attack) dial() net.Conn {
 	return conn
 }
 
-// formatRequestHead returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end. The strings in headers are
-// alternately the name and the value of a header.
+// formatRequestHead returns the part of an HTTP/1.1 request before the body. In headers, each name is
+// followed by its value.
 func (a *attack) formatRequestHead(method, path string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: hostile\r\nAuthorization: Bearer %s\r\n", method, path, a.token)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileBefore is an old version of docs/evidence/hostile-requests.md. It has the costs of requests before the server limited expensive
-// requests. Newer versions of the page show these costs in the column "Before".
+// hostileBefore is docs/evidence/hostile-requests.md from the time before the server limited expensive
+// requests. Newer versions show these costs in the column "Before".
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string
@@ -121,13 +121,14 @@ The p99 is computed for each window. Without hostile requests, the median p99 is
 	return b.String()
 }
 
-// parseCosts reads the table of an old page. The result is a map from the name of a test case to its cost as text: the time of the server, the
-// time of PostgreSQL, and the memory.
+// parseCosts reads the table of an old page. It returns the costs as texts, by the name of the test
+// case.
 func parseCosts(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, " | ")
 		if len(cells) == 8 && !strings.HasPrefix(line, "| #") {
+			// These cells are the time of the server, the time of PostgreSQL, and the memory.
 			out[strings.TrimSpace(cells[1])] = fmt.Sprintf("%s + %s ms, %s MiB", cells[2], cells[3], cells[4])
 		}
 	}

@@ -55,8 +55,8 @@ type hostileData struct {
 // wideCollections is the number of collections in hostileData.wide.
 const wideCollections = 400
 
-// No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. Lists of up to 5,000 rows are an exception:
-// their processor time is not limited, and their memory is limited only for CSV and XLSX.
+// Each test case must stay within maxProcessorTime and maxMemory. Cases with lists of up to 5,000 rows
+// are an exception: see hostileCase.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
@@ -118,8 +118,8 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	require.Empty(t, honest.failed, "all requests of honest callers must succeed")
 }
 
-// measureCase runs a test case against a new server process and returns the cost. It does not use a running server, because memory that the
-// server allocated for an earlier case would change the result.
+// measureCase measures the cost of a test case on a new server process. In a running server, memory
+// from earlier cases would change the result.
 func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honestCallers, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
 	own := &stack{sandboxProcess: s.sandboxProcess, env: s.env}
@@ -144,8 +144,8 @@ type hostileRow struct {
 	responses string
 }
 
-// withinLimits returns true if the cost is within the limits. A large response has no limit of processor time. It has a limit of memory
-// only if the server writes it as a stream.
+// withinLimits returns true if the cost is within the limits that apply to the case. See
+// hostileCase.large and hostileCase.flat.
 func (r hostileRow) withinLimits() bool {
 	return (r.large || r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime) && (r.large && !r.flat || r.cost.memory <= maxMemory)
 }
@@ -263,8 +263,8 @@ func (s *stack) createCollection(t *testing.T, name, parent string) string {
 	return made.ID
 }
 
-// addMembers adds the videos or accounts with the given ids to a collection, 100 in each request. pathEnd is "/videos" or "/accounts", and
-// idsMember is the name of the list in the request body.
+// addMembers adds videos or accounts to a collection, 100 in each request. pathEnd is "/videos" or
+// "/accounts", and idsMember is "video_ids" or "account_ids".
 func (s *stack) addMembers(t *testing.T, collection, pathEnd, idsMember string, ids []string) {
 	t.Helper()
 	for some := range slices.Chunk(ids, 100) {
@@ -287,8 +287,8 @@ type honestResult struct {
 	failed    map[string]int // number of failed normal requests, by reason
 }
 
-// measureHonestCallers measures the latency of normal requests in pairs of periods. In the first period of a pair, there are only normal requests.
-// In the second period, one organisation also tries to overload the server.
+// measureHonestCallers measures the latency of normal requests in pairs of periods. In the second
+// period of a pair, one organisation also attacks the server.
 func (s *stack) measureHonestCallers(t *testing.T, data *hostileData, callers *honestCallers, size hostileSize) honestResult {
 	t.Helper()
 	shared := &stack{sandboxProcess: s.sandboxProcess, env: s.env}
@@ -328,8 +328,8 @@ func (s *stack) measureHonestCallers(t *testing.T, data *hostileData, callers *h
 	return out
 }
 
-// runCasesInTurn runs the test cases one after the other until ctx ends. It starts at most one test case in every hostileInterval. firstCase
-// is the index of the first case to run. runCasesInTurn returns the index of the case that would run next.
+// runCasesInTurn runs the test cases in turn until ctx ends, beginning at the index firstCase. It
+// returns the index of the next case.
 func runCasesInTurn(ctx context.Context, a *attack, cases []hostileCase, firstCase int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()

@@ -19,9 +19,8 @@ const (
 	linksPerBulk  = 25
 )
 
-// The test kills server and collector while the server handles requests with many links. If a request got a successful response, all its links
-// must be tracked. Otherwise, all or none of its links must be tracked. Each round kills the programs after a different number of responses, to
-// interrupt requests and fetches at different stages.
+// The test kills server and collector during bulk requests. Acknowledged links must be tracked, and no
+// request may have tracked only some of its links.
 func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -40,6 +39,7 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 					s.startServer(t)
 					s.startCollector(t)
 				}
+				// Different numbers of responses interrupt requests and fetches at different stages.
 				for link := range s.killDuringRequests(t, bulks[round*bulksPerRound:(round+1)*bulksPerRound], round%bulksPerRound) {
 					acknowledged[link] = true
 				}

@@ -32,13 +32,12 @@ const (
 	blocksOfWriter = 2 // number of blocks of each organisation; a block is the links of one bulk request
 )
 
-// killedWriter is one organisation that sends one request at a time until the test kills the server. Its videos are divided into blocks. After a
-// cycle of requests for one block, the writer continues with the next block. The writer knows which changes the server acknowledged, so it knows
-// the state that the server must show.
+// killedWriter sends the requests of one organisation, one at a time, until the server is killed. It
+// records which changes the server acknowledged.
 type killedWriter struct {
 	token        string
-	collection   string // id of the collection to which the videos are added
-	blocks       []*killedBlock
+	collection   string            // id of the collection to which the videos are added
+	blocks       []*killedBlock    // after a cycle of requests for one block, the writer continues with the next block
 	next         int               // index of the block that the next request changes
 	names        int               // number of names that were used for new collections
 	createdNames map[string]bool   // names of the collections whose creation was acknowledged
@@ -72,9 +71,8 @@ type killedCounts struct {
 	duration                                time.Duration
 }
 
-// The test kills the server at random moments while four organisations track and stop videos, change the members of collections, and create
-// collections. After each kill, it compares the lists, counts and members of each organisation with the acknowledged requests. A request
-// without an answer must have had its whole effect or no effect.
+// The test kills the server at random moments while four organisations change videos and collections.
+// The server must keep all acknowledged changes: see compareVideos.
 func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -176,8 +174,8 @@ func isTracked(step int) bool { return step > trackStep && step <= stopStep }
 // step, removeStep, removes them.
 func isInCollection(step int) bool { return step == removeStep }
 
-// writeUntilKilled lets all writers send requests. It kills the server after the given number of answers and a delay. Then it waits until
-// every writer has a request without an answer.
+// writeUntilKilled lets all writers send requests. It kills the server after the given number of
+// answers and a delay, and waits until all writers have stopped.
 func (k *killedRun) writeUntilKilled(t *testing.T, answers int, delay time.Duration) {
 	t.Helper()
 	answered := make(chan struct{}, 10_000)
@@ -235,9 +233,8 @@ func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 	return true
 }
 
-// checkAnswer checks the answer to the current step of a block. The answer must report that the step changed each video, which also shows
-// that the previous step was not lost. If an earlier attempt at the step got no answer, it may have changed the videos already, so the answer
-// may report fewer changes.
+// checkAnswer requires that the answer reports a change of each video. Fewer changes are allowed if an
+// earlier attempt at the step got no answer.
 func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes int64) {
 	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
 		return // an earlier attempt got no answer, but has stopped the tracking of the videos
@@ -249,6 +246,7 @@ func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes
 		VideosRemoved int64 `json:"videos_removed"`
 	}
 	a.decode(t, &result)
+	// A change of each video also shows that the server did not lose the previous step.
 	switch b.step {
 	case trackStep:
 		ids := make([]string, len(result.Results))
@@ -268,8 +266,8 @@ func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes
 	}
 }
 
-// expectTrue marks the test as failed if condition is false, but does not end the test. The writers use expectTrue, because only the
-// goroutine of the test may end the test.
+// expectTrue marks the test as failed if condition is false, but does not end the test. Unlike
+// require.True, expectTrue may be called from any goroutine.
 func expectTrue(t *testing.T, condition bool, format string, args ...any) {
 	t.Helper()
 	if !condition {
@@ -277,8 +275,8 @@ func expectTrue(t *testing.T, condition bool, format string, args ...any) {
 	}
 }
 
-// createNextCollection creates a collection with an Idempotency-Key. This is the last step of a block's cycle. If there is no answer,
-// repeatUnansweredCreations repeats the request with the same key at the end of the run.
+// createNextCollection creates a collection, which is the last step of a cycle. It returns false if
+// there is no answer: see repeatUnansweredCreations.
 func (k *killedRun) createNextCollection(t *testing.T, w *killedWriter, b *killedBlock) bool {
 	w.names++
 	name, key := fmt.Sprintf("Run %d", w.names), uuid.NewString()
@@ -306,8 +304,8 @@ func (k *killedRun) addCreatedName(w *killedWriter, name string) {
 	k.counts.created.Add(1)
 }
 
-// compareVideos requires that the videos and collections of a writer match the requests that the server acknowledged. A request without an
-// answer must have had its whole effect or no effect.
+// compareVideos requires that the server shows all acknowledged changes of a writer. An unanswered
+// request must have had its whole effect or no effect.
 func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	t.Helper()
 	links, members := map[string]bool{}, map[string]bool{}
@@ -355,10 +353,11 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// matchingStep compares the state of the block on the server with the state that the block must have before each of the given steps. It returns
-// the first step for which the two states are equal. It returns false if there is no such step. The arguments trackedLinks and collectionMembers
-// are the state on the server. trackedLinks has the links of all tracked videos. collectionMembers has the ids of all videos in the collection.
+// matchingStep returns the first step that fits the state of the server, or false. A step fits if the
+// block must have this state before the step.
 func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers map[string]bool) (int, bool) {
+	// trackedLinks has the links of all tracked videos. collectionMembers has the ids of the videos in
+	// the collection.
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0
 		if isTracked(step) {
@@ -413,9 +412,8 @@ func (k *killedRun) requireGet(t *testing.T, w *killedWriter, path string) respo
 	return a
 }
 
-// If a request to create a collection got no answer, repeatUnansweredCreations repeats the request with the same Idempotency-Key. The
-// server answers with 409 until the interrupted request counts as abandoned, which takes 15 seconds. Then the collection must exist exactly
-// once: see compareCollections.
+// repeatUnansweredCreations repeats each unanswered request to create a collection, with the same
+// Idempotency-Key. Then the collection must exist exactly once: see compareCollections.
 func (k *killedRun) repeatUnansweredCreations(t *testing.T, w *killedWriter) {
 	t.Helper()
 	for key, name := range w.unanswered {
@@ -425,6 +423,8 @@ func (k *killedRun) repeatUnansweredCreations(t *testing.T, w *killedWriter) {
 			if a.status == http.StatusCreated {
 				return ""
 			}
+			// The server answers with 409 until the interrupted request counts as abandoned, after 15
+			// seconds.
 			require.Equal(t, http.StatusConflict, a.status, string(a.body))
 			return "the interrupted request still locks its Idempotency-Key"
 		})

@@ -65,8 +65,8 @@ type moveStep struct {
 	duration time.Duration
 }
 
-// The test backs up a database of each engine while servers and collectors write, restores each backup into the other engine, and compares
-// the checksums. Then it moves the installation from SQLite to PostgreSQL and from PostgreSQL to Citus with the commands of docs/scale.md.
+// The test backs up databases under load and restores the backups into another engine. Then it moves
+// the data from SQLite to PostgreSQL and to Citus.
 func TestMoves_keepEveryRow(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -261,8 +261,8 @@ func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 	return int64(len(links))
 }
 
-// moveInstallation moves an installation to a new database. It runs the commands that the given chapter of docs/scale.md shows. Then it
-// requires that the old and the new database have the same data.
+// moveInstallation runs the commands in a chapter of docs/scale.md, which move an installation to a
+// new database. Both databases must then have the same data.
 func (m *moves) moveInstallation(t *testing.T, name, chapter, from, to string) {
 	t.Helper()
 	commands := readCommandBlocks(t, "scale.md", chapter)

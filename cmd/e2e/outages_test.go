@@ -61,9 +61,8 @@ type outageCounts struct {
 	duration      time.Duration
 }
 
-// The test makes PostgreSQL and Redis fail again and again while callers track and list videos. With the flag -outages.disks, it also fills
-// disks. A request that does not succeed must get status 503 with the header Retry-After, or status 429 from a rate limit. After each outage,
-// the same process of the server must write again. At the end, each acknowledged video must be stored exactly once.
+// The test repeatedly makes PostgreSQL and Redis fail while callers track and list videos. The server
+// must recover without a restart and lose no acknowledged video.
 func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -217,6 +216,7 @@ func (r *outageRun) causeOutages(t *testing.T) {
 	}
 	close(stop)
 	callers.Wait()
+	// A refused request must get status 503 with Retry-After, or status 429 from a rate limit.
 	require.Empty(t, r.problems, "%s", r.server.stderr)
 	stored := r.countListedLinks(t)
 	for link := range r.acknowledged {

@@ -25,8 +25,8 @@ func awaitMetricsAddress(t *testing.T, p *process) string {
 	return strings.TrimSuffix(strings.TrimPrefix(loggedAddress(t, p, "serving metrics"), "http://"), "/metrics")
 }
 
-// startPrometheus starts Prometheus with the rules in docs/alerts.yml, but without the delays of the alerts. Prometheus reads the metrics
-// at the given addresses several times a second. startPrometheus returns the base URL of Prometheus.
+// startPrometheus starts Prometheus with docs/alerts.yml, and returns its base URL. The alerts fire
+// without their delays. The targets are HOST:PORT addresses that serve metrics.
 func startPrometheus(t *testing.T, targets ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")

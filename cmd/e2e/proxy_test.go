@@ -23,8 +23,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// nginxConfig is the main configuration of nginx in tests. It includes the file site.conf, which is a copy of docs/nginx.conf. With this
-// configuration, nginx runs as one process and writes only to its own folder.
+// nginxConfig makes nginx run as one process that writes only to its own folder. It includes
+// site.conf, which is a copy of docs/nginx.conf.
 const nginxConfig = `daemon off;
 master_process off;
 pid nginx.pid;
@@ -189,8 +189,8 @@ func (p *proxiedStack) awaitProxy(proxy *process) bool {
 	return ready
 }
 
-// writeCertificate creates a TLS certificate for 127.0.0.1 with a private key. It writes three files to dir: the certificate, the key, and both
-// together. It returns a client configuration that trusts the certificate.
+// writeCertificate writes a TLS certificate for 127.0.0.1 and its private key to files in dir. It
+// returns a client configuration that trusts the certificate.
 func writeCertificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	tlsServer := httptest.NewTLSServer(nil) // start a server of httptest to get its self-signed certificate; the server itself is not used
@@ -322,8 +322,8 @@ func requireRequestsPreserved(t *testing.T, p *proxiedStack, tooLargeType string
 	})
 }
 
-// requireQueriesByLinkWork requests videos and accounts with the query parameter "link". The API must find the tracked video and the tracked
-// account, with each of linkSuffixes at the end of the link.
+// requireQueriesByLinkWork requires that the query parameter "link" finds the tracked video and the
+// tracked account, even if the link ends with one of linkSuffixes.
 func (p *proxiedStack) requireQueriesByLinkWork(t *testing.T) {
 	t.Helper()
 	for _, ending := range linkSuffixes {

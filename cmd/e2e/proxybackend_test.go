@@ -29,14 +29,14 @@ func startProxyForServers(t *testing.T, program *proxyProgram, servers ...*httpt
 	return p
 }
 
-// The test server sends 64 KiB, as much as ReelTally sends at once. Then it waits until the caller has read some of these bytes, and sends the rest
-// of the response.
+// The test server first sends 64 KiB. It sends the rest after the caller has read some of these bytes.
 func TestProxy_forwardsDownloadsBeforeTheyAreComplete(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, program := range proxyPrograms {
 		t.Run(program.name, func(t *testing.T) {
 			t.Parallel()
+			// ReelTally also sends 64 KiB at once.
 			const chunk, piece = 64 << 10, 16 << 10
 			arrived := make(chan struct{})
 			p := startProxyForServers(t, program, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,8 +66,8 @@ func TestProxy_forwardsDownloadsBeforeTheyAreComplete(t *testing.T) {
 	}
 }
 
-// The test has two servers. One of them answers requests for /readyz with status 503, as a ReelTally server does while it shuts down. The proxy
-// must send no requests to this server. The test leaves out nginx, which does not request /readyz.
+// The proxy must send no requests to a server whose /readyz returns status 503. The test leaves out
+// nginx, which does not request /readyz.
 func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -81,6 +81,7 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 				switch {
 				case !ended.Load():
 				case r.URL.Path == "/readyz":
+					// A ReelTally server also answers with status 503 while it shuts down.
 					w.WriteHeader(http.StatusServiceUnavailable)
 				default:
 					late.Add(1)
@@ -103,8 +104,8 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 	}
 }
 
-// The test has two servers. One of them accepts no connections, like a server that was killed. The proxy must send each request to the other
-// server, so that no request fails.
+// One of two servers accepts no connections, like a server that was killed. The proxy must send all
+// requests to the other server.
 func TestProxy_repeatsRequestsIfAServerCannotBeReached(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

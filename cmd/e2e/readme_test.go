@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestReadme_commandsWork runs commands of README.md: `make run`, and then the commands that track and read a video. The JSON responses must
-// have the members that README.md shows. The commands that unpack an archive are tested in .ci/dist instead.
+// TestReadme_commandsWork runs `make run` and the commands of README.md that track and read a video.
+// The commands that unpack an archive are tested in .ci/dist.
 func TestReadme_commandsWork(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -48,6 +48,7 @@ func TestReadme_commandsWork(t *testing.T) {
 		answers := decodeJSONValues(t, string(out))
 		want := decodeJSONValues(t, shown)
 		require.Len(t, answers, len(want))
+		// The responses must have the members that README.md shows.
 		require.Subset(t, memberNames(answers[0]), memberNames(want[0]))
 		require.Subset(t, memberNames(answers[1]), memberNames(want[1]))
 		var video struct {

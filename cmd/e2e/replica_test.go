@@ -24,8 +24,8 @@ func metricValue(text, name string) string {
 	return ""
 }
 
-// The test tracks videos while the replica pauses and resumes the replay of changes. After each acknowledged write, the list of the
-// organisation's videos must contain the video. Then the test stops the replica. The lists must still contain all videos.
+// The test tracks videos while the replica pauses and resumes its replay. Lists must contain each
+// acknowledged video, even after the replica was stopped.
 func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

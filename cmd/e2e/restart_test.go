@@ -27,12 +27,12 @@ var (
 	restartsOut   = flag.String("restarts.out", "", "path of the page with the results of TestProxy_rollingRestartsLoseNoRequest; if it is empty, there is no page")
 )
 
-// shutdownDelay is the setting REELTALLY_SHUTDOWN_DELAY of the servers. It is longer than keepalive_timeout in docs/nginx.conf, so that
-// nginx closes its idle connections to a server before the server ends, even on a busy machine.
+// shutdownDelay is the servers' REELTALLY_SHUTDOWN_DELAY. It is longer than keepalive_timeout in
+// docs/nginx.conf, so that nginx closes its idle connections to a server before the server ends.
 const shutdownDelay = 3 * time.Second
 
-// openSocket opens a listening socket on a free port, as systemd does for a unit of type socket. The socket stays open while servers that use the
-// socket end and start. openSocket returns the socket as a file, and its HOST:PORT.
+// openSocket opens a listening socket on a free port, as systemd does for socket units. The socket
+// stays open while servers restart. The address is HOST:PORT.
 func openSocket(t *testing.T) (file *os.File, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -179,8 +179,7 @@ Each server waits %s (REELTALLY_SHUTDOWN_DELAY) after SIGTERM before it stops, s
 		"The command was `make restarts RESTARTS=%d`. `make check` runs the same test with 20 restarts. The test is in `cmd/e2e/restart_test.go`.\n", *restartsCount, formatThousands(tracked), formatThousands(read), duration.Round(time.Second), shutdownDelay, machine, *restartsCount)
 }
 
-// The test checks the systemd units in docs/systemd. In the units, it replaces the paths of the programs by the paths of the built
-// programs, because systemd checks that the programs exist.
+// The test checks the systemd units in docs/systemd.
 func TestSystemd_unitsAreValid(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -193,6 +192,7 @@ func TestSystemd_unitsAreValid(t *testing.T) {
 	for _, unit := range units {
 		text, err := os.ReadFile(unit)
 		require.NoError(t, err)
+		// systemd checks that the programs exist, so the units get the paths of the built programs.
 		path := filepath.Join(dir, filepath.Base(unit))
 		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/local/bin", programs)), 0o600))
 		args = append(args, path)

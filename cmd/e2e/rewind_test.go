@@ -215,8 +215,8 @@ func (r *restoredInstallation) requireDataRestored(t *testing.T, checksums strin
 	require.Len(t, r.listVideos(t), 160)
 }
 
-// The commands of docs/operating.md must restore exactly the data that the database had at a given time before a mistake. They must do so
-// even if PostgreSQL was killed before it archived the newest part of its log.
+// The commands of docs/operating.md must restore exactly the data that PostgreSQL had at a given
+// time. They must do so even if PostgreSQL was killed later.
 func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -237,7 +237,7 @@ func TestRewind_restoresPostgreSQLAsItWasAtAGivenTime(t *testing.T) {
 			r.deleteCollectionByMistake(t)
 			require.NotEqual(t, checksums, r.stopAndComputeChecksums(t))
 			if killed {
-				c.kill(t)
+				c.kill(t) // PostgreSQL has not archived the newest part of its log yet
 			}
 			c.runCommands(t, back, "MOMENT="+moment)
 			require.DirExists(t, filepath.Join(c.folder, "data.before"))
@@ -263,8 +263,8 @@ func TestRewind_restoresTheLastSQLiteBackupBeforeAGivenTime(t *testing.T) {
 		<-p.done
 		require.NoError(t, p.err, p.stderr.String())
 	}
-	// The name of a backup has the time at which the backup began, without fractions of a second. So the test waits for the next full second
-	// before it makes another backup.
+	// The name of a backup has its start time in whole seconds. So the test waits for the next
+	// second before it makes another backup.
 	nextSecond := func() time.Time {
 		<-time.After(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		return time.Now().UTC()

@@ -76,12 +76,13 @@ func cloneRepository(t *testing.T, root string) string {
 	return clone
 }
 
-// runProgram runs a program that uses an installed library, with a new organisation. The last argument of the program is the file for the export.
-// The program must print the expected numbers of videos, and the exported file must have all videos.
+// runProgram runs a program that uses an installed library. It checks the numbers that the program
+// prints and the videos that the program exports.
 func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "videos.csv")
 	env := []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + s.newOrganisation(t)}
+	// The last argument of the program is the path of the exported file.
 	printed := runTool(t, t.TempDir(), env, name, append(args, file)...)
 	require.Equal(t, fmt.Sprintf("%d 5 %d %d\n", sdkVideos, sdkVideos, sdkVideos), printed, "the program must print four numbers: the tracked videos, the videos on one page, the total of the list, and the videos on all pages")
 	exported, err := os.Open(file)
@@ -99,8 +100,8 @@ func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	require.Len(t, ids, sdkVideos)
 }
 
-// goEnvironment returns environment variables for the go command. With them, go gets the module of this repository from s.clone instead of
-// github.com, and all other modules from the module cache of the test. It stores both in a new module cache.
+// goEnvironment returns environment variables. With them, the go command gets this repository's
+// module from s.clone, and looks for other modules first in the existing module cache.
 func (s *sdkTest) goEnvironment(t *testing.T) []string {
 	t.Helper()
 	var set struct{ GOMODCACHE, GOPROXY string }
@@ -113,9 +114,8 @@ func (s *sdkTest) goEnvironment(t *testing.T) []string {
 	}
 }
 
-// The test installs each client library as its users do, from a clean clone of this repository: with `go get`, as a package of npm, and as a
-// wheel. It then checks the types of programs that use the installed library, with the strictest settings of the language. Finally, it runs
-// these programs.
+// The test installs each client library from a clone, as its users do. It checks the types of
+// programs that use the library, and runs these programs.
 //
 // Requirements in docs/coverage.md: 14.2-06, 14.6-04
 func TestSDKs_installedPackagesWork(t *testing.T) {

@@ -51,8 +51,8 @@ const (
 	callerSpan  = "00f067aa0ba902b7"
 )
 
-// The server and the collector must send spans for four kinds of work: a request, a fetch, a tool call by an assistant, and the sending of an
-// event to a webhook. No span may contain a secret or a parameter of an SQL statement.
+// The server and the collector must send spans of requests, fetches, tool calls and webhooks. The
+// spans must not contain secrets or parameters of SQL statements.
 func TestTraces_haveSpansOfRequestsAndFetches(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
@@ -198,8 +198,8 @@ func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	}
 }
 
-// requireSpansOfToolAndWebhook checks two kinds of traces. In the trace of a tool call, the span POST /mcp must contain the span of the API request
-// that the tool sends. Each call that sends events to a webhook must begin a new trace.
+// requireSpansOfToolAndWebhook requires that the trace of a tool call has the span of its API
+// request. Each call to a webhook must begin a new trace.
 func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	t.Helper()
 	mcp := all.withName("POST /mcp")

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// forms has five functions for each platform. Each function returns a different form of the link of a video. short is the code in a short
-// link that redirects to the video.
+// forms has five functions for each platform. Each function returns a different form of a video's
+// link. `short` is the code of a short link.
 var forms = map[link.Platform][5]func(v video, short string) string{
 	link.TikTok: {
 		func(v video, _ string) string { return v.url },

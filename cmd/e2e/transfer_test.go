@@ -49,8 +49,8 @@ func readResponses(t *testing.T, s *stack, token string) string {
 	return b.String()
 }
 
-// runKilledRepeatedly starts a reeltally command again and again. It kills each run a little later than the run before. When a run succeeds
-// before it is killed, runKilledRepeatedly returns the number of kills and the output of this run.
+// runKilledRepeatedly starts a reeltally command again and again, and kills it. Each run gets more
+// time than the run before. When a run succeeds, runKilledRepeatedly returns its output.
 func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int, printed string) {
 	t.Helper()
 	for after := 10 * time.Millisecond; ; after += after / 4 {

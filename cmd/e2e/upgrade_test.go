@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// buildNextVersion builds the programs of a version with one more migration. The migration adds a table, an index, and a column of the
-// table videos. It returns the folder of the programs and the number of the migration.
+// buildNextVersion builds the programs with one more migration. This migration adds a table, and
+// adds an index and a column to the table videos.
 func buildNextVersion(t *testing.T) (folder string, migration int64) {
 	t.Helper()
 	files, err := fs.ReadDir(migrations.Files, "postgres")
@@ -49,9 +49,8 @@ CREATE TABLE added_by_next_version (id bigint PRIMARY KEY);
 	return folder, migration
 }
 
-// The test upgrades an installation with two servers while callers send requests. It migrates the schema, and then replaces one server
-// after the other by a server of the next version. After that, it replaces both by servers of the old version, which must work with the new
-// schema.
+// The test upgrades two servers one by one while callers send requests. It then returns to the old
+// version, which must work with the new schema.
 func TestUpgradeAndDowngrade_loseNoRequest(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

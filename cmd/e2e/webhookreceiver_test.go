@@ -24,8 +24,8 @@ const (
 	faultLate       = "the receiver answered with 200 after two seconds"
 )
 
-// faultOfEvent returns the fault that the receiver imitates when an event arrives for the first time. It returns "" for no fault. n is the
-// number of the event in the order of arrival.
+// faultOfEvent returns the fault at the first attempt to send an event, or "" for no fault. n is
+// the number of events that arrived earlier.
 func faultOfEvent(n int) string {
 	switch {
 	case n%12 == 3:
@@ -42,8 +42,8 @@ func faultOfEvent(n int) string {
 	return ""
 }
 
-// eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event, and
-// sometimes at the second. It never fails at the third, because the test would then have to wait five minutes for the fourth.
+// eventReceiver imitates the HTTP server of a caller's webhooks. It often fails at the first
+// attempt to send an event, and sometimes at the second.
 type eventReceiver struct {
 	*httptest.Server
 
@@ -97,8 +97,8 @@ func (r *eventReceiver) handleRequest(w http.ResponseWriter, request *http.Reque
 	}
 }
 
-// recordEvent checks a request, and returns the fault that the receiver must imitate, or "" for no fault. If the
-// receiver refuses or redirects the request, recordEvent does not record the event.
+// recordEvent checks a request, and returns the fault to imitate, or "" for no fault. It does not
+// record events that the receiver refuses or redirects.
 func (r *eventReceiver) recordEvent(request *http.Request, body []byte) string {
 	var event struct {
 		ID   uuid.UUID
@@ -119,6 +119,7 @@ func (r *eventReceiver) recordEvent(request *http.Request, body []byte) string {
 	case json.Unmarshal(body, &event) != nil || event.ID.String() != request.Header.Get(standardwebhooks.HeaderWebhookID):
 		r.wrong = append(r.wrong, "webhook-id is not the id of the event: "+string(body))
 	}
+	// The third attempt never fails, because the test would then wait five minutes for the fourth.
 	fault := ""
 	switch attempt := r.attempts[event.ID]; {
 	case attempt == 0:

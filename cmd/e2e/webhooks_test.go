@@ -31,9 +31,7 @@ var (
 // webhookBulk is the number of links in one request of a webhookRun.
 const webhookBulk = 25
 
-// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. If the database is PostgreSQL,
-// the system has two servers. If the database is SQLite, the system has only one server: if several programs write to SQLite all the time, another
-// program may be unable to start.
+// webhookRun is a system whose servers and collector are killed while events are recorded and sent.
 type webhookRun struct {
 	*stack
 	receiver *eventReceiver
@@ -63,9 +61,8 @@ type webhookResult struct {
 	duration                 time.Duration
 }
 
-// The system records an event for each first fetch of a video and for each video whose tracking is stopped. It sends the events to a receiver that
-// often fails. Meanwhile, the test kills servers and the collector. For each stored change, one event must arrive. It may arrive several times,
-// always with the same id and a valid signature. No other event may arrive.
+// The test kills servers and the collector while events are sent. Each stored change must have
+// exactly one event, which may arrive more than once.
 //
 // Requirements in docs/coverage.md: 14.5-06
 func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
@@ -102,6 +99,7 @@ func startWebhookRun(t *testing.T, engine string) *webhookRun {
 	t.Helper()
 	servers := 2
 	if engine == "sqlite" {
+		// If several programs write to SQLite all the time, another program may be unable to start.
 		servers = 1
 	}
 	w := &webhookRun{stack: &stack{sandboxProcess: startSandbox(t)}, servers: make([]*process, servers), bases: make([]string, servers), kills: map[string]int{}}
@@ -138,8 +136,8 @@ func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	w.servers[i], w.bases[i] = p, base
 }
 
-// killProcessesDuring kills and restarts a process n times while doWork runs in a goroutine. The processes in `names` are killed in turn. Some
-// events must arrive before each kill, so that the kills are distributed over the whole time.
+// killProcessesDuring kills and restarts the processes in `names` in turn, n times in total, while
+// doWork runs.
 func (w *webhookRun) killProcessesDuring(t *testing.T, n int, names []string, doWork func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})
@@ -149,6 +147,7 @@ func (w *webhookRun) killProcessesDuring(t *testing.T, n int, names []string, do
 	}()
 	first, events := w.receiver.countEvents(), *webhooksOrgs**webhooksVideos
 	for kill := range n {
+		// Wait for events, so that the kills are distributed over the whole time.
 		await(t, 10*time.Minute, 5*time.Millisecond, func() string {
 			if got, want := w.receiver.countEvents()-first, (kill+1)*events/(n+2); got < want {
 				return fmt.Sprintf("the test kills the next process after %d events, but only %d have arrived", want, got)

@@ -57,8 +57,8 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// writeNewFile creates a file that only its owner can read, and calls writeContent to fill it. Until the file is complete and on the disk, its name
-// has the suffix ".part". If writing fails, writeNewFile deletes the file.
+// writeNewFile creates a file that only its owner can read. An incomplete file has the suffix
+// ".part" and is deleted if writing fails.
 func writeNewFile(path string, writeContent func(io.Writer) (backup.Summary, error)) (summary backup.Summary, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return summary, fmt.Errorf("%s exists already: choose another name, or delete the file", path)

@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// newCaller starts `reeltally up` with the demo organisation. It returns the running program, the path of a login file, and a function that runs a
-// command of reeltally with this login file.
+// newCaller starts `reeltally up` with the demo organisation. The returned function runs commands
+// of reeltally with the returned login file.
 func newCaller(t *testing.T) (u runningReelTally, loginFile string, call func(stdin string, args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
 	u = startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})

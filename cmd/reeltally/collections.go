@@ -55,9 +55,8 @@ type membersCommand struct {
 // maxMembers is the largest number of videos or accounts in one request that changes a collection.
 const maxMembers = 100
 
-// changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints the number of changes.
-// The function sendVideos sends one request with the ids of videos, and the function sendAccounts sends one request with the ids of accounts. Each
-// function returns the response of the API and the number of changes. The printed line contains the verb, such as "added".
+// changeMembers adds or removes the named videos and accounts. sendVideos and sendAccounts each send
+// one request and return the response and the number of changes.
 func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, verb string, sendVideos, sendAccounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
 		return boot.UsageError{Err: errors.New("no video or account is named: name videos as arguments, and accounts with --account")}

@@ -94,8 +94,8 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 	}
 }
 
-// The compose file of the demo requires no settings and has only one service. The test runs the command of this service with the settings
-// in the file, but replaces the folder /data by a temporary folder.
+// The demo's compose file has one service and requires no settings. The test runs this service with
+// a temporary folder instead of /data.
 func TestCompose_demoStartsWithoutSettings(t *testing.T) {
 	t.Parallel()
 	file, text := readCompose(t, "docker-compose.demo.yml")

@@ -30,11 +30,11 @@ const (
 	demoDays       = 90 // length of the histories in days
 )
 
-// These are the names of the files in which `reeltally up` stores tokens. demoTokenFile has the token of the demo organisation, and
-// realTokenFile has the token of an organisation with real numbers. Because the names differ, both files can be in the same folder.
+// `reeltally up` stores tokens in these files. Because the names differ, both files can be in the
+// same folder.
 const (
-	demoTokenFile = "demo-token"
-	realTokenFile = "token"
+	demoTokenFile = "demo-token" // token of the demo organisation
+	realTokenFile = "token"      // token of an organisation with real numbers
 )
 
 // demoOrganisationID returns the id of the demo organisation, which is the same in every database.
@@ -68,9 +68,8 @@ func (u *up) organisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("first organisation")))
 }
 
-// prepareOrganisation returns the organisation whose token `reeltally up` prints. If the organisation or its token does not exist yet,
-// prepareOrganisation creates it. If the sandbox runs, the organisation is the demo organisation, and prepareOrganisation fills it with
-// made-up data.
+// prepareOrganisation creates the organisation and its token if they do not exist. If the sandbox
+// runs, an organisation without videos gets made-up data.
 func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, err error) {
 	now, name := time.Now(), "My organisation"
 	if u.sandboxServer != nil {
@@ -137,8 +136,8 @@ func (u *up) tokenPath() string {
 	return filepath.Join(u.dataDir(), realTokenFile)
 }
 
-// readOrCreateToken returns the token that an earlier run of `reeltally up` has stored in the file at tokenPath. If the file has no valid token,
-// readOrCreateToken creates a token and stores it there. Only the user who runs the program can read the file.
+// readOrCreateToken returns the token in the file at u.tokenPath. If the file has no valid token,
+// readOrCreateToken stores a new token there.
 func (u *up) readOrCreateToken(ctx context.Context) (string, error) {
 	path := u.tokenPath()
 	saved, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder

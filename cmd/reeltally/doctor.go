@@ -192,8 +192,8 @@ func diskFinding(folder string, free uint64, writeErr error) finding {
 // testFileSize is the number of bytes that writeTestFile writes.
 const testFileSize = 1 << 20
 
-// writeTestFile creates a temporary file in the folder, writes testFileSize bytes to the file and deletes the file. If SQLite cannot write
-// to the folder, for example because the disk is full, writeTestFile returns an error.
+// writeTestFile writes a temporary file to the folder and deletes the file. An error means that
+// SQLite cannot write to the folder either.
 func writeTestFile(folder string) error {
 	file, err := os.CreateTemp(folder, ".reeltally-doctor-*")
 	if err != nil {
@@ -250,8 +250,8 @@ func checkRetention(ctx context.Context, st *store.Store) []finding {
 // about the end of quotas and leases.
 const maxClockDrift = 5 * time.Second
 
-// checkClocks compares this machine's clock with the clocks of the database and of the sources. For this, it calls each source. So it also
-// reports whether each source can be reached.
+// checkClocks compares this machine's clock with the clocks of the database and the network
+// sources. It also reports which of these sources can be reached.
 func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	var out []finding
 	compare := func(check string, other, own time.Time, resolution time.Duration) {

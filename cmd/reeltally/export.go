@@ -51,9 +51,8 @@ func (c *exportCommand) separator() string {
 	return ","
 }
 
-// saveEntries saves entries, such as videos, to the file or to standard output. The function writeEntries requests the entries from the server
-// and writes them. If the function countEntries is not nil, it returns the total for the progress bar. The bar shows entryNoun, a plural such as
-// "videos".
+// saveEntries writes entries to the file or to standard output. The progress bar shows entryNoun, a
+// plural such as "videos", and the total from countEntries, which can be nil.
 func (c *exportCommand) saveEntries(ctx context.Context, p boot.Process, entryNoun string, countEntries func(*client.ReelTally) (int64, error), writeEntries func(*client.ReelTally, io.Writer) error) error {
 	api, err := c.connect()
 	if err != nil {
@@ -171,8 +170,8 @@ func (d *sandboxDetector) Do(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// sourceWriter writes a CSV file. If the numbers of the server are made up, it adds the column "source" with the value "sandbox", so that
-// `reeltally import` does not store them as real numbers.
+// sourceWriter marks made-up numbers in a CSV file with the column "source". So `reeltally import`
+// does not store them as real numbers.
 type sourceWriter struct {
 	io.Writer
 	separator string // text between two columns
@@ -267,8 +266,8 @@ func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// rowCounter is a writer that counts the rows of the file that it writes. Each line is a row. But in a CSV file, a line break within quotes does not
-// end the row.
+// rowCounter counts the rows of the file that it writes. In a CSV file, a line break within quotes
+// does not end the row.
 type rowCounter struct {
 	io.Writer
 	isCSV  bool // whether the file has a CSV format

@@ -16,8 +16,8 @@ type healthcheckCommand struct {
 // healthTimeout is the time limit of a health check. It is longer than two seconds, the maximum time that the server needs for /readyz.
 const healthTimeout = 4 * time.Second
 
-// Run sends a GET request to the URL, and returns an error unless the response has the status 200. Containers run this command as their
-// health check, because their image has no other program that can send a request.
+// Run checks that the URL responds with status 200. The health checks of containers use this
+// command, because the image has no other HTTP client.
 func (c healthcheckCommand) Run(ctx context.Context) error {
 	reach, err := outbound.AllowOneServer(c.URL)
 	if err != nil {

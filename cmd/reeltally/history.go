@@ -63,8 +63,8 @@ func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// printHistory prints a history as a chart, or as JSON with --json. It gets the points with `request`, which calls the API for all points
-// from a given day on. It converts each point for the chart with `toChartPoint`. The parameter metric is the heading of the counts.
+// printHistory prints a history as a chart, or as JSON with --json. The function `request` calls
+// the API for all points since a given day.
 func printHistory[T any](w io.Writer, c historyCommand, metric string, request func(*client.ReelTally, openapi_types.Date) ([]T, error), toChartPoint func(T) chartPoint) error {
 	start, err := firstDay(c.Days)
 	if err != nil {
@@ -118,8 +118,8 @@ type chartPoint struct {
 	interpolated bool
 }
 
-// writeChart writes a history as a chart that begins with the oldest day. The parameter newestFirst has the points in the order of the API: the newest
-// point is the first. The function toChartPoint converts a point of the API.
+// writeChart writes a chart that begins with the oldest day. The parameter newestFirst has the
+// points in the order of the API.
 func writeChart[T any](w io.Writer, metric string, newestFirst []T, toChartPoint func(T) chartPoint) error {
 	var chart []chartPoint
 	for _, point := range slices.Backward(newestFirst) {
@@ -131,8 +131,8 @@ func writeChart[T any](w io.Writer, metric string, newestFirst []T, toChartPoint
 // maxBar is the width of the longest bar in characters.
 const maxBar = 40
 
-// chartRows returns the rows of a chart, in the order of the given points. A row has the date, the count, the gain since the previous point, and a
-// bar. If there are days without a point between two points, a single row stands for all of these days.
+// chartRows returns the date, count, gain and bar of each point. Between two points, a single row
+// stands for all days without a point.
 func chartRows(oldestFirst []chartPoint) [][]string {
 	largest := int64(1)
 	for _, p := range oldestFirst {

@@ -94,19 +94,20 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// badRows writes the invalid rows to the file of the flag --skip-bad. The file stays unchanged until the first invalid row or the end of a successful
-// import. In a dry run, badRows writes nothing.
+// badRows writes invalid rows to the file of --skip-bad. The file stays unchanged until the first
+// invalid row or the end of a successful import.
 type badRows struct {
 	output // if path is "" and stream is nil, badRows writes nothing
 	opened bool
 }
 
-// openBadRowsFile returns a writer for the file of the flag --skip-bad. It returns an error if this file is also the file to import, because the import
-// would then overwrite its own input. Without the flag, and in a dry run, the returned writer writes nothing.
+// openBadRowsFile returns a writer for the file of --skip-bad. Without the flag, and in a dry run,
+// the writer writes nothing.
 func (c *importCommand) openBadRowsFile(p boot.Process, in io.Reader) (*badRows, error) {
 	if c.SkipBad == "" {
 		return &badRows{}, nil
 	}
+	// Refuse the file to import, because the import would overwrite its own input.
 	if info, err := os.Stat(c.SkipBad); err == nil && info.Mode().IsRegular() && (isSameFile(in, info) || c.File == standardStream && isSameFile(p.Stdin, info)) {
 		return nil, boot.UsageError{Err: fmt.Errorf("--skip-bad must name another file than the file to import, but names %s", c.SkipBad)}
 	}
@@ -228,8 +229,8 @@ type stageProgress struct {
 	bar   *progress
 }
 
-// showStage shows the progress of a stage. The unit of done and total is bytes or videos, depending on the stage. If the stage is new, showStage
-// first finishes the bar of the previous stage.
+// showStage shows the progress of a stage, in bytes or videos. If the stage is new, showStage first
+// finishes the bar of the previous stage.
 func (s *stageProgress) showStage(ctx context.Context, stage transfer.Stage, done, total int64) {
 	if s.stage != stage {
 		s.finish(ctx)
@@ -250,8 +251,8 @@ func (s *stageProgress) finish(ctx context.Context) {
 	s.bar = nil
 }
 
-// shortLinks finds the links to which short links redirect. It looks in its cache and then in the database. If neither has the short link,
-// it requests the short link over the network.
+// shortLinks finds the links to which short links redirect: in its cache, in the database, or with
+// a network request, in this order.
 type shortLinks struct {
 	st       *store.Store
 	resolver *shortlink.Resolver
@@ -264,8 +265,8 @@ type shortLinkTarget struct {
 	err  error
 }
 
-// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. If the cache is full, it is emptied before the next entry is added.
-// No link is lost, because the database also has the resolved links.
+// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. A full cache is
+// emptied. The database still has the resolved links.
 const maxCachedShortLinks = 10_000
 
 // newShortLinks returns a shortLinks. If baseURL is not "", short links are requested from this URL instead of their own hosts.

@@ -26,8 +26,8 @@ type manifest struct {
 	budgets     map[string]policyv1.PodDisruptionBudget
 }
 
-// decodeObject reads one YAML document into an object of Kubernetes and adds the object to the map. It fails if the document has an unknown field, or a
-// value of the wrong type.
+// decodeObject adds the Kubernetes object in a YAML document to a map. It fails for unknown fields
+// and for values of the wrong type.
 func decodeObject[T any](t *testing.T, document string, objects map[string]T, name func(*T) string) {
 	t.Helper()
 	var object T

@@ -17,10 +17,10 @@ type linksCommand struct{}
 // maxLine is the length in bytes of the longest accepted line of standard input. Valid links are much shorter.
 const maxLine = 64 << 10
 
-// Run reads links from standard input and prints what each link refers to. It ends when the input or ctx ends. If ctx ends, the goroutine that reads
-// the input can continue until the process ends, because a read from a terminal cannot be cancelled.
+// Run prints what each link from standard input refers to, until the input or ctx ends.
 func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	done := make(chan error, 1)
+	// The goroutine can continue after ctx ends, because a read from a terminal cannot be cancelled.
 	go func() { done <- describeLines(p.Stdin, p.Stdout) }()
 	select {
 	case err := <-done:
@@ -30,8 +30,7 @@ func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// describeLines reads one link from each line, and writes a JSON object for each link. Before describeLines waits for input, it flushes the output.
-// Another program can therefore read the object for one link before it sends the next link.
+// describeLines reads one link from each line, and writes a JSON object for each link.
 func describeLines(r io.Reader, w io.Writer) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	out := bufio.NewWriter(w)
@@ -47,6 +46,7 @@ func describeLines(r io.Reader, w io.Writer) error {
 				return err
 			}
 		}
+		// Before waiting for more input, flush. Another program may need this output to send its next link.
 		if ended || in.Buffered() == 0 {
 			if err := out.Flush(); err != nil {
 				return err
@@ -56,13 +56,14 @@ func describeLines(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// readLine returns the next line without its line break. If a line does not fit into the buffer, it returns the text "too long", which is not a
-// valid link. If the last line has no line break, it returns this line together with io.EOF.
+// readLine returns the next line without its line break. If the last line has no line break,
+// readLine returns this line together with io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), err
 	}
+	// This line is too long for the buffer. The returned text is not a valid link.
 	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = in.ReadSlice('\n')
 	}

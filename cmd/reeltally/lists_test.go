@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startDemo starts `reeltally up` with the demo organisation. It returns two functions that run a command: "caller" uses the token of the
-// organisation, and "operator" uses the URL of the database.
+// startDemo starts "reeltally up" and returns two functions that run commands. The function
+// "caller" uses the demo organisation's token, and "operator" uses the database URL.
 func startDemo(t *testing.T) (caller, operator func(args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
 	url := storetest.CreateEmptyDatabase(t, "sqlite")

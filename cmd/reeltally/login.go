@@ -93,8 +93,8 @@ type apiCommand struct {
 	loginFile
 }
 
-// connect returns a client for the server. The address and the token come from the flags, or else from the login file. The token in the login
-// file is sent only to the server for which it was stored.
+// connect returns a client for the server. The address and the token come from the flags or,
+// without a flag, from the login file.
 func (c apiCommand) connect() (*client.ReelTally, error) {
 	address, token := strings.TrimRight(c.URL, "/"), c.Token.Reveal()
 	if address == "" || token == "" {
@@ -105,6 +105,7 @@ func (c apiCommand) connect() (*client.ReelTally, error) {
 		if address == "" {
 			address = saved.URL
 		}
+		// Send a stored token only to the server for which it was stored.
 		if token == "" && address == saved.URL {
 			token = saved.Token
 		}
@@ -167,8 +168,8 @@ func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
 	return err
 }
 
-// readToken reads a token from standard input. If standard input is a terminal, it asks for the token and does not show what is typed. Otherwise,
-// it returns the first line.
+// readToken reads a token from standard input. On a terminal, it asks for the token and does not
+// show what is typed.
 func readToken(p boot.Process) (string, error) {
 	var token string
 	if file, ok := p.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {

@@ -17,8 +17,8 @@ type loginLinkCommand struct {
 	Scopes string `default:"read,write,admin" placeholder:"SCOPES" help:"What the visitor may do, separated by commas: read, write, and admin to manage tokens."`
 }
 
-// Run prints a link that signs a browser in to the dashboard. The link works only once. Run creates a token for the link, and does not show the
-// secret of this token. If there is no organisation yet, Run instead prints a link to the page that creates the first organisation.
+// Run creates a token, and prints a link that signs a browser in to the dashboard with this token.
+// The link works only once.
 func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 	scopes, err := store.ParseScopes(c.Scopes)
 	if err != nil {

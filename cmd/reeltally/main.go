@@ -71,9 +71,10 @@ func run(ctx context.Context, p boot.Process) error {
 	return addLoginAdvice(addFlagNames(parsed.Run(), parsed.Flags()))
 }
 
-// addFlagNames returns a UsageError that names the flags with invalid values, if err is the server's error for these values. It returns other errors
-// unchanged. Only the server checks such values, because a newer server can accept values that this version of the command line does not know.
+// addFlagNames returns a UsageError that names the flags with invalid values, if the server refused
+// these values. It returns other errors unchanged.
 func addFlagNames(err error, flags []*kong.Flag) error {
+	// Only the server checks these values, because a newer server can accept values unknown to this version.
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.StatusCode != http.StatusBadRequest || len(refused.Errors) == 0 {
 		return err
@@ -96,8 +97,8 @@ func addFlagNames(err error, flags []*kong.Flag) error {
 	return boot.UsageError{Err: errors.New(strings.Join(texts, "; "))}
 }
 
-// apiNameOf returns the name that a flag has in the API, where it is a query parameter or a JSON member. The name in the API is the flag's tag "api".
-// If the flag has no such tag, apiNameOf returns the flag's own name, with "_" instead of "-".
+// apiNameOf returns the API's name for a flag: the tag "api" or, without this tag, the flag's own
+// name with "_" instead of "-".
 func apiNameOf(f *kong.Flag) string {
 	if name := f.Tag.Get("api"); name != "" {
 		return name

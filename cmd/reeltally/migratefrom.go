@@ -103,8 +103,8 @@ func (c *migrateFromCommand) token(stdin io.Reader) (string, error) {
 	return token, nil
 }
 
-// targetOrganisation returns the organisation that receives the data. This is the organisation that the flag --org names. Without the flag, it is the
-// organisation with the same name as the copied organisation. If no organisation has this name, targetOrganisation creates one.
+// targetOrganisation returns the organisation that the flag --org names. Without the flag,
+// targetOrganisation finds or creates an organisation with the name of the copied organisation.
 func (c *migrateFromCommand) targetOrganisation(ctx context.Context, st *store.Store, source migrate.Organisation) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)
@@ -178,8 +178,8 @@ type migrationProgress struct {
 	bar   *progress
 }
 
-// showStage shows the progress of a stage. The numbers done and total count the entries of a list. If the stage is new, showStage first finishes the
-// bar of the previous stage.
+// showStage shows how many entries of the stage's list are done. If the stage is new, showStage
+// first finishes the bar of the previous stage.
 func (m *migrationProgress) showStage(ctx context.Context, stage string, done, total int64) {
 	if m.stage != stage {
 		m.finish(ctx)

@@ -199,8 +199,8 @@ func formatYesNo(b bool) string {
 	return "no"
 }
 
-// moveTargetsWithProgress calls moveTargets and shows its progress. The function moveTargets moves the targets of an organisation to another lane
-// (priority in the queue) in batches. If one batch is enough, moveTargetsWithProgress shows no progress.
+// moveTargetsWithProgress calls moveTargets, which moves targets to another lane in batches, and
+// shows the progress. It shows no progress if one batch is enough.
 func moveTargetsWithProgress(ctx context.Context, w io.Writer, logger *slog.Logger, moveTargets func(progress func(done, total int64)) error) error {
 	var bar *progress
 	err := moveTargets(func(done, total int64) {

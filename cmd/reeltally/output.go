@@ -37,8 +37,8 @@ func (o output) close() error {
 	return o.stream.Close()
 }
 
-// openOutput returns the output for the file with the given name. The names "" and "-" mean standard output. openOutput follows symbolic links. It
-// refuses folders. It also refuses the files of a SQLite database, because replacing such a file would destroy the database.
+// openOutput returns the output for the named file. The names "" and "-" mean standard output.
+// openOutput refuses folders and the files of SQLite databases.
 func openOutput(p boot.Process, name string) (output, error) {
 	if name == "" || name == standardStream {
 		return output{stream: nopCloser{p.Stdout}}, nil
@@ -75,8 +75,8 @@ func openOutput(p boot.Process, name string) (output, error) {
 // maxLinksFollowed is the maximum number of symbolic links that followLinks follows, as in Linux.
 const maxLinksFollowed = 40
 
-// followLinks follows symbolic links, beginning with the link at the path name, and returns the path of the last target. The target need not exist. If
-// there is no symbolic link at name, followLinks returns name.
+// followLinks follows symbolic links and returns the path of the last target. The target need not
+// exist. Without a link, followLinks returns the given path.
 func followLinks(name string) (string, error) {
 	for path, n := name, 0; n < maxLinksFollowed; n++ {
 		target, err := os.Readlink(path)

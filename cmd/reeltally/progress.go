@@ -15,12 +15,11 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// progress shows the progress of a long task: as a bar on a terminal, and otherwise as a line in the log every logInterval. Progress is
-// counted in units, such as videos. A task can also count the history points that it writes.
+// progress shows the progress of a long task: as a bar on a terminal, and otherwise in the log.
 type progress struct {
 	log          *slog.Logger
 	task         string
-	unit         string
+	unit         string // what is counted, such as "videos"
 	start        time.Time
 	lastLog      time.Time
 	total        int64        // total number of units; 0 if unknown
@@ -33,8 +32,8 @@ type progress struct {
 // logInterval is the shortest time between two log lines about the progress of a task.
 const logInterval = 10 * time.Second
 
-// newProgress starts to show the progress of a task. The total is the number of units of the whole task, or 0 if this number is unknown. If w is a
-// terminal, the progress is a bar on w, and otherwise it is logged.
+// newProgress shows a bar on w if w is a terminal. Otherwise, the progress is logged. If total is
+// 0, the total is unknown.
 func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int64) *progress {
 	p := &progress{log: logger, task: task, unit: unit, start: time.Now(), lastLog: time.Now(), total: total}
 	if boot.IsTerminal(w) {
@@ -65,8 +64,8 @@ func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates how long the rest of the task will take. The parameter done is the number of finished units. If done is 0 or the total is
-// unknown, timeLeft returns 0.
+// timeLeft estimates how long the rest of the task will take. It returns 0 if no unit is finished
+// or the total is unknown.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0
@@ -74,8 +73,8 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// showDone shows the number of finished units, and how fast history points are written. The parameter points is the number of points of the current
-// organisation so far, or 0 if the task does not count points.
+// showDone shows the number of finished units. The parameter points is the number of history points
+// so far in the current organisation.
 func (p *progress) showDone(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {

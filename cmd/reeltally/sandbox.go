@@ -17,8 +17,8 @@ type sandboxCommand struct {
 	Seed   uint64 `default:"0" placeholder:"N" help:"Seed of the made-up data. Each seed gives different videos and accounts."`
 }
 
-// Run runs the sandbox until ctx ends. The sandbox imitates the platforms with made-up data. As soon as the sandbox listens, Run prints the
-// settings with which other programs use it, one a line. It prints nothing else to standard output.
+// Run runs the sandbox until ctx ends. On standard output, Run prints only the settings with which
+// other programs use the sandbox, one a line.
 func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	logger := c.Logger(p.Stderr)

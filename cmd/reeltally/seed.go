@@ -86,8 +86,8 @@ func (c *seedCommand) printOrganisations(p boot.Process, orgs []uuid.UUID) error
 	return nil
 }
 
-// findOrCreateOrganisations returns the ids of the organisations to fill: the organisation in the flag --org, or as many organisations as the
-// flag --orgs says. It creates the organisations for --orgs if they do not exist yet.
+// findOrCreateOrganisations returns the ids of the organisations to fill. Without the flag --org,
+// it finds or creates as many organisations as --orgs says.
 func (c *seedCommand) findOrCreateOrganisations(ctx context.Context, st *store.Store, plan seed.Plan) ([]uuid.UUID, error) {
 	if c.Org != "" {
 		org, err := findOrganisation(ctx, st, c.Org)

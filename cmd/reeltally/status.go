@@ -137,11 +137,11 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile of the time since the last fetch of each target. A nil percentile has two
-// meanings. If no target was fetched yet, formatPercentile returns "-". Otherwise, the percentile is above 168 hours, the longest counted time,
-// and formatPercentile returns "> 168h0m0s".
+// formatPercentile formats a percentile of the time since the last fetch of each target. It returns
+// "-" if no target was fetched yet.
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
+		// A nil percentile here means that the value is above 168 hours, the longest counted time.
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
 	}
 	return formatSeconds(percentile)

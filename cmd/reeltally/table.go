@@ -34,8 +34,7 @@ func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 	return err
 }
 
-// formatColumns returns the table as text with lines of at most width characters, or of any length if width is 0. To make lines shorter, it first
-// leaves out the columns that are marked as extra, from the last to the first. It then shortens the texts of the columns that are marked as wide.
+// formatColumns returns the table as text. A line has at most width characters, or any length if width is 0.
 func formatColumns(columns []column, rows [][]string, width int) string {
 	titles := make([]string, len(columns))
 	widths := make([]int, len(columns))
@@ -59,12 +58,14 @@ func formatColumns(columns []column, rows [][]string, width int) string {
 		}
 	}
 	shown := slices.Repeat([]bool{true}, len(columns))
+	// To make lines shorter, first leave out extra columns, from the last to the first.
 	for i, c := range slices.Backward(columns) {
 		if width > 0 && total-slack > width && c.extra {
 			shown[i] = false
 			total -= widths[i] + 2
 		}
 	}
+	// Then shorten the wide columns.
 	for i, c := range columns {
 		if width > 0 && total > width && c.wide {
 			shorter := min(widths[i], max(minWide, widths[i]-(total-width)))

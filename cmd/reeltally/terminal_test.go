@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal opens a pseudo-terminal of 80 columns. It returns the text that is shown (screen), a writer for typed text (keyboard), and the
-// file that the tested program uses as input and output (program).
+// openTerminal opens a pseudo-terminal of 80 columns. It returns the shown text, a writer for typed
+// text, and the tested program's input and output.
 func openTerminal(t *testing.T) (screen *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()

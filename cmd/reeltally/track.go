@@ -28,8 +28,7 @@ type trackedLink struct {
 	failure     *string    // nil if the link was saved
 }
 
-// trackLinks tracks the given links and prints a line for each. The function sendRequest sends one request, with at most maxLinks links. trackLinks
-// returns an error if a link was not saved.
+// trackLinks tracks the given links and prints a line for each. It returns an error if a link was not saved.
 func (c *trackCommand) trackLinks(ctx context.Context, p boot.Process,
 	sendRequest func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, err error),
 ) error {
@@ -147,8 +146,8 @@ type stopCommand struct {
 	JSON    bool     `name:"json" help:"Print one JSON object an id or link, as the API returns it."`
 }
 
-// stopTracking stops tracking the given videos or accounts, and prints a line for each. The function sendRequest sends one request, with at most
-// maxLinks ids or links. If the tracking of a video or account could not be stopped, stopTracking returns an error.
+// stopTracking stops tracking the given videos or accounts, and prints a line for each. It returns
+// an error if one of them could not be stopped.
 func (c *stopCommand) stopTracking(p boot.Process, sendRequest func(api *client.ReelTally, ids []string) (client.StopResult, error)) error {
 	api, err := c.connect()
 	if err != nil {

@@ -139,8 +139,6 @@ func TestExport_failsIfInterrupted(t *testing.T) {
 	}
 }
 
-// All containers are read-only. But the container of the command reeltally needs a temporary folder, in which an import sorts its rows. It also
-// needs the collector's settings, so that doctor and status can check the sources.
 func TestCompose_configuresOperatorContainer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
@@ -158,13 +156,15 @@ func TestCompose_configuresOperatorContainer(t *testing.T) {
 		return text
 	}
 	require.Contains(t, string(text), "\n  read_only: true\n")
+	// All containers are read-only, but an import sorts its rows in a temporary folder.
 	require.Contains(t, service("reeltally"), "\n    tmpfs: [\"/tmp:")
+	// The commands doctor and status need the collector's settings to check the sources.
 	require.Contains(t, service("collector"), "\n    env_file: [.env]")
 	require.Contains(t, service("reeltally"), "\n    env_file: [.env]")
 }
 
-// A dry run of an import must store the link to which a short link redirects. The next import must read this link from the database, and
-// must not request the short link again.
+// A dry run of an import must store the link to which a short link redirects. The next import must
+// not request the short link again.
 func TestImport_resolvesShortLinks(t *testing.T) {
 	t.Parallel()
 	p := boottest.Start(t, run, nil, nil, "sandbox", "--listen", "127.0.0.1:0")

@@ -41,10 +41,8 @@ const (
 	realFile = "data/reeltally.db"
 )
 
-// Run runs the API, a collector and the sandbox in one process, and prints how to use them. If a source is configured, no sandbox runs. When
-// ctx ends, Run first stops the API, then the collector, and then the sandbox. Before the API stops, it finishes its current requests: see
-// boot.Serve. The collector cancels its current calls to the sources. Before it stops, it stores the answers that it has, and releases
-// the other targets.
+// Run runs the API and a collector in one process, and prints how to use them. Without a configured
+// source, Run also runs the sandbox.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.CheckAddress(c.Listen), c.Sources.Check()); err != nil {
@@ -81,6 +79,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	if err := u.printWelcome(p.Stdout, first); err != nil {
 		return err
 	}
+	// When ctx ends, the services stop in reverse order: the API first, and the sandbox last.
 	if err := boot.RunAll(ctx, services...); err != nil {
 		return err
 	}

@@ -46,9 +46,8 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
 }
 
-// checkCollections returns an error if one of the names or ids belongs to no collection. Without this check, the list of the collection's videos or
-// accounts would be empty without an error. checkCollections cannot check the names and ids if the organisation's tier is "limited" or
-// "basic", because the API then returns only one collection. In this case, checkCollections returns nil.
+// checkCollections returns an error if a name or id belongs to no collection. For an unknown
+// collection, the API would return an empty list.
 func checkCollections(ctx context.Context, api *client.ReelTally, namesOrIDs []string) error {
 	if len(namesOrIDs) == 0 {
 		return nil
@@ -59,6 +58,8 @@ func checkCollections(ctx context.Context, api *client.ReelTally, namesOrIDs []s
 			return err
 		}
 		if collection.MetricsMasked != nil {
+			// With the tier "limited" or "basic", the API returns only one collection, so no name
+			// can be checked.
 			return nil
 		}
 		unknown = slices.DeleteFunc(unknown, func(nameOrID string) bool { return nameOrID == collection.Name || nameOrID == collection.ID.String() })
@@ -74,8 +75,8 @@ func unknownCollectionError(nameOrID string) error {
 	return fmt.Errorf("there is no collection %q; \"reeltally collections list\" shows all", nameOrID)
 }
 
-// argumentsOrLines returns the command-line arguments or, if there are none, the lines of standard input that are not blank. If there are no
-// such lines either, it returns an error with argumentNoun, a plural such as "links".
+// argumentsOrLines returns the arguments or else the non-blank lines of standard input. If both are
+// missing, the error names argumentNoun, a plural such as "links".
 func argumentsOrLines(arguments []string, stdin io.Reader, argumentNoun string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)
@@ -179,8 +180,8 @@ func firstEntries[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, er
 	}
 }
 
-// warnIfMasked returns the entries of a list unchanged. If the metrics of an entry are masked, which means that the tier of the organisation does not
-// show them, warnIfMasked also writes a warning to w. It writes the warning only once.
+// warnIfMasked returns the entries of a list unchanged. It writes one warning to w if the
+// organisation's tier hides the metrics of an entry.
 func warnIfMasked[T any](w io.Writer, entries iter.Seq2[T, error], isMasked func(T) *bool) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		warned := false
@@ -348,8 +349,8 @@ func countsOf(v client.Video) videoCounts {
 	return counts
 }
 
-// printCounts writes one line with the counts of a video. The map lastPrinted has the counts of the previous line for this video. If a count has
-// changed since then, printCounts writes the difference after it.
+// printCounts writes one line with the counts of a video. If a count has changed since the video's
+// previous line, the difference follows the count.
 func (c *videosWatch) printCounts(w io.Writer, v client.Video, lastPrinted, counts videoCounts) error {
 	if c.JSON {
 		return writeJSON(w, v)

@@ -23,10 +23,9 @@ const (
 // videoLists are the names of the two lists of the Graph API that contain the videos of a Facebook page.
 var videoLists = []string{"videos", "video_reels"}
 
-// maxListRequests returns how many requests may be sent to find the given number of videos in one list. Facebook filters the entries, so an
-// answer can have fewer videos than a full page. The result is therefore four times the number of full pages that are needed, and at most
-// maxPages.
+// maxListRequests returns how many requests may be sent to find the given number of videos in one list.
 func maxListRequests(videoCount int) int {
+	// The factor is 4, because Facebook filters entries: an answer can have fewer than pageSize videos.
 	return min(4*max(1, (videoCount+pageSize-1)/pageSize), maxPages)
 }
 
@@ -91,8 +90,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return r, nil
 }
 
-// mergeVideoLists returns the videos without duplicates, newest first. Videos without an upload time come last. A reel can occur twice, because
-// it can be both in the list of videos and in the list of reels.
+// mergeVideoLists returns the videos without duplicates, newest first. Videos without an upload
+// time come last. A reel can be in both lists.
 func mergeVideoLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(videos))
 	videos = slices.DeleteFunc(videos, func(v ingest.FoundVideo) bool {
@@ -157,8 +156,8 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 	return found, nil
 }
 
-// decodeEntry decodes the JSON of a video in a list. It also returns the id of the page that published the video, or "" if the JSON does
-// not have this id. If the JSON is malformed, ok is false.
+// decodeEntry decodes a video in a list. If the publishing page is unknown, pageID is "". If the
+// entry is not valid, ok is false.
 func (s *Source) decodeEntry(raw json.RawMessage) (v ingest.FoundVideo, pageID string, ok bool) {
 	var item struct {
 		ID          fetch.ID `json:"id"`

@@ -32,8 +32,8 @@ var (
 	vanity  = regexp.MustCompile(`^[a-z0-9._-]{2,80}$`)
 )
 
-// These are the names of the metrics that are requested from the insights of a video. Insights are statistics that only the owner of a page
-// can read. Facebook renames metrics from time to time.
+// These metrics are part of a video's insights, which only the owner of the page can read. Facebook
+// renames metrics from time to time.
 const (
 	DefaultReelMetric  = "fb_reels_total_plays"
 	DefaultVideoMetric = "total_video_views"
@@ -43,8 +43,8 @@ const (
 // Options are the settings of a Source.
 type Options struct {
 	BaseURL string // base URL with the API's version at its end; "" means graph.DefaultBaseURL
-	// Token is the access token of one of the operator's pages. It can also be the token of a person or a system user with a role on these
-	// pages. To read other pages, the app that issued the token needs the feature Page Public Content Access.
+	// Token belongs to one of the operator's pages, or to a user with a role on these pages. Other
+	// pages require the app feature Page Public Content Access.
 	Token     string
 	PageIDs   []string // the ids of the operator's own pages; their insights are requested with the token or with page tokens
 	AppSecret string   // the secret of the app that issued the token; "" means that no appsecret_proof is sent
@@ -81,8 +81,8 @@ var (
 	_ source.OwnAccountSource = (*Source)(nil)
 )
 
-// New returns a Source for Facebook's Graph API. It returns an error if the token is missing, or if a page id, a metric or the base URL is
-// not valid.
+// New returns a Source for Facebook's Graph API. It returns an error for a missing token or an
+// invalid page id, metric or base URL.
 func New(o Options) (*Source, error) {
 	c, err := graph.New(graph.Options{Source: Name, BaseURL: o.BaseURL, Token: o.Token, AppSecret: o.AppSecret, Client: o.Client, Now: o.Now})
 	if err != nil {
@@ -138,8 +138,7 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true for a Facebook video or account with a valid id or handle, and false for any other target. The batch size is 1, because
-// each call of Fetch requests a single target.
+// Serves returns true for a Facebook video or account with a valid id or handle. The batch size is 1.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:
@@ -152,13 +151,12 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if pages of the operator are configured. A result of class Unsupported then never means that the token is
-// wrong, because Fetch tests the token first: if Facebook refuses a target, and the class would be Unsupported, Fetch requests one of the
-// operator's pages. If this second request fails too, Fetch returns the error of the second request instead of the class Unsupported.
+// OwnAccountsOnly returns true if pages of the operator are configured. The class Unsupported then
+// never means a wrong token, because getObject checks the token.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
-// accountPath returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
-// the account has no valid id and no valid handle.
+// accountPath returns the path of a profile in the Graph API: the account's id, or else its handle.
+// It returns "" if neither is valid.
 func accountPath(t source.Target) string {
 	switch name := link.DisplayUsername(t.Handle); {
 	case pageID.MatchString(t.AccountID):
@@ -169,21 +167,24 @@ func accountPath(t source.Target) string {
 	return ""
 }
 
-// Plan returns the number of calls to reserve for a batch. A video needs one call for its counts, one for the handle of its page if
-// t.NeedDetails is true, and one for insights if pages of the operator are configured. An account needs one call for the profile and the
-// calls for its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
+// Plan returns how many calls to reserve for a batch. It returns nil while calls must be delayed
+// because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
 		if t.Kind == source.KindAccount {
+			// one call for the profile, and the calls for the two lists of videos
 			calls += 1 + 2*maxListRequests(t.Depth)
 			continue
 		}
+		// one call for the counts of the video
 		calls++
 		if t.NeedDetails {
+			// one call for the handle of the video's page
 			calls++
 		}
 		if len(s.ownPages) > 0 {
+			// one call for the insights
 			calls++
 		}
 	}
@@ -209,8 +210,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	})
 }
 
-// notReadable maps error codes of Meta to classes of results. These errors concern only the requested video or page. Facebook often returns
-// the same error for a missing object and for an object that the token may not read.
+// notReadable maps error codes of Meta to classes of results. Facebook often returns the same error
+// for a missing object and for a forbidden object.
 var notReadable = func() graph.ErrorClasses {
 	classes := graph.ErrorClasses{{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported, {Main: 10}: source.Unsupported}
 	for code := 200; code <= 299; code++ {
@@ -219,9 +220,8 @@ var notReadable = func() graph.ErrorClasses {
 	return classes
 }()
 
-// getObject requests an object, such as a video or a page. If Facebook requires a page token, getObject tries the tokens of all the
-// operator's pages. If the object cannot be read, getObject checks the token by a request for one of the operator's pages. If this second
-// request fails, its error is returned.
+// getObject requests an object, such as a video or a page. If Facebook requires a page token,
+// getObject tries the tokens of the operator's pages.
 func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
 	res, err := s.getWithPageToken(ctx, budget, path, path, parameters...)
 	for _, page := range s.ownPages {
@@ -234,6 +234,7 @@ func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path 
 		}
 	}
 	err = asTargetError(err)
+	// The token may be the cause, so check it with a request for one of the operator's pages.
 	if e, ok := graph.AsTargetError(err); ok && e.Class == source.Unsupported && len(s.ownPages) > 0 {
 		if _, err := s.graph.Get(ctx, budget, s.ownPages[0], nil, "fields", "id"); err != nil {
 			return graph.Answer{}, err
@@ -242,8 +243,8 @@ func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path 
 	return res, err
 }
 
-// asTargetError returns an error of the class Unsupported if err is graph.ErrPageToken (the token of a page is required). An error of
-// this class concerns only the requested object. Any other error is returned unchanged.
+// asTargetError turns graph.ErrPageToken into an error of the class Unsupported, which concerns
+// only the requested object. It returns other errors unchanged.
 func asTargetError(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return &graph.TargetError{Class: source.Unsupported, Detail: f.Detail}
@@ -354,8 +355,8 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 	return r, nil
 }
 
-// pageHandle returns the handle of the page with the given id, from the cache if it is less than handleTTL old. If the page has no handle,
-// pageHandle returns the id.
+// pageHandle returns the handle of a page, or the page's id if there is no handle. Cached handles
+// are valid for handleTTL.
 func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id string) (*string, error) {
 	now := s.now()
 	s.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// These are the classes of the errors with which Facebook answers requests for insights. None of them means that the token is invalid,
-// because the token was just used to read the video.
+// These are the classes of errors about insights. None of them means an invalid token, because the
+// token was just used to read the video.
 const (
 	metricUnknown     = source.Unsupported // Facebook does not have the metric or has removed the metric
 	noInsights        = source.Missing     // the video has no insights
@@ -38,9 +38,8 @@ const (
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights sets the views and shares of a video to the values of its insights. A count is nil if its insight has no value yet. If
-// Facebook refuses all insights, both counts are nil and detail is the reason. The public number of views is not used, because Facebook
-// counts it in another way.
+// addInsights sets the views and shares of a video from its insights. Missing counts are nil. If
+// Facebook refuses all insights, "detail" is the reason.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
@@ -54,6 +53,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 		if e.Class == permissionMissing {
 			s.warnMissingPermission(ctx, page, e.Detail)
 		}
+		// The public number of views is not used, because Facebook counts it in another way.
 		f.Views, f.Shares = nil, nil
 		return "no insights: " + e.Detail, nil
 	}

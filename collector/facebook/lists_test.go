@@ -15,11 +15,11 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveEndlessList starts a server with one Facebook account, whose list of reels never ends. idsOfPage returns the ids of the reels on the
-// given page of this list. calls counts the requests for the list.
+// serveEndlessList starts a server with one Facebook account, whose list of reels never ends.
+// idsOfPage returns the ids of the reels on a page of the list.
 func serveEndlessList(t *testing.T, idsOfPage func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
-	calls = &atomic.Int32{}
+	calls = &atomic.Int32{} // number of requests for the list of reels
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/videos"):

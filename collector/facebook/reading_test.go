@@ -18,11 +18,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// graphTest has a test server that simulates the Graph API, and a source that uses the server. The server chooses an answer by the path and
-// the fields or metrics of a request. It records the requests.
+// graphTest has a test server that simulates the Graph API, and a source that uses the server.
 type graphTest struct {
 	*facebook.Source
-	requests *[]string
+	requests *[]string // the requests that the server received
 	now      *atomic.Pointer[time.Time]
 }
 
@@ -35,6 +34,7 @@ func newGraphTest(t *testing.T, own []string, answers map[string]string) graphTe
 		request := strings.TrimPrefix(r.URL.Path, "/v25.0/") + " " + strings.TrimPrefix(r.URL.Query().Get("fields")+r.URL.Query().Get("metric"), "id,title,")
 		request, _, _ = strings.Cut(request, ",length")
 		*requests = append(*requests, request)
+		// The server chooses the answer by the path and the fields or metrics of the request.
 		body, ok := answers[request]
 		if !ok {
 			body = notThere

@@ -25,8 +25,8 @@ type sandboxed struct {
 
 func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
 
-// startSandboxWith starts a sandbox and returns a source for it. If change is not nil, it is called before the source is created, and can
-// change the options and the sandbox's data.
+// startSandboxWith starts a sandbox and returns a source for it. The function `change` can modify the
+// source's options and the sandbox's data. It can be nil.
 func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
 	t.Helper()
 	box := sourcetest.StartSandbox(t)

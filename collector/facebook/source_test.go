@@ -73,8 +73,8 @@ func videoFacts() source.Facts {
 		Private: new(false), HiddenStats: new(false)}
 }
 
-// videoAnswers returns one answer of the server for each test case. All answers belong to a request for one video. In most test cases, the
-// source must return the facts f.
+// videoAnswers maps each test case to the server's answer to a request for one video. The source
+// returns the facts f for most successful answers.
 func videoAnswers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	swap := func(from, to string) string { return strings.Replace(reel, from, to, 1) }
 	ok, temporary, missing := []source.Class{source.OK}, []source.Class{source.Temporary}, []source.Class{source.Missing}

@@ -12,11 +12,8 @@ import (
 // MaxRetryAfter is the longest wait that is accepted from a Retry-After header. A longer wait is probably a mistake of the server.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf returns the class that the HTTP status gives to an answer without an error code. It never returns a class that concerns only one
-// target, such as Gone, because a 404 can also mean a wrong base URL. AuthFailed does not always mean that the credential is invalid; see
-// IsCredentialRefusal.
-//
-// A 403 or 404 whose body is not JSON gets the class Temporary, because it usually comes from a proxy or a load balancer.
+// ClassOf returns the class of an answer without an error code. It never returns a class that
+// concerns only one target, such as Gone.
 func ClassOf(status int, isJSON bool) source.Class {
 	switch {
 	case status >= 200 && status < 300 && isJSON:
@@ -25,25 +22,29 @@ func ClassOf(status int, isJSON bool) source.Class {
 		return source.AuthFailed
 	case status == http.StatusTooManyRequests:
 		return source.RateLimited
+	// A 403 or 404 without JSON usually comes from a proxy or a load balancer.
 	case !isJSON, status < 400, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
 		return source.Temporary
 	case status == http.StatusPaymentRequired:
 		return source.QuotaSpent
+	// With status 403, AuthFailed does not always mean that the credential is invalid; see
+	// IsCredentialRefusal.
 	case status == http.StatusForbidden:
 		return source.AuthFailed
 	default:
+		// A 404 does not give the class Gone, because it can also mean a wrong base URL.
 		return source.BadRequest
 	}
 }
 
-// IsCredentialRefusal returns true if the status alone means that the credential was refused. It returns false for 403, because some
-// platforms answer 403 if one video or account is not public.
+// IsCredentialRefusal returns true if the status means that the credential was refused. It returns
+// false for 403, which can also mean that a video is not public.
 func IsCredentialRefusal(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
-// RetryAfter returns the time in the Retry-After header, which contains a number of seconds or an HTTP date. The result is not in the past,
-// and at most MaxRetryAfter in the future. RetryAfter returns the zero time if the header is absent or malformed.
+// RetryAfter returns the time in the Retry-After header, or the zero time if the header is absent
+// or malformed. The wait is between 0 and MaxRetryAfter.
 func RetryAfter(h http.Header, now time.Time) time.Time {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {

@@ -45,8 +45,8 @@ type Options struct {
 	Timeout time.Duration // timeout of a whole call, including reading the body; 0 means DefaultTimeout
 	MaxBody int64         // maximum size of an answer's body in bytes, after decompression; 0 means DefaultMaxBody
 	Version string        // version in the User-Agent header; "" means the version of the binary
-	// Proxy is the proxy for all requests. nil means that no proxy is used. Environment variables such as HTTP_PROXY are ignored, because
-	// they are often set for other programs. If the base URL of a platform is not https, the proxy can read the API keys in the requests.
+	// Proxy is the proxy for all requests. nil means no proxy, even if HTTP_PROXY is set. If a
+	// platform's base URL is http, the proxy can read API keys.
 	Proxy *url.URL
 	// RootCAs replaces the system's root certificates if it is not nil. Lookup and Dial are passed to [outbound.Guard], which uses its
 	// defaults if they are nil.
@@ -58,8 +58,8 @@ type Options struct {
 	Logger    *slog.Logger // logs one debug line for each request, without query, headers and bodies; nil disables logging
 }
 
-// Client holds the settings and connections that all endpoints share. It follows no redirects, stores no cookies, accepts gzip and never
-// retries. Requests are sent through an Endpoint (see Client.Endpoint). All methods may be called concurrently.
+// Client holds the settings and connections of all endpoints. It follows no redirects, stores no
+// cookies and never retries. All methods may be called concurrently.
 type Client struct {
 	options   Options
 	timeout   time.Duration
@@ -128,14 +128,8 @@ type Response struct {
 	Sandbox bool   // true if the server is a sandbox, whose numbers are made up
 }
 
-// Do sends one request. It returns a Response for every complete answer, whatever the status is. Its errors are:
-//
-//   - a *source.Failure of class Temporary with the cause ErrTimeout, ErrTooLarge or ErrUnreachable, if there was no complete
-//     answer. The deadline of ctx counts as a timeout.
-//   - a *source.Failure of class Temporary with the cause [source.ErrNoUnits], if r.Budget has no unit left. No request was sent.
-//   - a *source.Failure of class BadRequest with an *outbound.RefusedError as cause, if r.URL is not on the endpoint's server. No
-//     request was sent.
-//   - an error that wraps context.Canceled, if ctx was cancelled. It is not a *source.Failure, because the platform did not fail.
+// Do sends one request. It returns no error for a complete answer, whatever its status is. An error
+// is a *source.Failure, or wraps context.Canceled if ctx was cancelled.
 func (e *Endpoint) Do(ctx context.Context, r Request) (answer *Response, err error) {
 	method := cmp.Or(r.Method, http.MethodGet)
 	ctx, span := tracing.StartCall(ctx, method, attribute.String("http.request.method", method), attribute.String("server.address", e.host))
@@ -229,8 +223,8 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	}, nil
 }
 
-// callError converts err to the error that Do returns. err says why a call got no complete answer. ctx is the context that was passed to
-// Do. callCtx is derived from ctx and ends after the timeout of the call.
+// callError returns the error of Do for a call that got no complete answer. ctx is the caller's
+// context. callCtx also has the call's timeout.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer error is not used, because it contains the URL, whose query can contain an API key
@@ -239,6 +233,7 @@ func callError(ctx, callCtx context.Context, err error, timeout time.Duration, m
 	netErr, _ := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
+		// A cancelled call returns no *source.Failure, because the platform did not fail.
 		return fmt.Errorf("the call was cancelled: %w", context.Canceled)
 	case ctx.Err() != nil:
 		failure.Cause, failure.Detail = ErrTimeout, "no complete answer before the caller's deadline"

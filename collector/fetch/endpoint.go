@@ -19,8 +19,8 @@ import (
 // clockTimeout is the timeout of the request that Endpoint.Clock sends.
 const clockTimeout = 10 * time.Second
 
-// Endpoint sends requests to one server. It never connects to another host or port, even if an answer contains a link to one. It also
-// refuses to connect if the host resolves to an IP address that is not allowed. All methods may be called concurrently.
+// Endpoint sends requests only to one host and port. It refuses IP addresses that are not allowed
+// for the host. All methods may be called concurrently.
 type Endpoint struct {
 	client *Client
 	base   string
@@ -29,11 +29,8 @@ type Endpoint struct {
 	http   *http.Client
 }
 
-// Endpoint returns an endpoint for the server with the URL base. If base is empty, it uses publicURL, which is the platform's or vendor's
-// own URL. It returns an error if the URL is not an http or https URL, or if it has a query or credentials.
-//
-// The host of publicURL must resolve to public addresses. If the operator has configured another host, this host may also resolve to this
-// machine or to a private network. A literal IP address and localhost are always allowed.
+// Endpoint returns an endpoint for the URL `base`, or for publicURL (the URL of the platform or
+// vendor) if `base` is empty. It returns an error for an invalid URL or a query.
 func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
 	base = cmp.Or(base, publicURL)
 	u, err := url.Parse(base)
@@ -43,7 +40,7 @@ func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
 	e := &Endpoint{client: c, base: strings.TrimSuffix(base, "/") + "/", origin: originOf(u), host: u.Hostname()}
 	transport := c.options.Transport
 	if transport == nil {
-		reach := outbound.Operated
+		reach := outbound.Operated // a host that the operator configured may also be on this machine or in a private network
 		if hasSameHost(u, publicURL) {
 			reach = outbound.Public
 		}
@@ -73,8 +70,8 @@ func hasSameHost(u *url.URL, publicURL string) bool {
 // originOf returns the scheme, host and port of u in lower case, such as https://example.com:443.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// newTransport returns a transport that connects only to the given address or, if a proxy is configured, only to the proxy.
-// allowedAddresses says to which IP addresses the host may resolve.
+// newTransport returns a transport that connects only to the given address. If a proxy is
+// configured, the transport connects only to that proxy.
 func (c *Client) newTransport(address string, allowedAddresses outbound.Reach) *http.Transport {
 	proxy := c.options.Proxy
 	if proxy != nil {
@@ -109,8 +106,8 @@ func proxyAddress(proxy *url.URL) string {
 	return outbound.AddressOf(proxy)
 }
 
-// checkServer returns a failure if a URL is not on the endpoint's server, and nil otherwise. If a proxy is used, the transport cannot check
-// this, because it connects only to the proxy.
+// checkServer returns a failure if a URL is not on the endpoint's server or has credentials. The
+// transport cannot check this if it connects to a proxy.
 func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil
@@ -125,8 +122,8 @@ func (e *Endpoint) Address() string { return e.base }
 // Timeout returns the timeout of the requests whose field Timeout is 0.
 func (e *Endpoint) Timeout() time.Duration { return e.client.timeout }
 
-// Clock returns the server's time from the Date header of an answer. It returns the zero time if the header is absent or malformed. If
-// there is no answer, it returns the error of Do.
+// Clock returns the server's time from the Date header of an answer. The time is zero if the header
+// is absent or malformed.
 func (e *Endpoint) Clock(ctx context.Context) (time.Time, error) {
 	res, err := e.Do(ctx, Request{Method: http.MethodHead, URL: e.base, Timeout: clockTimeout})
 	if err != nil {

@@ -45,8 +45,8 @@ func (items *Items) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// CheckJSON returns an error if a text is not exactly one JSON value, is nested deeper than MaxDepth, or contains an object with two
-// members of the same name. Check an answer with CheckJSON before any other function reads it.
+// CheckJSON returns an error for invalid JSON, nesting deeper than MaxDepth or duplicate member
+// names. Call CheckJSON before other functions read the answer.
 func CheckJSON(text []byte) error {
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) == 0 {
 		return errors.New("the answer is empty")
@@ -122,8 +122,8 @@ func checkDepth(text []byte) error {
 	return nil
 }
 
-// Count decodes a count in an answer: a JSON number or a decimal string. Decoding an invalid count returns no error, because an error would
-// make the whole answer unreadable. After decoding, call Invalid to detect an invalid count.
+// Count decodes a count in an answer: a JSON number or a decimal string. An invalid count causes no
+// error; call Invalid to detect it.
 type Count struct {
 	value   *int64
 	invalid bool
@@ -150,6 +150,7 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	}
 	n, ok := ParseCount(text)
 	if !ok {
+		// Returning an error would make the whole answer unreadable.
 		c.invalid = true
 		return nil
 	}
@@ -157,8 +158,8 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// MaxCount is the largest number that is accepted as a count. It is a million times the views of the most viewed video. The limit prevents
-// an overflow of int64 when all counts of an organisation are added.
+// MaxCount is the largest accepted count. It is far above the views of any video, and prevents an
+// int64 overflow when an organisation's counts are added.
 const MaxCount = 10_000_000_000_000_000
 
 // ParseCount parses a decimal count. It returns false if the text is not a number from 0 to MaxCount. It does not use float64, which would

@@ -12,12 +12,12 @@ const (
 	maxDetail = 300 // maximum length in runes of a platform's text in an error or a log line
 )
 
-// credentialParameter matches a query parameter whose value is usually a credential, such as "key=…" or "access_token=…", anywhere in a
-// text. It also matches a credential that the request did not contain, such as a token in a URL in the answer.
+// credentialParameter matches query parameters such as "access_token=…" anywhere in a text. It also
+// finds a credential that the request did not contain.
 var credentialParameter = regexp.MustCompile(`(?i)\b((?:api_?|access_|x-api-)?(?:key|token)|client_secret|appsecret_proof)=[^&\s"'<>]+`)
 
-// Redact prepares a platform's text for an error or a log line. It replaces the secrets and the values of parameters such as key and
-// token, replaces control characters by spaces, and truncates the text to 300 characters.
+// Redact prepares a platform's text for an error or a log line. It replaces the secrets, other
+// credentials and control characters, and truncates the text.
 func Redact(text string, secrets ...string) string {
 	for _, secret := range secrets {
 		if secret == "" {

@@ -17,8 +17,8 @@ const (
 	maxLength = 366 * 24 * time.Hour
 )
 
-// CleanText cleans a text such as a title. It removes invalid UTF-8, and all control characters except line feed and tab. It truncates the
-// text to 5,000 characters. It returns nil for nil and a pointer to "" for "".
+// CleanText removes invalid UTF-8 and control characters except line feed and tab. It shortens the
+// text to maxText. It returns nil only for nil.
 func CleanText(text *string) *string {
 	if text == nil {
 		return nil
@@ -75,11 +75,12 @@ func ParseLink(text *string) *string {
 	return &link
 }
 
-// OptionalLink decodes a link in a JSON object. It contains the link if ParseLink accepts it, and nil otherwise. A value of another
-// type than string causes no error, so that the other members of the object can be read.
+// OptionalLink decodes a link in a JSON object. It contains nil if the value is not a link that
+// ParseLink accepts.
 type OptionalLink struct{ *string }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It never fails.
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails, so that the other members of the
+// object can be read.
 func (l *OptionalLink) UnmarshalJSON(raw []byte) error {
 	var text *string
 	_ = json.Unmarshal(raw, &text)
@@ -98,8 +99,8 @@ func CheckLength(seconds float64) *float64 {
 	return &seconds
 }
 
-// CheckUploadTime returns the upload time t in UTC. It returns nil for an impossible time. A time is impossible if it is before 2004, when
-// no platform existed, or more than two days in the future.
+// CheckUploadTime returns t in UTC, or nil if t is before 2004 or more than two days in the future.
+// No platform existed before 2004.
 func CheckUploadTime(t, now time.Time) *time.Time {
 	if t.Year() < 2004 || t.After(now.Add(48*time.Hour)) {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// StatusChangeAfterRefusal returns how the fetch status of a video or account changes after a source answered without numbers, for example
-// because it refused the request. The answer came from the source with the name answeredBy.
+// StatusChangeAfterRefusal returns the change of a target's fetch status after an answer without
+// numbers, such as a refusal. answeredBy is the name of the source.
 func StatusChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
 	t, change, title := outcome.Target, &queue.FetchChange{Attempted: true}, sourceTitle(answeredBy)
 	if outcome.Attempts >= queue.FailingAfter {
@@ -69,8 +69,8 @@ func failureReason(class source.Class, title string, attempts int) string {
 	return fmt.Sprintf("%s, because %s gave no usable answer", last, titleInMidSentence(title))
 }
 
-// unsupportedReason returns a sentence that says why no configured source can fetch a target. If the only reason is that the link does not
-// contain the account, the sentence says what to track instead.
+// unsupportedReason returns a sentence that says why no configured source can fetch a target. The
+// sentence can also say what to track instead.
 func unsupportedReason(sources []source.Source, t queue.Target) string {
 	served, ownOnly, byHandle := false, true, true
 	for _, s := range sources {
@@ -93,18 +93,19 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	return fmt.Sprintf("No configured source returns metrics of this %s", t.Kind)
 }
 
-// shortestPause is the shortest pause that is stored in the fetch statuses of the waiting videos and accounts. A shorter pause is not
-// stored, because that would take one write for each waiting video and account.
+// shortestPause is the shortest pause that is stored in fetch statuses. A shorter pause is not
+// worth one write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
-// StatusChangeDuringPause returns how the fetch status of a target changes while its source is paused. class is the class of the failure that
-// caused the pause. StatusChangeDuringPause returns nil if the pause is shorter than shortestPause, or if the pause is already stored.
+// StatusChangeDuringPause returns the change of a target's fetch status while its source is paused.
+// It returns nil if the pause is short or already stored.
 func StatusChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
 	if pauseEnd.Sub(now) < shortestPause || t.Detail == detail {
 		return nil
 	}
 	title := sourceTitle(sourceName)
 	reason := fmt.Sprintf("%s currently gets no requests, because requests to it failed", title)
+	// The failure that caused the pause had this class.
 	switch class {
 	case source.QuotaSpent:
 		reason = fmt.Sprintf("%s currently gets no requests, because its quota is spent", title)
@@ -126,8 +127,8 @@ func PrivateAccountReason(sourceName string) string {
 // platformTitles maps each platform to its name in a sentence.
 var platformTitles = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// sourceTitle turns the name of a source into a title for the beginning of a sentence. The title of a source that belongs to a platform is
-// the name of the platform, such as "YouTube".
+// sourceTitle returns the title of a source for the beginning of a sentence. For a platform's
+// source, the title is the platform's name, such as "YouTube".
 func sourceTitle(sourceName string) string {
 	if vendor, ok := strings.CutPrefix(sourceName, "vendor:"); ok {
 		return "The vendor " + vendor

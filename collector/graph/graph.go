@@ -22,8 +22,8 @@ import (
 // DefaultBaseURL is the base URL of the public API in the version that the sources use.
 const DefaultBaseURL = "https://graph.facebook.com/v25.0/"
 
-// Budget is the name of the budget that counts the requests to the Graph API. The limit of the budget is not known, because Meta only
-// reports which percentage of its limits is used. The client delays its calls if this percentage is high.
+// Budget is the name of the budget that counts the requests. Its limit is unknown, because Meta
+// only reports the used percentage of its limits.
 const Budget = "calls"
 
 var version = regexp.MustCompile(`/v[1-9][0-9]*\.[0-9]+/?$`)
@@ -33,15 +33,15 @@ type Options struct {
 	Source  string // the name of the source, used in error messages
 	BaseURL string // the base URL, with the API's version at its end; "" means DefaultBaseURL
 	Token   string // the access token that is sent with each request
-	// AppSecret is the secret of the app that issued the token. If it is set, each request contains an appsecret_proof (an HMAC of the
-	// token with the secret). Meta requires this proof if the app is configured so.
+	// AppSecret is the secret of the app that issued the token. If AppSecret is set, each request
+	// contains an appsecret_proof, which Meta can require.
 	AppSecret string
 	Client    *fetch.Client
 	Now       func() time.Time
 }
 
-// Client calls the Graph API with one access token. For requests that need the token of a Facebook page, it gets that token from the Graph
-// API. All methods may be called concurrently.
+// Client calls the Graph API with one access token. It also gets the access tokens of Facebook
+// pages. All methods may be called concurrently.
 type Client struct {
 	api           *fetch.Endpoint
 	token, secret string
@@ -83,8 +83,8 @@ func (c *Client) Budgets() []source.Budget {
 	}}}
 }
 
-// Plan returns a plan that reserves the given number of calls from the client's budget, or one call if the number is less than 1. It
-// returns nil while calls must be delayed because most of Meta's limit is used.
+// Plan returns a plan that reserves the given number of calls, at least one. It returns nil while
+// calls must be delayed because of Meta's limit.
 func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.mustDelayCalls(c.now()) {
 		return nil
@@ -115,16 +115,12 @@ func (e *TargetError) Result() source.Result {
 // Code identifies an error of Meta by its code (Main) and its subcode (Sub). In a key of ErrorClasses, a Sub of 0 stands for all subcodes.
 type Code struct{ Main, Sub int }
 
-// ErrorClasses maps error codes to classes of results. These errors concern only the requested object: other objects can still be
-// requested. An error with the class AuthFailed is different. It means that the token cannot read an object of the operator, so the token
-// is wrong and the whole source fails.
+// ErrorClasses maps error codes to classes. An error with the class AuthFailed concerns the whole
+// source. An error with another class concerns only the requested object.
 type ErrorClasses map[Code]source.Class
 
-// Get sends a GET request for a path below the API version. The parameters are pairs of strings: the name of a query parameter, then its
-// value.
-//
-// If Meta returns an error that has a class in errorClasses, Get returns a *TargetError. For any other error, and for an answer that is not
-// JSON, Get returns a *source.Failure. While Meta's limit is used up, Get returns a failure without sending a request.
+// Get requests a path below the API version. The parameters alternate between names and values. An
+// error that concerns only the requested object is returned as a *TargetError.
 func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, errorClasses ErrorClasses, parameters ...string) (Answer, error) {
 	return c.getWithToken(ctx, budget, c.token, path, errorClasses, parameters...)
 }
@@ -202,12 +198,13 @@ const (
 	lastBusinessLimit  = 80014
 )
 
-// errorClass returns the class of an error by its code. If the code has no class, ok is false, and the HTTP status gives the class. Rate
-// limits are checked before temporary errors, because Meta marks rate limits as temporary errors, too.
+// errorClass returns the class of an error by its code. If ok is false, the HTTP status gives the
+// class.
 func (e apiError) errorClass() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
 		return source.AuthFailed, true
+	// Rate limits precede temporary errors, because Meta marks rate limits as temporary errors, too.
 	case code == codeAppLimit, code == codeUserLimit, code == codePageLimit, code == codeCustomLimit,
 		code >= firstBusinessLimit && code <= lastBusinessLimit:
 		return source.RateLimited, true
@@ -220,22 +217,23 @@ func (e apiError) errorClass() (class source.Class, ok bool) {
 	return "", false
 }
 
-// concernsSource returns true if the error concerns the token, the session or the app, so that requests for other objects fail as well. It
-// returns false for a missing permission (codes 3, 10 and 200 to 299), because the permission can exist for other objects.
+// concernsSource returns true if the token, the session or the app caused the error, so that
+// requests for other objects fail as well.
 func (e apiError) concernsSource() bool {
 	switch e.Error.Code {
 	case codeToken, codeSession, codeNoToken, codeBlocked:
 		return !e.requiresPageToken()
 	}
+	// Codes 3, 10 and 200 to 299 mean a missing permission, which can exist for other objects.
 	return e.refusesCredential() && !e.requiresPageToken()
 }
 
-// noAccessTexts are parts of error messages. An error with code 100 and one of these texts means that the token is not allowed to read the
-// object. In other cases, Meta reports this with code 10.
+// noAccessTexts are parts of error messages. With code 100, they mean the same as code 10: the
+// token is not allowed to read the object.
 var noAccessTexts = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
-// lacksAccess returns true if the error says that the token is not allowed to read the requested object. Such an error has the code 100, no
-// subcode, and one of the noAccessTexts in its message.
+// lacksAccess returns true if an error with code 100 says that the token is not allowed to read the
+// requested object. See noAccessTexts.
 func (e apiError) lacksAccess() bool {
 	message := strings.ToLower(e.Error.Message)
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccessTexts, func(part string) bool { return strings.Contains(message, part) })
@@ -254,8 +252,8 @@ func (e apiError) refusesCredential() bool {
 	return e.requiresPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
 }
 
-// parseError returns a *TargetError or a *source.Failure for an answer that is not a success. If the body is not valid JSON, jsonErr says
-// why. parseError removes the secrets from the error text.
+// parseError returns a *TargetError or a *source.Failure for an answer that is not a success. It
+// removes the secrets from the error text.
 func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
@@ -291,6 +289,8 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 			if class != source.AuthFailed {
 				return &TargetError{Class: class, Detail: f.Detail, Sandbox: res.Sandbox}
 			}
+			// AuthFailed means that the token cannot read an object of the operator, so the token
+			// is wrong.
 			f.Class, f.OfSource = class, true
 		}
 	}
@@ -303,8 +303,8 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 	return f
 }
 
-// classOf returns the class of the error with the given code and subcode, and true. If the map has no class for the error, it returns "" and
-// false. An entry with exactly this subcode has precedence over an entry for all subcodes.
+// classOf returns the class for a code and a subcode, or false if there is none. An entry with the
+// exact subcode has precedence.
 func (classes ErrorClasses) classOf(code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
@@ -325,8 +325,8 @@ func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*Targe
 // timeLayout is the layout of RFC 3339, but without a colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// ParseTime parses an upload time in an answer of the Graph API. It returns nil if the text is missing or malformed, or if the time is
-// impossible, such as a time in the future.
+// ParseTime parses an upload time in an answer of the Graph API. It returns nil if the time is
+// missing, malformed or impossible.
 func ParseTime(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil
@@ -353,26 +353,25 @@ type List struct {
 	} `json:"paging"`
 }
 
-// NextCursor returns the cursor of the next page, or "" on the last page. Set topLevel to true if the list itself was requested, and to
-// false if the list is part of another object. The two kinds of list end in different ways:
-//
-//   - A requested list has a "next" URL on every page except the last one. A page can be empty although more pages follow, because Meta
-//     filters the entries. NextCursor returns the cursor and not the URL, because the URL contains the token.
-//   - A list inside another object has only a cursor, and its last page is empty.
+// NextCursor returns the cursor of the next page, or "" on the last page. Set topLevel to false if
+// the list is part of another object.
 func (l *List) NextCursor(topLevel bool) string {
 	p := l.Paging
 	switch {
 	case p == nil, l.Data == nil, p.Cursors == nil, p.Cursors.After == nil, len(*p.Cursors.After) > maxCursor:
 		return ""
+	// The last page of a requested list has no "next" URL. Earlier pages can be empty, because Meta
+	// filters the entries. A list inside another object ends with an empty page.
 	case topLevel && p.Next == nil, !topLevel && len(*l.Data) == 0:
 		return ""
 	}
+	// The cursor is returned instead of the URL, because the URL contains the token.
 	return *p.Cursors.After
 }
 
-// FetchEach calls fetchOne for each target of a batch, one after the other. If the first call fails, FetchEach returns the failure. If a
-// later call fails, FetchEach stops, and the failed target and all remaining targets get the result source.UnansweredResult. The earlier
-// answers are returned even if the deadline of ctx has passed.
+// FetchEach calls fetchOne for each target until a call fails. If an earlier target was answered,
+// the failed and all later targets get source.UnansweredResult. Otherwise, FetchEach returns the
+// error.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error
@@ -385,8 +384,9 @@ func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context
 		}
 		switch {
 		case err == nil:
-			answered = answered || r.Class != source.Unsupported
+			answered = answered || r.Class != source.Unsupported // a result of the class Unsupported does not count as an answer
 		case !answered || errors.Is(err, context.Canceled):
+			// A cancellation fails the whole batch, even after earlier answers.
 			return nil, err
 		default:
 			failed = err

@@ -11,9 +11,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Some data of a Facebook page can be read only with the page's own access token. A request for me/accounts returns the token of each page on
-// which the owner of the configured token has a role. The client caches these page tokens in memory. If Meta refuses a page token, the client
-// requests me/accounts again.
+// Some data of a Facebook page requires the page's own access token. The client gets these page
+// tokens from me/accounts and caches them in memory.
 
 const (
 	pagesPerCall = 100
@@ -36,8 +35,8 @@ var noPageTokens = func() ErrorClasses {
 	return classes
 }()
 
-// GetWithPageToken sends the same request as Get, but with the token of a page. If the client gets no token for the page, it uses the configured
-// token. If Meta refuses the page's token, GetWithPageToken requests a new page token and sends the request once more.
+// GetWithPageToken does the same as Get, but with the token of a page. If Meta refuses this token,
+// GetWithPageToken retries once with a new token.
 func (c *Client) GetWithPageToken(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {
@@ -57,9 +56,8 @@ func (c *Client) GetWithPageToken(ctx context.Context, budget *source.CallBudget
 	return c.getWithToken(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken returns the token of a page, or the configured token if Meta returns none for the page. refusedToken is a token that Meta has just
-// refused, or "" if there is none. pageToken requests the tokens of all pages if they are not cached yet, or if the cached token of
-// this page is the refused token.
+// pageToken returns the token of a page, or the configured token if Meta returns none. refusedToken
+// is a page token that Meta has just refused, or "".
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, pageID, refusedToken string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()
@@ -86,6 +84,7 @@ func (c *Client) fetchPageTokens(ctx context.Context, budget *source.CallBudget)
 		if after != "" {
 			parameters = append(parameters, "after", after)
 		}
+		// Meta returns the pages on which the owner of the configured token has a role.
 		res, err := c.Get(ctx, budget, "me/accounts", noPageTokens, parameters...)
 		if _, ok := AsTargetError(err); ok {
 			return known, nil

@@ -69,8 +69,8 @@ func TestClient_returnsFailureIfAppSecretProofIsRefused(t *testing.T) {
 	}
 }
 
-// pages is a test server for the access tokens of two Facebook pages. It returns them in two answers, one token in each. It accepts only
-// the newest token of each page.
+// pages is a test server for the access tokens of two Facebook pages. It accepts only the newest
+// token of each page.
 type pages struct {
 	mu    sync.Mutex
 	round int

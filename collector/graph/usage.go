@@ -85,8 +85,8 @@ type usage struct {
 	stopPercent float64   // the reported percentage that caused the stop
 }
 
-// recordReport stops the next calls if the reported usage has reached stopFrom, or if Meta reported when calls will be allowed again. Otherwise,
-// recordReport delays the next calls if the reported usage has reached delayFrom.
+// recordReport stops the next calls if Meta reports a pause or the usage has reached stopFrom. It
+// delays the calls if the usage has reached delayFrom.
 func (u *usage) recordReport(r usageReport, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// maxListRequests returns how many requests may be sent to find the given number of videos in an account's list of posts. Many posts are
-// photos. The result is therefore four times the number of pages that would be needed if all posts were videos, and at most 200.
+// maxListRequests returns how many pages of posts may be requested to find the given number of videos.
+// The factor 4 leaves room for photos.
 func maxListRequests(videoCount int) int { return min(4*max(1, (videoCount+pageSize-1)/pageSize), 200) }
 
-// fetchAccount requests the profile and the newest videos of an account. Each answer of Instagram's business discovery (reading the data of
-// another account) contains the profile and one page of posts.
+// fetchAccount requests the profile and the newest videos of an account. Each answer of business
+// discovery contains the profile and one page of posts.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	r := source.Result{Class: source.OK}
 	after := ""

@@ -17,14 +17,14 @@ const (
 	metricSaved  = "saved"
 )
 
-// insightErrors are the errors that Meta returns for a post without insights. Such a post is older than the account's conversion to a
-// professional account, has too few viewers, or was just deleted.
+// insightErrors are Meta's errors for a post without insights. The post was uploaded before the
+// account became professional, has too few viewers, or was just deleted.
 var insightErrors = graph.ErrorClasses{{Main: 100, Sub: 2108006}: source.Missing, {Main: 10}: source.Missing, {Main: 100, Sub: 33}: source.Missing}
 
 const notEnoughViewers = "not enough viewers"
 
-// addInsights requests the insights of a post of the operator's account, and stores them as the views, shares and bookmarks of the post. If
-// a metric is missing from the answer, the count of the post stays unchanged.
+// addInsights requests the insights of the operator's post and sets views, shares and bookmarks in f.
+// If a metric is missing, its count stays unchanged.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, mediaID string, f *source.Facts) (source.Result, error) {
 	if !accountNum.MatchString(mediaID) {
 		return source.Result{Class: source.Temporary, Detail: "the post has no id, which is needed to request its insights"}, nil

@@ -90,8 +90,8 @@ func (s *Source) Concurrency() int { return 8 }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns 25 and true for an Instagram video with a valid shortcode, and 1 and true for an Instagram account with a valid handle. The
-// number says how many such targets one call of Fetch can request. For any other target, Serves returns 0 and false.
+// Serves returns how many targets one call of Fetch can request: 25 videos or 1 account. For an
+// unsupported target, it returns 0 and false.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
@@ -111,14 +111,12 @@ func (s *Source) NeedsHandle(t source.Target) bool { return t.Kind == source.Kin
 // OwnAccountsOnly always returns true. If the account of a video is not known, Fetch looks only in the list of the operator's account.
 func (s *Source) OwnAccountsOnly() bool { return true }
 
-// Group returns the handle of the account whose list of posts must contain the target, or "" if the handle is not known. One call of Fetch
-// gets only targets of the same group.
+// Group returns the handle of the account whose list of posts must contain the target. It returns ""
+// if the handle is not known.
 func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
 
-// Plan returns the number of calls to reserve for a batch. A batch of videos needs one call for the operator's account, one for each account
-// of the videos, and one for the insights of each video. An old video can need more calls than are reserved, because the list of its account
-// is requested page by page until the video is found. An account needs as many calls as its list can have pages. Plan returns nil while calls
-// must be delayed because of Meta's limit.
+// Plan returns the number of calls to reserve for a batch. It returns nil while calls must be delayed
+// because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		calls := 0
@@ -131,12 +129,12 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	for _, t := range batch {
 		accounts[accountOf(t, "")] = true
 	}
+	// The calls are for the operator's account, each account's list, and the insights of each video.
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch requests up to 25 targets: either videos, or accounts with their newest videos. Fetch searches for each video in the list of posts
-// of its account. If the video is not in the list, the class is Missing. Such a video may be deleted or archived, or it may be a joint post
-// that only another account lists. If the list is too long to be searched to its end, the class is Unsupported.
+// Fetch requests up to 25 targets: either videos, or accounts with their newest videos. It searches
+// for a video in its account's list of posts.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
@@ -199,8 +197,8 @@ func (s *Source) canFetch(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// accountOf returns the handle of the account whose list can contain the target. It returns "" for the operator's account, whose handle is
-// ownHandle, and for a target without a valid handle.
+// accountOf returns the handle of the account whose list can contain the target. It returns "" for the
+// operator's account, and for an invalid handle.
 func accountOf(t source.Target, ownHandle string) string {
 	if t.Handle == ownHandle || !handle.MatchString(t.Handle) {
 		return ""

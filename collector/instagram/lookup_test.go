@@ -18,9 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// graphTest has a source that uses a test server, and the list of the requests that the server has received. The server simulates the Graph
-// API. For each request, the list has the path, the fields and the metrics. The text of the fields is cut off before "{id,shortcode", where
-// the fields of posts begin.
+// graphTest has a source that calls a simulated Graph API. The list `requests` has the path, fields
+// and metrics of each received request.
 type graphTest struct {
 	*instagram.Source
 	requests *[]string
@@ -31,6 +30,7 @@ func newGraphTest(t *testing.T, answer func(path, fields string) (status int, bo
 	requests := &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, fields := strings.TrimPrefix(r.URL.Path, "/v25.0/"), r.URL.Query().Get("fields")
+		// The fields of posts begin at "{id,shortcode". They are not recorded.
 		short, _, _ := strings.Cut(fields, "{id,shortcode")
 		*requests = append(*requests, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
 		if fields == "id,username,name" {

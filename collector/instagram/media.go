@@ -21,8 +21,8 @@ const (
 	codeMargin = time.Hour
 )
 
-// These are the classes of the errors with which Meta answers requests for accounts. Code 110 means that the account is missing or is
-// personal. Code 100 with subcode 33 means that the operator's account cannot be loaded: every request contains the id of this account.
+// In Meta's errors, code 110 means a missing or personal account. Code 100 with subcode 33 means that
+// the operator's account cannot be loaded.
 var (
 	accountErrors    = graph.ErrorClasses{{Main: 110}: source.Unsupported, {Main: 100, Sub: 33}: source.AuthFailed}
 	ownAccountErrors = graph.ErrorClasses{{Main: 100, Sub: 33}: source.AuthFailed}
@@ -39,12 +39,13 @@ type profile struct {
 	Posts     fetch.Count `json:"media_count"`
 }
 
-// sourceID returns the account's id in the Graph API, with the prefix "instagram/". The prefix is necessary because Instagram's site and
-// vendors use other ids. sourceID returns nil if the id is missing or malformed.
+// sourceID returns the account's Graph API id with the prefix "instagram/", or nil if the id is
+// missing or malformed.
 func (p profile) sourceID() *string {
 	if !accountNum.MatchString(string(p.ID)) {
 		return nil
 	}
+	// The prefix is needed because Instagram's site and vendors use other ids.
 	return new(Name + "/" + string(p.ID))
 }
 
@@ -119,8 +120,8 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cu
 	return p, nil
 }
 
-// addPosts adds the posts of a list to the page. topLevel is true if the list itself was requested, and false if the list is part of
-// another object. These two kinds of list end in different ways.
+// addPosts adds the posts of a list to the page. topLevel is false if the list is only a part of the
+// requested object.
 func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	p.after = l.NextCursor(topLevel)
 	for _, raw := range *l.Data {
@@ -142,8 +143,8 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	}
 }
 
-// validCode returns the code of a post: code, or the code in permalink (the post's link) if code is "". It returns "" if code is not valid, or
-// if code and permalink have different codes.
+// validCode returns `code`, or the permalink's code if `code` is "". It returns "" if the result is
+// invalid or the two codes differ.
 func validCode(code string, permalink *string) string {
 	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {
@@ -160,13 +161,14 @@ func validCode(code string, permalink *string) string {
 	return l.ID
 }
 
-// findPosts searches for posts by their codes in the list of the account with the given handle. If the handle is "", it searches the list
-// of the operator's account, whose profile is ownProfile. It returns a map from codes to results.
+// findPosts searches an account's list of posts for codes and returns a map from codes to results. The
+// handle "" means the operator's account.
 func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handle string, codes []string, ownProfile profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
 	notFound := source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("not among the newest %d posts of its account; older posts are not searched", maxPages*pageSize)}
 	after, broken := "", false
+	// Plan reserves a call for only the first page.
 	for range maxPages {
 		var p page
 		var err error
@@ -201,6 +203,7 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handl
 			break
 		}
 		if p.after == "" || p.after == after || p.isOlderThan(missing) {
+			// The video may also be a joint post that only another account lists.
 			notFound.Class, notFound.Detail = source.Missing, "not in the account's list: the video is deleted or archived, or belongs to another account"
 			break
 		}
@@ -215,8 +218,7 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handl
 	return found, nil
 }
 
-// isOlderThan returns true if every post of the page is older than all posts with the given codes. A code contains the upload time of its
-// post. Every post of the page is compared, because a pinned post can be older than the posts after it.
+// isOlderThan returns true if every post of the page is older than all posts with the given codes.
 func (p page) isOlderThan(codes []string) bool {
 	if len(p.posts) == 0 {
 		return false
@@ -231,6 +233,7 @@ func (p page) isOlderThan(codes []string) bool {
 			oldest = at
 		}
 	}
+	// A pinned post can be older than the posts after it, so all posts are compared.
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 
@@ -245,8 +248,8 @@ type postFacts struct {
 	ThumbnailURL fetch.OptionalLink `json:"thumbnail_url"`
 }
 
-// readPost returns the result for a post of a page. If the handle is "", the post belongs to the operator's account, and readPost also
-// requests the insights of the post.
+// readPost returns the result for a post of a page. If the handle is "" (the operator's account), it
+// also requests the insights of the post.
 func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, handle string, p page, item post) (source.Result, error) {
 	mediaID, r := p.readFacts(item)
 	if handle != "" || r.Class != source.OK {
@@ -255,8 +258,8 @@ func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, handle
 	return s.addInsights(ctx, budget, mediaID, r.Facts)
 }
 
-// readFacts returns the Graph API id of a post, and a result with the counts and texts of the post. The class of the result is OK. If the post
-// is malformed or has no counts, the id is "", and the result has the class Temporary and no texts or counts.
+// readFacts returns a post's Graph API id and a result. If the post is malformed or has no counts, the
+// result has the class Temporary.
 func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	var c postFacts
 	switch err := json.Unmarshal(item.raw, &c); {

@@ -25,9 +25,8 @@ type ownAccount struct {
 	attempts atomic.Int64 // number of requests for the profile; can be read without the lock
 }
 
-// ownProfile returns the profile of the operator's account. It requests the profile if the cached profile is a day old. While one call
-// requests the profile, the other calls wait. If the request fails, the waiting calls return the same failure and send no requests of their
-// own, because each of these requests could run into the timeout.
+// ownProfile returns the profile of the operator's account, which is cached for a day. Concurrent
+// calls wait for one request and share its failure.
 func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	attempts := s.own.attempts.Load()
 	select {
@@ -43,6 +42,7 @@ func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (pro
 	if s.own.profile.Username != nil && now.Sub(s.own.at) < ownProfileTTL {
 		return s.own.profile, nil
 	}
+	// A new request could also run into the timeout, so the waiting calls return the same failure.
 	if failure := (*source.Failure)(nil); s.own.attempts.Load() > attempts && errors.As(s.own.err, &failure) {
 		return profile{}, s.own.err
 	}

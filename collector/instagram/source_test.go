@@ -64,8 +64,8 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discoveryAnswer returns an answer to a business discovery request. accountMembers is the JSON text of the profile's members. media is the
-// JSON text of the list of posts; if it is "", the answer has no list.
+// discoveryAnswer returns an answer to a business discovery request. Both parameters are JSON texts.
+// If media is "", the answer has no list of posts.
 func discoveryAnswer(accountMembers, media string) string {
 	if media != "" {
 		media = `,"media":` + media
@@ -77,8 +77,8 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// videoAnswers returns one answer of the server for each test case. All answers belong to a request for two videos. The parameters `first`
-// and `second` have the data of these two videos. The function answerWith returns an answer that contains the given list of posts.
+// videoAnswers returns one answer of the server for each test case. The parameters `first` and
+// `second` are the facts of the two requested videos.
 func videoAnswers(answerWith func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	answer := func(posts ...string) string { return answerWith(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}

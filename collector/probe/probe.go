@@ -15,8 +15,8 @@ type Answer struct {
 	Source string
 	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Result.Failed says why.
 	source.Result
-	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. The test request is about a video of another
-	// account, so a working source then answers it with the class Unsupported.
+	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. Such a
+	// source, if it works, answers the test request with the class Unsupported.
 	OwnAccountsOnly bool
 }
 
@@ -28,8 +28,8 @@ var links = []string{
 	"https://www.facebook.com/reel/100000000000001",
 }
 
-// Send sends one test request to a source. The request takes units from the budgets of the source, like any other request. Send stores
-// nothing except the spent units. It returns an error only if a database query failed.
+// Send sends one test request to a source, and stores only the spent units. It returns an error only
+// if a database query failed.
 func Send(ctx context.Context, q *quota.Quota, s source.Source) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest delay of a call that needs more units than its budget has left. The call is tried again before the window of
-// the budget ends, because other calls may return unused units.
+// longestDefer is the longest delay of a call if its budget has some units left, but too few. Other
+// calls may return units before the budget's window ends.
 const longestDefer = 15 * time.Minute
 
 // reservation has the units that were taken from budgets for one fetch, with one element for each call.
@@ -35,9 +35,8 @@ func (r reservation) reservedCalls() []source.Call {
 	return calls
 }
 
-// reserveUnits takes the units for one fetch of a batch from the budgets. The source offers several plans, each a list of calls
-// (Source.Plan). reserveUnits uses the first plan for which the budgets have enough units. If no plan is possible, the returned pause says
-// why, and when the source may be asked again.
+// reserveUnits reserves the units of the first plan (Source.Plan) that the budgets allow. If no plan
+// is possible, the returned pause says when to try again.
 func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()
 	if pause = st.currentPause(s.Name(), now); pause != nil {
@@ -70,8 +69,8 @@ func spentBudgetFailure(t time.Time) *source.Failure {
 	return &source.Failure{Class: source.QuotaSpent, Detail: "the budget, or the limit of the platform, has too little left for a call", RetryAt: t}
 }
 
-// reservePlan reserves the units of all calls of a plan. If a budget has too few units for its call, reservePlan reserves nothing, and the
-// returned pause says when to try again.
+// reservePlan reserves the units of all calls of a plan, or nothing if a budget has too few units.
+// The returned pause then says when to try again.
 func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, pause *source.Failure, err error) {
 	for _, call := range plan {
 		r := reserved{call: call}
@@ -86,9 +85,8 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 	return taken, nil, nil
 }
 
-// takeUnits reserves the units of a call in the current window of a budget. If too few units are left, the returned pause says when to try
-// again. If no unit is left, takeUnits also pauses the budget. A call may need more units than the limit of the window.
-// Then takeUnits reserves all units that are left, if they are at least half of the limit.
+// takeUnits reserves the units of a call in the current window of a budget. If too few units are
+// left, the returned pause says when to try again.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)
@@ -96,6 +94,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 		return r, nil, err
 	}
 	units, least, left := call.Units, call.Units, int64(0)
+	// If a call needs more units than the limit, half of the limit is enough to begin.
 	if b.Limit > 0 && units > b.Limit {
 		units, least = b.Limit, (b.Limit+1)/2
 	}
@@ -151,8 +150,8 @@ func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit 
 	return q.queue.EndBudgetPause(ctx, key)
 }
 
-// returnUnits gives the unspent units of a reservation back to the windows from which they were taken. spentCalls has the spent units of
-// each call, in the order of the reservation.
+// returnUnits gives the unspent units of a reservation back to their windows. spentCalls has the
+// spent units of each call, in the order of the reservation.
 func (q *Quota) returnUnits(ctx context.Context, r reservation, spentCalls []source.Call) error {
 	var errs []error
 	for i, p := range r {

@@ -14,29 +14,25 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// A call can fail because of its target although its source works. For example, a vendor answers 403 for an age-restricted video. A failure
-// therefore pauses its source in two cases only:
-//   - The answer says that the cause is the credential, the quota or a rate limit (source.Failure.ConcernsSource).
-//   - Calls for several different targets got the same refusal, without a successful answer of the source between them. The refusals are
-//     counted in the database (queue.NoteRefusal), so that all collectors share the count.
-//
-// If a call for several targets is refused as a whole, or if its answer is too large, each half of the batch is requested separately, down
-// to single targets.
+// A call can fail because of its target, although its source works. So a failed call pauses its
+// source in two cases only:
+//   - The source is the cause (source.Failure.ConcernsSource).
+//   - Calls for several targets failed with the same class, and no call succeeded between them.
 
 const (
 	// authRefusals is the number of consecutive calls with the class AuthFailed after which a source is paused. The calls must be for at
 	// least two different targets.
 	authRefusals = 2
-	// otherRefusals is the number of consecutive refused calls after which a source is paused. All of them must have the same class, and
-	// this class is not AuthFailed. The calls must be for at least two different targets.
+	// otherRefusals is the number of consecutive refused calls after which a source is paused. All
+	// calls must have the same class, other than AuthFailed.
 	otherRefusals = 3
 	// longestRefusalPause is the longest pause of a source after several targets were refused with the class AuthFailed. The cause may be the
 	// targets and not the credential.
 	longestRefusalPause = 5 * time.Minute
 )
 
-// handleFailure decides what a failed call means for its source and its targets. If necessary, it pauses the source or one of its budgets. The reply
-// has a result for each target, or Divided = true if each half of the batch must be requested separately.
+// handleFailure pauses the source or one of its budgets if a failed call requires this. If
+// Reply.Divided is false, the reply has a result for each target.
 func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
 	key, now := BudgetKey(s, f.Bucket), q.now()
 	reply := Reply{Targets: batch, At: now}
@@ -53,8 +49,8 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		reply.Divided = true
 		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
-		// A single target of the batch may have caused the refusal. The batch is therefore divided, and each half is requested separately.
-		// The batch is not divided if earlier refusals show that the source is the cause.
+		// A single target may be the cause, so the batch is divided. It is not divided if earlier
+		// refusals show that the source is the cause.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
 			return r.Source == key && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {
@@ -105,9 +101,8 @@ func endTimeOfPause(f *source.Failure, strikes int, now time.Time) time.Time {
 	return until
 }
 
-// endTimeOfRefusalPause returns when a pause of the source ends. The source is paused because it has refused several targets in consecutive
-// calls. Such refusals do not say whether the source or a target is the cause. mustWait is true if the targets of the last call must wait until
-// the pause ends. strikes is the number of consecutive pauses before this one.
+// endTimeOfRefusalPause returns the end of a pause that refusals of several targets have caused. If
+// mustWait is true, the targets of the last call must wait until then.
 func endTimeOfRefusalPause(f *source.Failure, strikes int, now time.Time) (pauseEnd time.Time, mustWait bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true
@@ -123,8 +118,8 @@ func refusalsConcernSource(r queue.Refusals) bool {
 	return r.Targets > 1 && r.Calls >= otherRefusals
 }
 
-// refusalSubject returns the name under which a refusal of a target is counted. Videos of one group (Source.Group), such as the videos of
-// one account, have a common name, because the group may be the cause of the refusal. Any other target has its own name.
+// refusalSubject returns the name under which refusals of a target are counted. Videos of one group
+// (Source.Group) share a name, because the group may be the cause.
 func refusalSubject(s source.Source, t source.Target) string {
 	if group := s.Group(t); group != "" && t.Kind == source.KindVideo {
 		return fmt.Sprintf("%s/group/%s", t.Platform, group)
@@ -132,8 +127,8 @@ func refusalSubject(s source.Source, t source.Target) string {
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// hasSeveralSubjects returns true if refusalSubject returns different names for the targets of a batch. If a source refuses such a batch, it
-// may still answer a request for one half of the batch.
+// hasSeveralSubjects returns true if refusalSubject returns different names for the targets of a
+// batch.
 func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
 	first := refusalSubject(s, batch[0])
 	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return refusalSubject(s, t) != first })

@@ -34,8 +34,8 @@ func New(qu *queue.Queue, clock func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: clock, log: log}
 }
 
-// Paused is the class of a result in two cases: the source was not asked for the target because it is paused, or the call for the target
-// failed and caused a pause of the source.
+// Paused is the class of a result in two cases: the source was already paused, or the call for the
+// target failed and caused a pause.
 const Paused source.Class = "paused"
 
 // Reply says how a call ended for some or all of its targets.
@@ -44,12 +44,8 @@ type Reply struct {
 	At      time.Time // the time of the call
 	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
 	Stopped bool      // true if the targets got no answer because the collector is stopping
-	// If the reply is neither Divided nor Stopped, Results has one result for each target. If the source gave no answer for a target,
-	// Result.Failed says why, and the class says what to do:
-	//
-	//   - Paused: the source may be asked again at Failed.RetryAt.
-	//   - Temporary: a retry may succeed.
-	//   - Any other class: the source refused the target, and another source may be asked.
+	// Results has one result for each target if Divided and Stopped are false. If a target got no
+	// answer, Result.Failed says why. The class is then Paused, Temporary, or the refusal's class.
 	Results []source.Result
 }
 
@@ -67,9 +63,8 @@ func pausedResult(s source.Source, f source.Failure) source.Result {
 	return source.Result{Class: Paused, Detail: fmt.Sprintf("%s is paused until %s", s.Name(), f.RetryAt.UTC().Format(time.RFC3339)), Failed: &f}
 }
 
-// Call asks a source for a batch of targets that have the same platform, kind and group. If only some targets of the batch were answered,
-// it returns one reply for these and a second reply for the remaining targets. If the source does not serve the targets, they get the class
-// Unsupported without a call. Call returns an error if a database query failed.
+// Call asks a source for a batch of targets with the same platform, kind and group. If the source
+// answered for only some targets, a second reply contains the others.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
 	writing := context.WithoutCancel(ctx)
 	reply := Reply{Targets: batch, At: q.now()}
@@ -142,8 +137,8 @@ func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply
 	return []Reply{reply, rest}, err
 }
 
-// Fail handles a failure outside of the call to the source, for example a panic in the code that stores the answer. Fail handles
-// it like a failed call: Fail can pause the source or divide the batch.
+// Fail handles a failure outside of the call to the source, such as a panic while the answer is
+// stored. Fail can pause the source or divide the batch.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.readState(ctx)
 	if err != nil {
@@ -153,9 +148,8 @@ func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target
 	return []Reply{reply}, err
 }
 
-// Probe asks a source for a single target, even if the source is paused because of a refused credential. During any other pause, Probe does
-// not ask the source. The answer neither begins nor ends a pause of the source. If the source gave no answer, Result.Failed says why. Probe
-// returns an error only if a database query failed.
+// Probe asks a source for one target, even if a refused credential has paused the source. Any other
+// pause prevents the call. The answer neither begins nor ends a pause.
 func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
 	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
 	st, err := q.readState(writing)
@@ -207,8 +201,8 @@ func (st state) currentPause(key string, now time.Time) *source.Failure {
 	return nil
 }
 
-// BudgetKey returns the key under which a budget of the source is stored in the database. For an empty name, it returns the key of the
-// source itself, which is used for pauses of the whole source.
+// BudgetKey returns the key of a budget in the database. For an empty name, it returns the key of
+// the whole source.
 func BudgetKey(s source.Source, budgetName string) string {
 	if budgetName == "" {
 		return s.Name()
@@ -216,8 +210,8 @@ func BudgetKey(s source.Source, budgetName string) string {
 	return s.Name() + "/" + budgetName
 }
 
-// recordAnswer records a successful answer of a source. It ends the pauses of the source and of the budgets from which the call took units,
-// and deletes their recorded refusals. Pauses that began after the start of the call are not ended.
+// recordAnswer deletes the recorded refusals of a source that has answered, and of the budgets that
+// the call used. It also deletes their ended pauses.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, callStart time.Time) error {
 	for _, call := range append(taken.reservedCalls(), source.Call{}) {
 		key := BudgetKey(s, call.Bucket)
@@ -240,8 +234,8 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 	return nil
 }
 
-// ResetRefusals deletes the recorded refusals of the sources. It also ends each pause whose cause was a refused credential, because the
-// operator may have configured new credentials. A collector calls ResetRefusals when the collector starts.
+// ResetRefusals deletes the recorded refusals of the sources. It also ends each pause that a refused
+// credential caused. Collectors call ResetRefusals when they start.
 func (q *Quota) ResetRefusals(ctx context.Context, sources []source.Source) error {
 	st, err := q.readState(ctx)
 	if err != nil {
@@ -251,6 +245,7 @@ func (q *Quota) ResetRefusals(ctx context.Context, sources []source.Source) erro
 		if err := q.queue.ForgetRefusals(ctx, s.Name()); err != nil {
 			return err
 		}
+		// The operator may have configured a new credential since the refusal.
 		if p := st.pauses[s.Name()]; p.Class == string(source.AuthFailed) {
 			if _, err := q.queue.ResumeSource(ctx, s.Name(), p.BlockedUntil); err != nil {
 				return err

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// identity is the number, handle and id of an account. All data of the account are derived from the number. A generated handle and a
-// generated id contain the number, so the sandbox can compute the number from them.
+// identity is the number, handle and id of an account. The account's data are derived from its
+// number. A generated handle or id contains the number.
 type identity struct {
 	platform link.Platform
 	number   uint32
@@ -21,8 +21,8 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames has the handle and the id that an account got from a request or a rename. If a field is "", the account has the generated
-// handle or the generated id.
+// externalNames has the handle and the id that an account got from a request or a rename. If a field
+// is empty, the account has the generated value.
 type externalNames struct{ handle, id string }
 
 type accountRef struct {
@@ -35,8 +35,8 @@ type videoRef struct {
 	id       string
 }
 
-// maxRemembered limits the memory of World. World stores the handles and ids of at most maxRemembered accounts, and the authors of at
-// most maxRemembered videos. Beyond this limit, World answers requests as usual, but stores nothing.
+// maxRemembered limits the memory of World. The limit applies to the stored names of accounts, and
+// to the stored authors of videos. Requests beyond the limit are answered as usual.
 const maxRemembered = 200_000
 
 var (
@@ -71,14 +71,15 @@ func normalizeHandle(p link.Platform, handle string) (folded string, ok bool) {
 	return "", false
 }
 
-// accountByHandle returns the account with the given handle. For a Facebook handle of the form "name~ID", it returns the account with
-// this ID. It returns false if the handle is not valid, or if a rename has left the handle without an account.
+// accountByHandle returns the account with the given handle. It returns false if the handle is not
+// valid, or if a rename has left the handle without an account.
 func (w *World) accountByHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := normalizeHandle(p, name)
 	if !ok || suffixed && p != link.Facebook {
 		return identity{}, false
 	}
+	// A Facebook handle of the form "name~ID" contains the id of the account.
 	if suffixed {
 		number, own := w.accountNumberFromID(p, suffix)
 		if !own {
@@ -111,8 +112,8 @@ func (w *World) accountByID(p link.Platform, id string) (identity, bool) {
 	return w.accountByNumber(p, number), true
 }
 
-// accountByNumber returns the account with the given number. If World has stored a handle or an id for this account, after a request or a
-// rename, the account has the stored value. Otherwise, the value is generated.
+// accountByNumber returns the account with the given number. A handle or id that World has stored
+// for the account replaces the generated value.
 func (w *World) accountByNumber(p link.Platform, number uint32) identity {
 	found := identity{platform: p, number: number, handle: generateHandle(p, number), id: w.generateAccountID(p, number)}
 	w.mu.RLock()
@@ -127,9 +128,10 @@ func (w *World) accountByNumber(p link.Platform, number uint32) identity {
 	return found
 }
 
-// storeExternalName stores the handle or the id with which a request asked for an account. It does not store a generated handle, because
-// accountByNumber can compute it. It stores nothing for a new account if World already has maxRemembered accounts.
+// storeExternalName stores the handle or the id with which a request asked for an account. It stores
+// no new account if World already has maxRemembered accounts.
 func (w *World) storeExternalName(ref accountRef, names externalNames) {
+	// A generated handle is not stored, because accountByNumber can compute it.
 	if own, ok := accountNumberFromHandle(ref.platform, names.handle); ok && own == ref.number {
 		return
 	}
@@ -151,15 +153,14 @@ func (w *World) storeExternalName(ref accountRef, names externalNames) {
 // Handle returns the generated handle of the account with the given number.
 func (w *World) Handle(p link.Platform, number uint32) string { return generateHandle(p, number) }
 
-// AssignAuthor makes the account with the given handle the author of a video. A request for a link with this handle and this video id does
-// the same. AssignAuthor returns false if the id is not valid or no account has the handle.
-//
-// If the handle was part of a rename, AssignAuthor changes nothing, because another account may have the handle now.
+// AssignAuthor makes the account with the given handle the author of a video. It returns false if
+// the id is not valid or no account has the handle.
 func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	owner, ok := w.accountByHandleOrID(p, handle)
 	if !ok || !validID(p, id) {
 		return false
 	}
+	// After a rename, the handle may belong to another account, so the author stays unchanged.
 	if folded, _ := normalizeHandle(p, handle); folded != "" {
 		if _, passed := w.ownerAfterRename(p, folded); passed {
 			return true
@@ -180,8 +181,8 @@ func (w *World) setAuthor(p link.Platform, id string, owner identity) {
 	}
 }
 
-// authorOf returns the author of the video with the given id: the account that setAuthor has set. If none was set, the author is the
-// account whose number is derived from the id (derived.account).
+// authorOf returns the author of the video with the given id. If setAuthor has set no author, the
+// author is the account with the number derived.account.
 func (w *World) authorOf(p link.Platform, id string, derived origin) identity {
 	w.mu.RLock()
 	number, claimed := w.owners[videoRef{p, id}]

@@ -147,8 +147,8 @@ func (s *Sandbox) useRealTime(*http.Request) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// platformAndTime returns the values of the query parameters "platform" and "at". Without "at", the time is the current time of the
-// sandbox's clock. If a value is not valid, platformAndTime returns an error reply.
+// platformAndTime returns the query parameters "platform" and "at", or an error reply. Without "at",
+// the time is the current time of the sandbox's clock.
 func (s *Sandbox) platformAndTime(r *http.Request) (link.Platform, time.Time, *reply) {
 	p := link.Platform(r.URL.Query().Get("platform"))
 	if !slices.Contains(link.Platforms, p) {

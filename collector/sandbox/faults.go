@@ -43,9 +43,9 @@ type rule struct {
 	Count      int    `json:"count"` // number of calls that get the fault; 0 means all calls until the fault is deleted
 	RetryAfter *int   `json:"retry_after"`
 	Used       int    `json:"used"` // number of calls that have got the fault
-	// IDs, Status and Body are set only for the fault "refused". IDs contains ids, handles or links. A call that contains at least one of them
+	// IDs, Status and Body are set only for the fault "refused". A call with at least one of the IDs
 	// gets the answer with Status and Body.
-	IDs    []string        `json:"ids,omitempty"`
+	IDs    []string        `json:"ids,omitempty"` // ids, handles or links
 	Status int             `json:"status,omitempty"`
 	Body   json.RawMessage `json:"body,omitempty"`
 }
@@ -91,9 +91,8 @@ func (f *faults) listRules() []rule {
 	return list
 }
 
-// takeRule returns the rule for a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok is false
-// if no rule applies. earlierCalls is the number of earlier calls that got the fault of this rule. If the field Count of the rule is more
-// than 0, the rule applies to Count calls. takeRule deletes the rule at the last of these calls.
+// takeRule returns the rule for a call. ok is false if no rule applies. earlierCalls is the number
+// of earlier calls that got the fault of this rule.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlierCalls int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,8 +182,8 @@ func decodeJSON(raw []byte) any {
 // A callback of rewriteJSON returns removedValue to remove a member or a list element from the copy.
 type removedValue struct{}
 
-// rewriteJSON returns a changed copy of a decoded JSON value. It calls the function "replacement" for each value, inner values first, and
-// puts the returned value into the copy. For a list element, the argument "key" is the key of the list.
+// rewriteJSON returns a copy of a decoded JSON value. The function "replacement" replaces each
+// value, inner values first. For a list element, "key" is the key of the list.
 func rewriteJSON(value any, replacement func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

@@ -113,11 +113,8 @@ func (n graphNode) selectFields(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns one page of a list. The page begins at the cursor. The parameter limit is the maximum number of entries, as text.
-// nodeOf returns the object for an id. listURL is the URL of the list without the cursor, or "" for a list inside another object.
-//
-// If isShown is not nil, the page contains only the ids for which isShown returns true. A page can then be short although more pages
-// follow.
+// graphPage returns one page of a list. The page begins at the cursor. If isShown is not nil, the
+// page contains only the ids for which isShown returns true.
 func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, isShown func(id string) bool, nodeOf func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {
@@ -136,6 +133,7 @@ func graphPage(ids []string, limit, cursor, listURL string, fields []graphField,
 	part, nextStart := partOfList(ids, start, size)
 	data := []any{}
 	for _, id := range part {
+		// The page can be short although more pages follow.
 		if isShown != nil && !isShown(id) {
 			continue
 		}
@@ -149,6 +147,7 @@ func graphPage(ids []string, limit, cursor, listURL string, fields []graphField,
 	if len(part) > 0 {
 		cursors := object{"before": graphCursor(start)}
 		paging := object{"cursors": cursors}
+		// listURL has no cursor. It is "" for a list inside another object.
 		if listURL != "" || nextStart != 0 { // the last page of a list inside another object has no cursor "after"
 			cursors["after"] = graphCursor(start + len(part))
 		}
@@ -185,8 +184,8 @@ type graphRequest struct {
 	values url.Values
 }
 
-// serveGraph answers a request for /SOURCE/VERSION/PATH as the Graph API does. The given path is VERSION/PATH. isValidToken returns true
-// if an access token is valid. replyFor returns the reply to a request that has passed all checks.
+// serveGraph answers a request to the Graph API. The parameter `path` begins with the API version.
+// replyFor returns the reply to a request that has passed all checks.
 func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, isValidToken func(token string) bool, path string, replyFor func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
 	s.serveCall(w, c, errorRepliesForGraph(source), func(c *call) reply {

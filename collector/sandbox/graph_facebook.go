@@ -20,8 +20,8 @@ func (w *World) pageOfFacebookToken() identity {
 	return w.accountByNumber(link.Facebook, number)
 }
 
-// serveFacebook answers /facebook/VERSION/…: pages, their lists of videos and reels, single videos, and video insights. Every public
-// account is a page, which any valid token may read. No token may read private accounts. Insights need the token of the video's page.
+// serveFacebook answers requests for /facebook/VERSION/…. Every public account is a page, and any
+// valid token may read it. No token may read private accounts.
 func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
 	known := func(token string) bool {
 		_, ok := s.facebookTokenOwner(token)
@@ -41,6 +41,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		case len(q.path) > 2:
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+strings.Join(q.path[1:], "/"))
 		case edge == "video_insights":
+			// Insights need the token of the video's page.
 			return s.serveFacebookInsights(c, owner, id, q.values.Get("metric"))
 		case edge == "videos", edge == "video_reels":
 			page, bad := s.findFacebookPage(c, id)
@@ -120,7 +121,7 @@ func (s *Sandbox) isReel(id string) bool {
 
 // facebookVideoNode returns a video as a node of the Graph API. If the creator hides the reactions, the node has no likes.
 func (s *Sandbox) facebookVideoNode(c *call, id string) graphNode {
-	t, _ := s.world.Video(link.Facebook, id, c.now) // AssignAuthor must return true if another account has the old handle, and false if no account has it
+	t, _ := s.world.Video(link.Facebook, id, c.now) // the video is always found, because the caller has checked the id
 	permalink := "/" + t.Account.Handle + "/videos/" + id + "/"
 	if s.isReel(id) {
 		permalink = "/reel/" + id + "/"

@@ -41,8 +41,8 @@ func (w *World) accountOfInstagramToken() identity {
 // InstagramAccount returns the handle of the professional account to which InstagramToken belongs.
 func (s *Sandbox) InstagramAccount() string { return s.world.accountOfInstagramToken().handle }
 
-// serveInstagram answers requests for /instagram/VERSION/…. It serves the account of InstagramToken, the posts of this account, and the
-// insights of these posts. Other accounts are served only through the edge business_discovery.
+// serveInstagram answers requests about the account of InstagramToken, its posts and their insights.
+// Other accounts are served only through the edge business_discovery.
 func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
 	s.serveGraph(w, r, sourceInstagram, func(token string) bool { return token == InstagramToken }, path, func(c *call, q graphRequest) reply {
 		own := s.world.accountOfInstagramToken()
@@ -73,8 +73,8 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 	})
 }
 
-// instagramTokenOwner returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery, with
-// which a request reads another professional account by its handle.
+// instagramTokenOwner returns the account of InstagramToken as a node of the Graph API. Only this
+// node can return other accounts, through its edge business_discovery.
 func (s *Sandbox) instagramTokenOwner(c *call, own identity) graphNode {
 	n := s.instagramUserNode(c, own, false)
 	n.edges["business_discovery"] = func(f graphField) (any, *reply) {
@@ -119,8 +119,8 @@ func (s *Sandbox) instagramUserNode(c *call, i identity, isDiscovery bool) graph
 	return n
 }
 
-// instagramMediaNode returns a post as a node of the Graph API. For business discovery, the node has the views, and leaves out the likes if
-// they are hidden. For all other requests, the node has no views, but always the likes.
+// instagramMediaNode returns a post as a node of the Graph API. The node has views only for business
+// discovery, and hidden likes only for all other requests.
 func (s *Sandbox) instagramMediaNode(c *call, code string, isDiscovery bool) graphNode {
 	t, _ := s.world.Video(link.Instagram, code, c.now) // the post is always found, because the caller has checked the code
 	n := graphNode{kind: "ShadowIGMedia", fields: object{

@@ -25,8 +25,8 @@ func (r testServer) tokenAccountID() string {
 	return instagramUserID(r.World().accountOfInstagramToken().number)
 }
 
-// requireGraphError requires that an answer is an error of the Graph API with the given status, code and text. If the subcode is not 0, the
-// error must also have this subcode.
+// requireGraphError requires an error of the Graph API with the given status, code, subcode and
+// text. If the subcode is 0, any subcode is accepted.
 func requireGraphError(t *testing.T, a answer, status, code, subcode int, errorText string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, a.text)

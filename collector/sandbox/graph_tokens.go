@@ -79,8 +79,8 @@ func facebookPageToken(id string, generation int) string {
 	return fmt.Sprintf("sandbox-facebook-page-%s-%d", id, generation)
 }
 
-// facebookTokenOwner returns the id of the page to which a token belongs, or "" if the token belongs to the system user. It returns false
-// if the token is not valid.
+// facebookTokenOwner returns the id of the page to which a token belongs. It returns "" for the
+// token of the system user, and false for an invalid token.
 func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	_, generation := s.meta.settings()
 	switch token {
@@ -97,8 +97,8 @@ func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	return "", false
 }
 
-// serveFacebookPagesOfUser answers me/accounts with the pages on which the system user has a role, and their tokens. It returns an error
-// if the token of the request belongs to a page.
+// serveFacebookPagesOfUser answers me/accounts with the pages of the system user and the tokens of
+// these pages. A request with a page token gets an error.
 func (s *Sandbox) serveFacebookPagesOfUser(c *call, q graphRequest, owner string) reply {
 	if owner != "" {
 		return graphError(http.StatusBadRequest, 100, 0, "(#100) Tried accessing nonexisting field (accounts) on node type (Page)")
@@ -115,9 +115,10 @@ func (s *Sandbox) serveFacebookPagesOfUser(c *call, q graphRequest, owner string
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns an error reply if a token may not read the videos of a page, and nil if it may. tokenPage is the id of the
-// token's page, or "" for the token of the system user. The system user may not read the second and third page in FacebookPages.
+// requirePageToken returns an error reply if a token may not read the videos of a page, and nil
+// otherwise. tokenPage is "" for the system user's token.
 func (s *Sandbox) requirePageToken(tokenPage, page string) *reply {
+	// The system user may not read the second and third page in FacebookPages.
 	if tokenPage != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil
 	}

@@ -7,8 +7,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// curve has the parameters of the growth of a video's counts. Likes, comments, shares and bookmarks are fixed fractions of the views, so
-// that none of them ever exceeds the views.
+// curve describes how the counts of a video grow with its age.
 type curve struct {
 	final     float64    // the number that the views approach, but never reach
 	tau, beta float64    // scale (in seconds) and exponent of the power law in fractionOfFinalViews
@@ -20,10 +19,11 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// growthCurve returns the random growth curve of a video. The curve depends only on the seed and the arguments. derivedAccount is the
-// account number that originOf derives from the video's id. If a request gives the video another author, derivedAccount and the counts stay
-// the same.
+// growthCurve returns the random growth curve of a video. The curve depends only on the seed and
+// the arguments.
 func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
+	// derivedAccount comes from originOf, so the counts stay the same when a request sets another
+	// author.
 	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)
 	d := rng{hashTexts(w.seed, "curve", string(p), id)}
@@ -46,12 +46,14 @@ func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c
 	return v
 }
 
-// fractionOfFinalViews returns the fraction of the final views that a video has reached at the given age in seconds. It grows from 0 towards
-// 1. The age is rounded down to whole minutes, so that rounding errors never make the fraction fall.
+// fractionOfFinalViews returns the fraction of the final views at an age in seconds. The fraction
+// grows from 0 towards 1.
 func (c curve) fractionOfFinalViews(age int64) float64 {
 	if age < 60 {
 		return 0
 	}
+	// The age is rounded down to whole minutes, so that rounding errors never make the fraction
+	// fall.
 	a := addWaves(float64(age/60*60), c.phases)
 	slow := 1 - math.Pow(1+a/c.tau, -c.beta)
 	if !c.late {
@@ -62,10 +64,11 @@ func (c curve) fractionOfFinalViews(age int64) float64 {
 	return 0.1*slow + 0.9*burst
 }
 
-// addWaves takes the age of a video in seconds, and returns the sum of the age, a daily wave and a weekly wave. The views are computed from
-// this sum. So the views grow faster at some hours and days than at others. The sum always increases with the age.
+// addWaves adds a daily and a weekly wave to an age in seconds. The waves make the views grow
+// faster at some hours and days.
 func addWaves(age float64, phases [2]float64) float64 {
 	daily, weekly := 2*math.Pi/day, 2*math.Pi/(7*day)
+	// 0.35 + 0.55 is less than 1, so the result always increases with the age.
 	return age +
 		0.35/daily*(math.Sin(daily*age+phases[0])-math.Sin(phases[0])) +
 		0.55/weekly*(math.Sin(weekly*age+phases[1])-math.Sin(phases[1]))
@@ -73,24 +76,24 @@ func addWaves(age float64, phases [2]float64) float64 {
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// Counts are the counts of a video at one time. A count that the platform does not show is nil. Only TikTok and Facebook show shares, and
-// only TikTok shows bookmarks. Hidden likes are nil. Comments that are turned off are nil on YouTube and 0 on the other platforms.
+// Counts are the counts of a video at one time. A count that the platform does not show is nil.
 type Counts struct {
 	Views     int64  `json:"views"`
-	Likes     *int64 `json:"likes"`
-	Comments  *int64 `json:"comments"`
-	Shares    *int64 `json:"shares"`
-	Bookmarks *int64 `json:"bookmarks"`
+	Likes     *int64 `json:"likes"`     // nil if the creator hides the likes
+	Comments  *int64 `json:"comments"`  // if comments are turned off: nil on YouTube, 0 on the other platforms
+	Shares    *int64 `json:"shares"`    // nil on Instagram and YouTube
+	Bookmarks *int64 `json:"bookmarks"` // nil on all platforms except TikTok
 }
 
-// countsAt returns the counts that the video has at the given Unix time in seconds. Counts are at least 1, except comments that are turned
-// off. The views are greater than the sum of the other counts.
+// countsAt returns the counts of the video at a Unix time in seconds. The views exceed the sum of
+// all other counts.
 func (v *video) countsAt(at int64) Counts {
 	views := v.curve.final * v.curve.fractionOfFinalViews(at-v.uploaded)
 	if v.category == Falling && at >= v.changesAt {
 		views *= 1 - v.fall
 	}
 	of := func(rate float64) *int64 {
+		// Adding 1 keeps the count above 0.
 		n := 1 + int64(views*rate)
 		return &n
 	}
@@ -105,7 +108,6 @@ func (v *video) countsAt(at int64) Counts {
 		c.Likes = nil
 	}
 	if v.category == CommentsOff {
-		// If comments are turned off, YouTube returns no number of comments. All other platforms return 0.
 		c.Comments = nil
 		if v.platform != link.YouTube {
 			c.Comments = new(int64)

@@ -51,8 +51,8 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-// hostileJSON returns the wrong or harmful answer to a call with the fault "hostile". It changes a copy of the correct answer. The number
-// of earlier calls with this fault selects the kind of change.
+// hostileJSON returns the wrong or harmful answer for the fault "hostile": a changed copy of the
+// correct answer. earlierCalls selects the kind of change.
 func hostileJSON(earlierCalls int, correct reply) reply {
 	variants := hostileVariants()
 	return variants[earlierCalls%len(variants)].apply(correct)
@@ -112,8 +112,8 @@ func swapNumbersAndStrings(_ string, value any) any {
 	return value
 }
 
-// numericID returns an id as a JSON number. A parser that uses float64 loses the last digits of this number. If the member with the given
-// name does not contain an id, numericID returns the value unchanged.
+// numericID returns an id as a JSON number. A parser that uses float64 can change ids beyond 2^53.
+// numericID returns every other value unchanged.
 func numericID(memberName string, value any) any {
 	id, ok := value.(string)
 	if !idKeys[memberName] || !ok {
@@ -197,9 +197,8 @@ func withImpossibleCounts(good reply) reply {
 	})(good)
 }
 
-// hostileRedirect returns the answer for the fault "hostile" of short links: a redirect to a URL that a resolver must not request.
-// earlierCalls is the number of earlier calls with this fault, and selects the URL. If the correct answer is not a redirect, hostileRedirect
-// returns the correct answer.
+// hostileRedirect returns a redirect to a URL that a resolver must not request. If the correct
+// answer is not a redirect, hostileRedirect returns that answer.
 func hostileRedirect(earlierCalls int, correct reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

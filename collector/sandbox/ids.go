@@ -41,8 +41,8 @@ const (
 	instagramPrivateTail = 28
 
 	facebookBase = 1_000_000_000_000_000 // smallest generated Facebook video id; every generated id has sixteen digits and is below 2^53
-	// tiktokSince and instagramSince are the earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier
-	// time is treated as an id without a time.
+	// tiktokSince and instagramSince are the earliest upload times that an id can contain, as Unix
+	// times in seconds. originOf ignores earlier times.
 	tiktokSince    = 1388534400 // 1 January 2014, before TikTok existed
 	instagramSince = 1314220021 // 24 August 2011, which is instagramEpoch
 )
@@ -53,12 +53,9 @@ type origin struct {
 	uploaded int64 // Unix time in seconds; 0 if the id contains no time
 }
 
-// originOf returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain an upload time and an account number. Ids
-// of YouTube and Facebook contain them only if uploadID generated the ids.
-//
-// The parameter "at" is the current time. If the id contains no upload time or a future time, the account number is a hash of the id, and
-// the upload time is 0.
+// originOf returns the origin of a valid video id. The parameter "at" is the current time.
 func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
+	// byHash is the origin of an id without an upload time, or with a future one.
 	byHash := origin{account: uint32(hashTexts(w.seed, "owner", string(p), id))}
 	switch p {
 	case link.TikTok:
@@ -78,6 +75,7 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 		encrypted := uint64(ms%1000)&0x1ff<<23 | n&0x7fffff
 		return origin{uint32(decryptNumber(encrypted, 32, w.idEncryptionKey(p, uploaded))), uploaded}
 	case link.YouTube:
+		// YouTube and Facebook ids contain an upload time only if uploadID generated the ids.
 		raw, err := base64.RawURLEncoding.DecodeString(id)
 		if err != nil || len(raw) != 8 {
 			return byHash
@@ -100,8 +98,8 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of a video from its account, its index and its upload time (a Unix time in seconds). The index counts the
-// account's uploads: the oldest upload has the index 0. originOf is the reverse function.
+// uploadID returns the id of a video. uploadTime is a Unix time in seconds. The account's oldest
+// upload has the index 0. originOf reverses uploadID.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int64) string {
 	switch p {
 	case link.TikTok:
@@ -119,22 +117,24 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int6
 	}
 }
 
-// idEncryptionKey returns the key that encrypts the account number in a video id of TikTok or Instagram. The parameter second is the upload
-// time as a Unix time in seconds. Each upload time has its own key, so that the ids of one account look unrelated.
+// idEncryptionKey returns the key that encrypts the account number in a TikTok or Instagram id. The
+// parameter "second" is the Unix time of the upload.
 func (w *World) idEncryptionKey(p link.Platform, second int64) uint64 {
+	// Each upload time has its own key, so that the ids of one account look unrelated.
 	return mixBits(hashTexts(w.seed, "id", string(p)) + uint64(second))
 }
 
-// packFacebookID returns the number in a generated Facebook video id. Its 51 bits contain the account number (32 bits), the index of the
-// upload (11 bits) and a check value (8 bits). unpackFacebookID uses the check value to recognise generated ids.
+// packFacebookID returns the 51-bit number in a generated Facebook video id. unpackFacebookID
+// recognises such numbers by their check value.
 func (w *World) packFacebookID(account uint32, index int64) uint64 {
 	key := hashTexts(w.seed, "id", string(link.Facebook))
+	// 32 bits are the account number, 11 bits the index, and 8 bits the check value.
 	low := uint64(index)<<8 | mixBits(key^uint64(account)<<16^uint64(index))&0xff
 	return uint64(account)<<19 | low ^ mixBits(key+uint64(account))&0x7ffff
 }
 
-// unpackFacebookID reverses packFacebookID: it returns the account number and the index of the upload in a number. ok is false if the check
-// value in the number is wrong. Such a number was not returned by packFacebookID.
+// unpackFacebookID returns the account number and the upload index that packFacebookID has put into
+// n. ok is false if the check value is wrong.
 func (w *World) unpackFacebookID(n uint64) (account uint32, index int64, ok bool) {
 	key := hashTexts(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)

@@ -46,8 +46,8 @@ func (q *quota) chargeResearch(now time.Time) bool {
 	return q.spendUnit(sourceTikTokResearch, now.UTC(), researchQuota)
 }
 
-// spendUnit spends one unit of a bucket on the date of t, in the time zone of t. It returns false if the daily limit of the bucket is
-// reached on this date.
+// spendUnit spends one unit of a bucket on t's date, in t's time zone. It returns false if the
+// daily limit is reached.
 func (q *quota) spendUnit(bucket string, t time.Time, dailyLimit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,16 +2,17 @@ package sandbox
 
 import "math"
 
-// hashTexts returns a 64-bit hash of a seed and texts. It computes FNV-1a with a separator after each text, because ("ab","c") and
-// ("a","bc") must have different hashes. It then applies mixBits, so that similar inputs have very different hashes.
+// hashTexts returns a 64-bit hash of a seed and texts, based on FNV-1a.
 func hashTexts(seed uint64, parts ...string) uint64 {
 	h := uint64(14695981039346656037) ^ mixBits(seed)
 	for _, part := range parts {
 		for i := range len(part) {
 			h = (h ^ uint64(part[i])) * 1099511628211
 		}
+		// This separator makes the hashes of ("a", "bc") and ("ab", "c") differ.
 		h = (h ^ 0x1f) * 1099511628211
 	}
+	// mixBits gives similar inputs very different hashes.
 	return mixBits(h)
 }
 
@@ -22,8 +23,8 @@ func mixBits(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// rng is a deterministic random number generator. The title, the growth curve, the category and each other property of a video have their
-// own generator. A new property therefore does not change the values of the existing properties.
+// rng is a deterministic random number generator. Most kinds of data have their own generator, so
+// that a new kind does not change existing data.
 type rng struct{ state uint64 }
 
 // nextUint64 returns a random number of 64 bits.
@@ -60,8 +61,8 @@ func pickRandom[T any](d *rng, list []T) T { return list[d.intBelow(len(list))] 
 // feistelRounds is the number of rounds of the Feistel network in encryptNumber and decryptNumber.
 const feistelRounds = 6
 
-// encryptNumber encrypts a number with a key, so that ids that contain account numbers look random. It uses a Feistel network. The result
-// has the same number of bits, which must be even. decryptNumber is the inverse function.
+// encryptNumber encrypts a number with a Feistel network. The result has the same size in bits. The
+// size must be even. decryptNumber reverses encryptNumber.
 func encryptNumber(x uint64, bits uint, key uint64) uint64 {
 	half := bits / 2
 	mask := uint64(1)<<half - 1

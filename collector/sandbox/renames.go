@@ -24,8 +24,8 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account, also in the data of its videos. If reuseHandle is true, another account then gets the old
-// handle. If it is false, the old handle belongs to no account.
+// Rename changes the handle of an account, also in the data of its videos. If reuseHandle is true,
+// another account gets the old handle.
 func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bool) error {
 	old, ok := normalizeHandle(p, handle)
 	if !ok {
@@ -75,8 +75,8 @@ func (w *World) setHandle(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// ownerAfterRename returns the current owner of a handle that was part of a rename, as the old or as the new handle. For all other handles,
-// ok is false, because no rename has changed their owners.
+// ownerAfterRename returns the current owner of an old or new handle of a renamed account. For any
+// other handle, ok is false.
 func (w *World) ownerAfterRename(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -18,9 +18,9 @@ const (
 	// FacebookToken is the access token of the first page in World.FacebookPages. The token can read all pages, but it can read the
 	// insights of its own page only.
 	FacebookToken = "sandbox-facebook-token"
-	// FacebookUserToken is the access token of a system user. A request for me/accounts with this token returns the tokens of all pages in
-	// World.FacebookPages. The token cannot read insights, and cannot read the videos of the second and third page.
-	FacebookUserToken = "sandbox-facebook-user-token"
+	// FacebookUserToken is the access token of a system user. The request me/accounts with this
+	// token returns the tokens of all pages in World.FacebookPages. The token cannot read insights.
+	FacebookUserToken = "sandbox-facebook-user-token" // cannot read the videos of the second and third page either
 	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
 )
@@ -75,13 +75,13 @@ func (s *Sandbox) Settings(baseURL string) map[string]string {
 	return settings
 }
 
-// WriteSettings writes the settings to w, one a line, in the form NAME=value. It writes all lines together, so that a program that has read one
-// line can read all of them.
+// WriteSettings writes the settings to w. Each line has the form NAME=value.
 func (s *Sandbox) WriteSettings(w io.Writer, baseURL string) error {
 	var lines strings.Builder
 	for _, setting := range s.settings(baseURL) {
 		lines.WriteString(setting[0] + "=" + setting[1] + "\n")
 	}
+	// All lines are written together, so that a program that has read one can read all.
 	_, err := io.WriteString(w, lines.String())
 	return err
 }
@@ -181,11 +181,12 @@ type errorReplies struct {
 	hostile func(earlierCalls int, correct reply) reply
 }
 
-// serveCall records a call and sends its correct reply. If a fault of the source is active, serveCall delays, changes or replaces the
-// reply. A call without a valid key gets no fault, because a real platform checks the key first.
+// serveCall records a call and sends its reply. An active fault of the source delays, changes or
+// replaces the reply.
 func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies, correctReply func(*call) reply) {
 	rep := correctReply(c)
 	s.calls.recordCall(c)
+	// A real platform checks the key first, so a call without a valid key gets no fault.
 	if rep.refused {
 		writeReply(w, c.r, rep)
 		return

@@ -10,8 +10,7 @@ import (
 const (
 	day = 24 * 60 * 60 // length of a day in seconds
 
-	// anchorInterval is the number of seconds between two anchors: see anchorTimeFor. If a video id contains no upload time, the sandbox
-	// chooses a random upload time in the interval before an anchor.
+	// anchorInterval is the time in seconds between two anchors: see anchorTimeFor.
 	anchorInterval = 400 * day
 	// maxUploads is the largest number of uploads of an account. It is 2^11, because Facebook ids have 11 bits for the index of an upload.
 	maxUploads = 1 << 11
@@ -20,8 +19,8 @@ const (
 // epoch is 1 October 2026 as a Unix time in seconds. It is the usual anchor: see anchorTimeFor.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorTimeFor returns the latest anchor that the sandbox's clock has reached, as a Unix time in seconds. The last anchor is epoch. Before
-// epoch, there is one anchor every anchorInterval seconds.
+// anchorTimeFor returns the latest anchor that clockTime has reached, in Unix seconds. epoch is the
+// last anchor. Earlier anchors are anchorInterval seconds apart.
 func anchorTimeFor(clockTime time.Time) int64 {
 	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
@@ -29,16 +28,16 @@ func anchorTimeFor(clockTime time.Time) int64 {
 	return epoch
 }
 
-// schedule is the upload schedule of an account. The account uploads 5 to 50 videos before the anchor (usually epoch), and further videos
-// at the same rate: one every 1.5 to 20 days.
+// schedule is the upload schedule of an account. It has 5 to 50 uploads before its anchor (see
+// anchorTimeFor), and continues at the same rate.
 type schedule struct {
 	start    int64 // Unix time in seconds at which the schedule begins; the first upload is at most one interval later
-	interval int64 // average time between two uploads in seconds
+	interval int64 // average time between two uploads in seconds: 1.5 to 20 days
 	key      uint64
 }
 
-// generateUploadSchedule returns the upload schedule of the account with the given number. From epoch on, the schedule does not depend on the
-// clock. If the clock is set to a time before epoch, the account gets another schedule.
+// generateUploadSchedule returns the upload schedule of an account. The schedule depends on
+// clockTime only if clockTime is before epoch.
 func (w *World) generateUploadSchedule(p link.Platform, account uint32, clockTime time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}
@@ -47,9 +46,9 @@ func (w *World) generateUploadSchedule(p link.Platform, account uint32, clockTim
 	return schedule{start: anchorTimeFor(clockTime) - before*interval, interval: interval, key: key}
 }
 
-// uploadTime returns the Unix time in seconds of the upload with the given index, counted from 0. Each upload has a random time inside its own
-// interval, so an upload with a higher index is always later.
+// uploadTime returns the Unix time in seconds of the upload with the given index, counted from 0.
 func (s schedule) uploadTime(index int64) int64 {
+	// Each upload has its own interval, so a higher index always has a later time.
 	jitter := int64(mixBits(s.key+uint64(index)) % uint64(s.interval*4/5))
 	return s.start + index*s.interval + jitter
 }

@@ -25,8 +25,8 @@ const (
 	shortLoop    shortCase = "loop"    // the short link redirects to itself
 )
 
-// shortCaseMarkers lists texts that determine what a short link does. Such a text is at the beginning of the link's code or, on TikTok, after
-// the first two characters of the code.
+// shortCaseMarkers lists markers that the code of a short link can have. A marker determines what
+// the link does.
 var shortCaseMarkers = []struct {
 	marker string
 	is     shortCase
@@ -35,9 +35,8 @@ var shortCaseMarkers = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortFrequencies says how many of a thousand short links belong to each case. All other short links redirect directly to a video. Two
-// rules override these numbers. On Instagram and Facebook, one in a hundred of all short links redirects to a login page. If the code of a
-// short link has a text from shortCaseMarkers, this text determines the case, even if the rule for the login page applies.
+// shortFrequencies says how many of a thousand short links belong to each case. All other short
+// links redirect directly to a video. shortLinkTarget makes exceptions.
 var shortFrequencies = []frequency[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.
@@ -50,14 +49,16 @@ type target struct {
 func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	d := rng{hashTexts(s.world.seed, "short", string(p), code)}
 	t := target{is: pickCategory(shortFrequencies, d, shortVideo)}
-	// Only Instagram and Facebook redirect short links to a login page.
+	// On Instagram and Facebook, one in a hundred short links redirects to a login page.
 	if d.nextUint64(); p != link.TikTok && d.fraction() < 0.01 {
 		t.is = shortLogin
 	}
+	// A marker begins the code, except on TikTok, where it follows the first two characters.
 	rest := code
 	if p == link.TikTok && len(code) > 2 {
 		rest = code[2:]
 	}
+	// A marker takes precedence over the random case.
 	for _, m := range shortCaseMarkers {
 		if strings.HasPrefix(rest, m.marker) {
 			t.is = m.is
@@ -75,9 +76,8 @@ func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	return t
 }
 
-// shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. The result does not depend on the
-// clock, because all five videos were uploaded before epoch. If photo is true, shortLinkVideo instead returns the slideshow that World.Find
-// returns, and the author of the slideshow.
+// shortLinkVideo returns a video and its author: the slideshow from World.Find if photo is true,
+// and a random video otherwise.
 func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {
@@ -89,6 +89,8 @@ func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity,
 		if s.world.accountCategory(p, i.number) != AccountNormal {
 			continue
 		}
+		// The five oldest videos were uploaded before epoch, so the result does not depend on the
+		// clock.
 		index := int64(d.intBelow(5))
 		id := s.world.uploadID(p, i.number, index, s.world.generateUploadSchedule(p, i.number, at).uploadTime(index))
 		if v, ok := s.world.fixedVideoData(p, id, at); ok && (v.category == Normal || v.category == Viral) {
@@ -193,8 +195,8 @@ func redirectReply(l link.Link, t target) reply {
 	return htmlReply(status, "Moved").withHeader("Location", t.location)
 }
 
-// firstRedirectURL returns the URL to which the first redirect of a short link leads. It is for the case shortHops, in which a short link
-// leads to a video by two redirects. The returned URL has the same platform and the same code as the short link.
+// firstRedirectURL returns the URL to which the first redirect leads in the case shortHops. The URL
+// has the short link's platform and code.
 func firstRedirectURL(l link.Link) string {
 	switch l.Platform {
 	case link.TikTok:

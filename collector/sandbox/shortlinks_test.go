@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// followShortLink requests a short link from the sandbox and follows its redirects, at most maxRedirects of them. It returns the last
-// URL, the status of the last response, and the number of redirects.
+// followShortLink requests a short link and follows at most maxRedirects redirects. It returns the
+// last URL, the last status, and the number of redirects.
 func (r testServer) followShortLink(t *testing.T, address string, maxRedirects int) (last string, status, hops int) {
 	t.Helper()
 	for {

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The sandbox accepts these credentials of TikTok's own APIs. Those of the Research API have Research in their names. The others are for
-// the Display API. TikTokRefreshToken can be used many times: each use starts a new login.
+// The sandbox accepts these credentials of TikTok's own APIs. Names with Research belong to the
+// Research API, and all others to the Display API.
 const (
 	TikTokClientKey            = "sandbox-tiktok-key"
 	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // valid only in the sandbox
@@ -29,8 +29,8 @@ const (
 	tiktokScopes     = "user.info.basic,user.info.profile,user.info.stats,video.list"
 )
 
-// tiktokLogins issues and checks TikTok's tokens. Each refresh token can be used once. Tokens contain the name of the login and a
-// signature, so that the tokens that an earlier process issued remain valid.
+// tiktokLogins issues and checks TikTok's tokens. A process accepts each refresh token only once,
+// except TikTokRefreshToken.
 type tiktokLogins struct {
 	seed    uint64
 	started string // start time of the process; it is part of every login name, so that names stay unique after a restart
@@ -44,9 +44,10 @@ func newTikTokLogins(seed uint64, processStart time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(processStart.UnixNano(), 36), newest: map[string]int{}}
 }
 
-// signToken returns a token that consists of its kind, its content and a signature. The kind is "act" for an access token, "rft" for a refresh
-// token, and "clt" for a client token.
+// signToken returns a token with a signature. The kind is "act" (access token), "rft" (refresh
+// token) or "clt" (client token).
 func (l *tiktokLogins) signToken(kind, content string) string {
+	// The signature depends only on the seed and the text, so tokens stay valid after a restart.
 	return fmt.Sprintf("%s.%s.%016x", kind, content, hashTexts(l.seed, "tiktok", kind, content))
 }
 
@@ -69,6 +70,7 @@ func (l *tiktokLogins) exchangeToken(refresh string, now time.Time) (object, boo
 	var login string
 	var generation int
 	if refresh == TikTokRefreshToken {
+		// TikTokRefreshToken can be used many times: each use starts a new login.
 		l.made++
 		login = l.started + "-" + strconv.Itoa(l.made)
 	} else {

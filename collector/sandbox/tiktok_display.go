@@ -58,11 +58,11 @@ func (s *Sandbox) serveDisplayVideoQuery(c *call, wants func(string) bool) reply
 	return tiktokSuccess(object{"videos": videos})
 }
 
-// serveDisplayVideoList answers video/list with a page of the videos of the logged-in account, newest first. The cursor in the request is a
-// Unix time in milliseconds. The page has only videos that are older than the cursor.
+// serveDisplayVideoList answers video/list with a page of the logged-in account's videos, newest
+// first. The page has only videos older than the cursor.
 func (s *Sandbox) serveDisplayVideoList(c *call, wants func(string) bool) reply {
 	var in struct {
-		Cursor   *int64 `json:"cursor"`
+		Cursor   *int64 `json:"cursor"` // Unix time in milliseconds
 		MaxCount *int   `json:"max_count"`
 	}
 	if err := decodeStrictJSON(c.r.Body, &in); err != nil {

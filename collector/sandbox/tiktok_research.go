@@ -20,13 +20,13 @@ const (
 	ResearchLag = 48 * time.Hour
 )
 
-// researchQuery is the body of a request for videos to the Research API. The sandbox supports only conditions on video ids and handles,
-// combined by "and", because ReelTally uses no other conditions.
+// researchQuery is the request body of the Research API's video query. The sandbox supports only
+// the conditions that ReelTally uses.
 type researchQuery struct {
 	Query struct {
 		And []struct {
 			Operation string   `json:"operation"`
-			Field     string   `json:"field_name"`
+			Field     string   `json:"field_name"` // "video_id", or "username" for a handle
 			Values    []string `json:"field_values"`
 		} `json:"and"`
 	} `json:"query"`
@@ -77,8 +77,8 @@ func (q *researchQuery) validate() string {
 	return ""
 }
 
-// candidateIDs returns the sorted ids of all videos that satisfy at least one condition of the query. A condition on a handle selects the
-// videos that are in the account's list at listTime.
+// candidateIDs returns the sorted ids that at least one condition of the query selects. A condition
+// on a handle selects the account's videos at listTime.
 func (s *Sandbox) candidateIDs(q researchQuery, listTime time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {

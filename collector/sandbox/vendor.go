@@ -26,8 +26,8 @@ func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path strin
 // errLink is the error for a link that does not lead to a video of the requested platform.
 var errLink = errors.New("the link does not lead to a video of the requested platform")
 
-// linkedVideo returns the id of the video to which a link or a short link leads. If the link contains an account, linkedVideo makes this
-// account the author of the video.
+// linkedVideo returns the id of the video to which a link or a short link leads. linkedVideo also
+// calls AssignAuthor with the handle in the link.
 func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error) {
 	l, err := link.Parse(raw)
 	if err == nil && l.Kind == link.Short {
@@ -52,8 +52,8 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	return s.world.accountByHandleOrID(p, l.Handle)
 }
 
-// partOfList returns the part of a list that begins at the given index and has at most the given size. It also returns the index at which
-// the next part begins, or 0 if there is no further part.
+// partOfList returns at most "size" entries of a list, from the index "start". nextIndex is the
+// start of the next part, or 0 at the list's end.
 func partOfList(ids []string, start, size int) (part []string, nextIndex int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))

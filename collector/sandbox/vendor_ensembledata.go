@@ -18,9 +18,8 @@ type ensembleMethod struct {
 	answer   func(*Sandbox, *call, url.Values) reply
 }
 
-// ensembleMethods maps each path of EnsembleData, below its base URL, to its method. The real EnsembleData has no methods for Facebook. The
-// sandbox therefore adds paths below /facebook/: they have the parameters of the paths below /tt/, and return objects in the format of
-// ScrapeCreators.
+// ensembleMethods maps the paths below EnsembleData's base URL to their methods. The facebook paths
+// exist only in the sandbox. They return the format of ScrapeCreators.
 var ensembleMethods = map[string]ensembleMethod{
 	"tt/post/info":                 {link.TikTok, []string{"url"}, (*Sandbox).serveEnsembleTikTokPost},
 	"tt/post/multi-info":           {link.TikTok, []string{"ids"}, (*Sandbox).serveEnsembleTikTokPosts},
@@ -175,9 +174,8 @@ func (s *Sandbox) serveEnsembleTikTokProfile(c *call, q url.Values) reply {
 	return ensembleSuccess(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensembleListPage returns one page of the video ids in an account's list, and the price of the call. The page begins at the index in the
-// query parameter cursorName, and has up to depth * ensembleChunk ids. nextStart is the index at which the next page begins, or 0 if this
-// page is the last.
+// ensembleListPage returns a page of an account's video ids, and the price of the call. nextStart
+// is 0 if the page is the last.
 func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursorName string) (ids []string, nextStart, price int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")
@@ -188,6 +186,7 @@ func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursor
 		rep := ensembleInvalidParameter("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
 		return nil, 0, 0, &rep
 	}
+	// The query parameter cursorName has the index at which the page begins.
 	ids, nextStart = partOfList(s.world.listedVideos(t.self, c.now), parseNumber(q.Get(cursorName)), depth*ensembleChunk)
 	return ids, nextStart, depth, nil
 }

@@ -33,8 +33,8 @@ var scrapeCreatorsMethods = map[string]scrapeCreatorsMethod{
 const (
 	// scrapeCreatorsPageSize is the number of entries on a page of a list.
 	scrapeCreatorsPageSize = 10
-	// scrapeCreatorsShortPageSize is the number of entries on a page of a TikTok list. It is smaller than the usual 10, so that tests cover short pages
-	// that are not the last page.
+	// scrapeCreatorsShortPageSize is the page size of TikTok lists. It is smaller than usual, so
+	// that tests cover short pages before the last page.
 	scrapeCreatorsShortPageSize = 9
 )
 
@@ -78,8 +78,8 @@ func scrapeCreatorsSuccess(members object) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// scrapeCreatorsVideo returns the video to which the query parameter "url" leads, or an error reply if the video is not available. The
-// reply for a private or age-restricted video has status 200, but its member "success" is false.
+// scrapeCreatorsVideo returns the video to which the query parameter "url" leads, or an error reply
+// if the video is not available.
 func (s *Sandbox) scrapeCreatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
 	var rep reply
 	id, err := s.linkedVideo(p, q.Get("url"))
@@ -93,6 +93,7 @@ func (s *Sandbox) scrapeCreatorsVideo(c *call, p link.Platform, q url.Values) (V
 	case !ok || t.State == Deleted:
 		rep = scrapeCreatorsError(http.StatusNotFound, "Video not found")
 	case t.State == Private:
+		// The reply for a private or age-restricted video has status 200, but "success" is false.
 		rep = scrapeCreatorsError(http.StatusOK, "This video is private")
 	case t.State == Restricted && p != link.YouTube:
 		rep = scrapeCreatorsError(http.StatusOK, "This video is age restricted")
@@ -159,14 +160,14 @@ func (s *Sandbox) serveScrapeCreatorsYouTubeVideo(c *call, q url.Values) reply {
 	return scrapeCreatorsSuccess(members)
 }
 
-// scrapeCreatorsAccountError returns the error that ScrapeCreators sends for an account, or nil if ScrapeCreators sends no error. An account
-// that is deleted or does not exist always gets an error. If isList is true, the request is for the account's videos. For such a request, a
-// private account gets an error, too.
+// scrapeCreatorsAccountError returns ScrapeCreators' error for an account, or nil if there is no
+// error. isList is true if the request is for the account's videos.
 func scrapeCreatorsAccountError(t AccountTruth, exists, isList bool) *reply {
 	var rep reply
 	switch {
 	case !exists || t.State == Deleted:
 		rep = scrapeCreatorsError(http.StatusNotFound, "User not found")
+	// A request for the profile of a private account gets no error.
 	case isList && t.State == Private:
 		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // unlike ScrapeCreators' other errors, this error has no member "error"
 	default:

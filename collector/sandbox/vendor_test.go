@@ -310,8 +310,8 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// fetchAllIDs requests all pages of a list and returns all ids. requestPage requests the page at a cursor. It returns the ids on this
-	// page and the cursor of the next page, or "" if this page is the last.
+	// fetchAllIDs requests all pages of a list and returns all ids. requestPage returns "" as the
+	// next cursor if the page is the last.
 	fetchAllIDs := func(requestPage func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// instagramSitePost returns a post in the format "xdt_shortcode_media" of Instagram's site. video_play_count counts all views, and
-// video_view_count counts only views of at least three seconds. If the creator hides the likes, the number of likes is -1, and
-// like_and_view_counts_disabled is true.
+// instagramSitePost returns a post in the format "xdt_shortcode_media" of Instagram's site. If the
+// creator hides the likes, the number of likes is -1.
 func instagramSitePost(t VideoTruth) object {
 	likes := int64(-1)
 	if t.Likes != nil {
 		likes = *t.Likes
 	}
+	// video_play_count counts all views. video_view_count counts only views of at least three
+	// seconds.
 	media := object{
 		"__typename": "XDTGraphVideo", "id": mediaID(t.ID), "shortcode": t.ID, "is_video": true, "product_type": "clips",
 		"taken_at_timestamp": t.UploadedAt.Unix(), "video_duration": t.LengthSeconds, "video_play_count": t.Views, "video_view_count": 1 + t.Views*3/4,
@@ -27,11 +28,11 @@ func instagramSitePost(t VideoTruth) object {
 	return media
 }
 
-// instagramAppReel returns a reel in the format of Instagram's mobile app, which some vendors use. play_count is the number of plays on
-// Instagram (ig_play_count) and Facebook (fb_play_count) together. Half of the posts lack ig_play_count.
-//
-// If the creator hides the likes, like_count is 3, and like_and_view_counts_disabled is true.
+// instagramAppReel returns a reel in the format of Instagram's mobile app. If the creator hides the
+// likes, like_count is 3.
 func instagramAppReel(t VideoTruth) object {
+	// play_count is the sum of the plays on Instagram (ig_play_count) and on Facebook
+	// (fb_play_count).
 	onFacebook := t.Views / 4
 	media := object{
 		"pk": mediaID(t.ID), "id": mediaID(t.ID) + "_" + t.Account.ID, "code": t.ID, "media_type": 2, "product_type": "clips",
@@ -39,6 +40,7 @@ func instagramAppReel(t VideoTruth) object {
 		"comments_disabled": t.Category == CommentsOff, "like_and_view_counts_disabled": t.HiddenStats, "caption": object{"text": t.Title, "created_at": t.UploadedAt.Unix()},
 		"user": object{"pk": t.Account.ID, "id": t.Account.ID, "username": t.Account.Handle, "full_name": t.Account.Name, "is_private": false, "is_verified": false},
 	}
+	// Half of the posts lack ig_play_count.
 	if t.UploadedAt.Unix()%2 == 0 {
 		media["ig_play_count"] = t.Views
 	}

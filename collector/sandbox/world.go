@@ -13,11 +13,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// World generates the data of all accounts and videos of the sandbox. The data depend only on the seed, on the time, and on the authors,
-// handles, ids and renames that requests have set in this process. All methods may be called concurrently.
+// World generates the accounts and videos of the sandbox. They depend only on the seed, the time
+// and earlier requests. All methods may be called concurrently.
 type World struct {
 	seed uint64
 
+	// mu protects the names, authors and renames that requests have set in this process.
 	mu      sync.RWMutex
 	names   map[accountRef]externalNames
 	owners  map[videoRef]uint32 // the author that AssignAuthor has set for a video, as an account number
@@ -114,8 +115,8 @@ type video struct {
 	curve     curve
 }
 
-// fixedVideoData returns the constant data of a video. The parameter "at" is the current time. If the id contains no upload time or a
-// future time, the upload time is a random past time. fixedVideoData returns false if the id is not valid.
+// fixedVideoData returns the constant data of a video. The parameter "at" is the current time.
+// fixedVideoData returns false if the id is not valid.
 func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -126,6 +127,7 @@ func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video
 	if p != link.Instagram {
 		key = id
 	}
+	// An id without a past upload time gets a random time in the interval before an anchor.
 	if v.uploaded == 0 {
 		d := rng{hashTexts(w.seed, "uploaded", string(p), key)}
 		v.uploaded = anchorTimeFor(at) - int64(d.floatBetween(3600, anchorInterval-day))
@@ -190,12 +192,10 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// DailyCounts returns the counts of a video at the end of each UTC day from startTime to endTime. The last point has the counts at
-// endTime. A day has no point if the video was private, deleted or not yet uploaded at the end of the day. DailyCounts returns nil if
-// the id is not valid.
-//
-// If the id does not contain the upload time, DailyCounts uses the upload time that Video returns for endTime.
+// DailyCounts returns the counts of a video at the end of each UTC day, and at endTime. It returns
+// nil if the id is not valid.
 func (w *World) DailyCounts(p link.Platform, id string, startTime, endTime time.Time) []Point {
+	// If the id contains no upload time, v has the random upload time that Video returns for endTime.
 	v, ok := w.fixedVideoData(p, id, endTime)
 	if !ok {
 		return nil
@@ -207,6 +207,7 @@ func (w *World) DailyCounts(p link.Platform, id string, startTime, endTime time.
 			at = endTime.UTC()
 		}
 		state := v.stateAt(at)
+		// A day has no point if the video is private, deleted or not yet uploaded at this time.
 		if at.Unix() >= v.uploaded && (state == Public || state == Restricted) {
 			points = append(points, Point{at, v.countsAt(at.Unix())})
 		}
@@ -214,9 +215,8 @@ func (w *World) DailyCounts(p link.Platform, id string, startTime, endTime time.
 	return points
 }
 
-// Account returns the generated data of an account at the given time. handleOrID is a handle, a channel id of YouTube, or a numeric id of
-// Instagram or Facebook. A handle may contain capitals and begin with "@", and a Facebook handle may end with "~ID". Account returns false
-// if handleOrID is not valid.
+// Account returns an account's generated data. handleOrID is a handle, a YouTube channel id, or a
+// numeric id of Instagram or Facebook. Account returns false if no account matches.
 func (w *World) Account(p link.Platform, handleOrID string, at time.Time) (AccountTruth, bool) {
 	i, ok := w.accountByHandleOrID(p, handleOrID)
 	if !ok {
@@ -278,8 +278,8 @@ func (w *World) accountData(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. It returns nil if the
-// account has no videos or handleOrID is not valid. Account describes the forms of handleOrID.
+// Uploads returns the ids of an account's public and restricted videos, newest first. If no account
+// matches handleOrID, Uploads returns nil. Account describes handleOrID.
 func (w *World) Uploads(p link.Platform, handleOrID string, at time.Time) []string {
 	i, ok := w.accountByHandleOrID(p, handleOrID)
 	if !ok {
@@ -300,11 +300,8 @@ func (w *World) listedVideos(i identity, at time.Time) []string {
 	return list
 }
 
-// Find returns the id of a video of the given category, always the same one. It returns "" if the platform does not have the category.
-// The account of the video has the category AccountNormal.
-//
-// If the video becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that
-// time.
+// Find returns the id of a video of the given category, always the same one. It returns "" if the
+// platform does not have the category.
 func (w *World) Find(p link.Platform, c Category) string {
 	if !slices.Contains(Categories(p), c) {
 		return ""
@@ -316,6 +313,8 @@ func (w *World) Find(p link.Platform, c Category) string {
 		}
 		for _, id := range w.uploadedIDs(w.accountByNumber(p, number), at) {
 			v, _ := w.fixedVideoData(p, id, at)
+			// The video must change in 2027, so that tests can set the clock before or after the
+			// change.
 			changes := c == BecomesPrivate || c == BecomesDeleted || c == Falling
 			if v.category == c && (!changes || v.changesAt >= epoch+92*day) {
 				return id

@@ -148,8 +148,8 @@ func checkYouTubeKey(r *http.Request, values url.Values) (reply, bool) {
 	return rep, false
 }
 
-// checkRequest returns the parsed parameters of a valid request and true, or YouTube's error and false. It refuses unknown and repeated
-// parameters, numbers out of range, unknown parts, and too many ids.
+// checkRequest returns the parsed parameters of a valid request and true, or YouTube's error and
+// false.
 func (m youtubeMethod) checkRequest(values url.Values, ids []string) (youtubeRequest, reply, bool) {
 	req := youtubeRequest{values: values}
 	fail := func(rep reply) (youtubeRequest, reply, bool) { return req, rep, false }
@@ -217,8 +217,8 @@ func findFilter(values url.Values, filters ...string) (string, *reply) {
 	return "", &rep
 }
 
-// finishYouTubeReply applies the field mask of the request to a successful reply and adds an ETag. If the request has this ETag in the
-// header If-None-Match, the result has status 304. A reply that is not successful stays unchanged.
+// finishYouTubeReply applies the field mask to a successful reply and adds an ETag. If the header
+// If-None-Match has this ETag, the result has status 304.
 func finishYouTubeReply(r *http.Request, values url.Values, rep reply) reply {
 	if rep.status != http.StatusOK {
 		return rep
@@ -271,8 +271,8 @@ func youtubeInvalidRequest(reason, message, location, locationType string) reply
 	return googleError(http.StatusBadRequest, message, reason, "youtube.parameter", location, locationType, "")
 }
 
-// googleError returns a reply with an error in Google's format. A location or status that is "" is left out: errors of YouTube itself have
-// no status, and errors of Google's front-end servers have no location.
+// googleError returns a reply with an error in Google's format. An empty location and an empty
+// status are left out.
 func googleError(code int, message, reason, domain, location, locationType, status string) reply {
 	entry := object{"message": message, "domain": domain, "reason": reason}
 	if location != "" {

@@ -177,9 +177,10 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, index int, at time.Ti
 	return item
 }
 
-// pageToken returns a page token in YouTube's format: a base64 text of a protocol buffer. If forward is true, the token selects the page
-// that begins at the offset. If forward is false, it selects the page that ends before the offset.
+// pageToken returns YouTube's token for the page that begins at the offset. If forward is false,
+// the page ends before the offset.
 func pageToken(offset int, forward bool) string {
+	// YouTube's page tokens are base64 texts of a protocol buffer.
 	inner := binary.AppendUvarint([]byte{0x08}, uint64(offset))
 	text := "PT:" + base64.RawStdEncoding.EncodeToString(inner)
 	back := byte(1)

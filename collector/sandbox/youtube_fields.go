@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fields is a parsed field mask of Google's APIs, such as "a,b/c,d(e,f)". It selects the members of a response. The type maps the name of a
-// member to the mask for its value. An empty mask selects the whole value.
+// fields is a parsed field mask of Google's APIs, such as "a,b/c". It maps each selected member to the
+// mask for its value. An empty mask selects everything.
 type fields map[string]fields
 
 // parseFields parses a field mask. An error contains the text of the mask from its first invalid character on.
@@ -24,8 +24,8 @@ func invalidFieldMask(invalid string) error {
 	return fmt.Errorf("Invalid field selection %s", invalid) //nolint:staticcheck // Google's wording
 }
 
-// addMembers parses a field mask and adds its members to f. It stops at the end of the mask, or at a closing parenthesis without an opening
-// one. It returns the unparsed text, which begins with that parenthesis or is "".
+// addMembers adds the members of a field mask to f. It returns the text after the last member.
+// In a valid nested mask, this text begins with ")".
 func (f fields) addMembers(mask string) (unparsed string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")

@@ -136,9 +136,10 @@ func (s *Sandbox) serveYouTubeStats(c *call, q youtubeRequest) reply {
 	return reply{status: http.StatusOK, body: object{"kind": "youtube#batchGetStatsResponse", "items": items}}
 }
 
-// protobufDuration returns the length of a video in the JSON format of the type google.protobuf.Duration, such as "58s" or "58.500s". One
-// video in ten has a random fraction of a second, which videos.list does not show.
+// protobufDuration returns the length of a video as a google.protobuf.Duration in JSON, such as "58s"
+// or "58.500s".
 func protobufDuration(t VideoTruth) string {
+	// One video in ten has a random fraction of a second, which videos.list does not show.
 	d := rng{hashTexts(0, "fraction", t.ID)}
 	if t.LengthSeconds > 0 && d.fraction() < 0.1 {
 		return fmt.Sprintf("%d.%03ds", int64(t.LengthSeconds), 1+d.intBelow(999))

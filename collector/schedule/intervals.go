@@ -20,9 +20,8 @@ const (
 	MaxInterval = longestDays * 24 * time.Hour
 )
 
-// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. Targets whose counts change
-// fast are an exception. If the interval of their lane is at most a day, these targets are fetched at least four times a day, even if the
-// interval is longer than six hours.
+// Intervals maps a lane to the time between two fetches of a target. Targets whose views change fast
+// can be fetched more often (see fetchesPerActiveDay).
 type Intervals map[queue.Lane]time.Duration
 
 // intervalOf returns the interval of a lane, or DefaultInterval if the lane has no entry. The interactive lane needs no entry, because a target
@@ -37,8 +36,8 @@ func (i Intervals) intervalOf(lane queue.Lane) time.Duration {
 // tierLanes maps the tier of an organisation (its level of service) to the lane in which the targets of this organisation are fetched.
 var tierLanes = map[string]queue.Lane{"limited": queue.LaneFree, "basic": queue.LaneBasic, "premium": queue.LanePremium}
 
-// ParseIntervals converts intervals of tiers (limited, basic or premium) to Intervals. It returns an error for an unknown tier, and for an
-// interval that is shorter than MinInterval or longer than MaxInterval.
+// ParseIntervals converts the intervals of tiers to Intervals. It returns an error for an unknown tier,
+// and for an interval that is not from MinInterval to MaxInterval.
 func ParseIntervals(ofTiers map[string]time.Duration) (Intervals, error) {
 	out := Intervals{}
 	for _, tier := range slices.Sorted(maps.Keys(ofTiers)) { // the tiers are sorted, so that the same intervals always give the same error

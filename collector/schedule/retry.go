@@ -7,8 +7,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Waits are waiting times after consecutive events, such as failures. The first entry is the time after the first event, and so on. The
-// last entry is used for all further events, too.
+// Waits are waiting times after consecutive events, such as failures. The last entry is also used for
+// all further events.
 type Waits []time.Duration
 
 // Nth returns the waiting time after the nth consecutive event, counted from 1.
@@ -42,14 +42,13 @@ const (
 	RefusalsUntilParked = 4
 	// FailuresUntilParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailuresUntilParked = 12
-	// Weekly is one week. If no source could fetch a target, the next attempt is a week later. If only some sources could not fetch the
-	// target, these sources are skipped for a week.
+	// Weekly is how long a source is skipped for a target that it could not fetch. If no source could
+	// fetch the target, the next attempt is a week later.
 	Weekly = 7 * 24 * time.Hour
 )
 
-// NextFetchTime returns the time of a target's next fetch, approximately at now + wait. If the wait is shorter than a day, it is changed at
-// random by at most a tenth. If the wait is longer, it is changed by at most half a day, so that the fetch is at the target's fixed time of
-// the day.
+// NextFetchTime returns the time of a target's next fetch, approximately now + wait. Waits of at least
+// a day end at the target's fixed time of the day.
 func NextFetchTime(t queue.Target, wait time.Duration, now time.Time) time.Time {
 	if wait < 24*time.Hour {
 		return now.Add(Jitter(wait))

@@ -19,10 +19,11 @@ import (
 const (
 	newVideo  = 3 * 24 * time.Hour  // a video below this age has the pace "fast", because the counts of a video change most in its first days
 	slowVideo = 30 * 24 * time.Hour // a video below this age never has the pace "slow", even if its views hardly change
-	// A video is fast if its views grow by at least fastGrowth (a fraction of the views) a day, and by at least fastViews a day. A video is
-	// slow if its views grow by less than slowGrowth (a fraction of the views) a day.
+	// A video is fast if its views change by at least this fraction a day, and by at least fastViews a
+	// day.
 	fastGrowth = 0.1
 	fastViews  = 100
+	// A video is slow if its views change by less than this fraction a day.
 	slowGrowth = 0.01
 	// shortestGrowth is the minimum time between two counts from which growth is computed.
 	shortestGrowth = time.Hour
@@ -60,8 +61,8 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	return queue.PaceSteady
 }
 
-// Next returns the time of the next fetch of a target after a successful fetch. The fetches of a day start at the target's fixed second of
-// the day and are spread evenly over the day. A late fetch therefore does not delay the following fetches.
+// Next returns the time of the next fetch of a target after a successful fetch. A late fetch does not
+// delay the following fetches.
 func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	today, every := store.DateOf(now), p.activeDayInterval(t.BaseLane, pace)
 	day := today + 1
@@ -69,12 +70,13 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 		day++
 	}
 	next := firstFetchOn(t, day)
-	// The mean number of fetches a day is rounded up or down for each target. If the mean is 2.7, seven of ten targets have three fetches a
-	// day, and three have two.
+	// The mean number of fetches is rounded up or down for each target, so that the mean over all
+	// targets stays the same.
 	fetches := int(p.fetchesPerActiveDay(t.BaseLane, pace) + fractionFromHash(t, "turn"))
 	if fetches <= 1 {
 		return next
 	}
+	// The fetches of a day start at the target's fixed second and are spread evenly over 24 hours.
 	apart := 24 * time.Hour / time.Duration(fetches)
 	earliest := now.Add(apart / 2) // at least half an interval after now, so that an early fetch does not get the same slot again
 	for _, slot := range []time.Time{firstFetchOn(t, today-1), firstFetchOn(t, today)} {
@@ -87,10 +89,11 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	return next
 }
 
-// Due returns due = true if a claimed target must be fetched now. If due is false, the throttle has become stronger since the fetch was
-// scheduled, and newTime is the new time of the fetch. A target is always due if an organisation waits for the fetch, if the last fetch
-// failed, or if the last counts were suspicious.
+// Due returns due = false if a stronger throttle has postponed the fetch of a claimed target. newTime
+// is then the new time of the fetch.
 func (p Plan) Due(t queue.Target, now time.Time) (newTime time.Time, due bool) {
+	// A target is always due if an organisation waits, the last fetch failed, or the counts were
+	// suspicious.
 	if p.Throttle == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
 	}
@@ -103,10 +106,10 @@ func (p Plan) Interval(t queue.Target) time.Duration {
 	return time.Duration(float64(24*time.Hour) / p.FetchesPerDay(t.BaseLane, t.Pace))
 }
 
-// NeedsDetails returns true if the next fetch of a video must include details such as title and account. Details are fetched once in
-// detailsDays days. Targets that are fetched at about the same time of the day get their details on the same day. One call can then fetch
-// the details of many targets.
+// NeedsDetails returns true if the next fetch of a video must include details such as title and
+// account.
 func NeedsDetails(t queue.Target, now time.Time) bool {
+	// Videos that are fetched at similar times get their details on the same day, in few calls.
 	return t.DetailsAt == nil || countFetchesOfDetails(t, now) > countFetchesOfDetails(t, t.DetailsAt.Time())
 }
 
@@ -119,10 +122,10 @@ func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// countActiveDays returns the number of active days of a target from 1970 to the given day. An active day is a day with a scheduled fetch.
-// The mean distance between two active days is daysBetween. The active days also depend on a hash of the target, so that not all targets have
-// the same active days.
+// countActiveDays returns how many active days (days with a fetch) a target has from 1970 to the given
+// day. The mean distance of active days is daysBetween.
 func countActiveDays(t queue.Target, day store.Date, daysBetween float64) float64 {
+	// The hash of a target makes sure that not all targets have the same active days.
 	return math.Floor((float64(day) + fractionFromHash(t, "day")*daysBetween) / daysBetween)
 }
 

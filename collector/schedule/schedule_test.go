@@ -26,8 +26,8 @@ func randomTarget(t *rapid.T) queue.Target {
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
 
-// listScheduledTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. It assumes
-// that each fetch is late by a random time of at most maxDelay.
+// listScheduledTimes returns the scheduled fetch times of a target for the given number of days. Each
+// fetch is late by a random time, at most maxDelay.
 func listScheduledTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, maxDelay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}

@@ -10,21 +10,18 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Throttle is how strongly the number of fetches is reduced because the budgets are too small for the schedule. It ranges from 0 (no
-// reduction) to MaxThrottle. The lanes (priorities of targets) are throttled one after the other, the free lane first.
-//
-// Within a lane, targets whose numbers hardly change are reduced first, down to one fetch a week. Then targets whose numbers change fast
-// are reduced, down to one fetch a day. Finally all targets are reduced, down to one fetch a week.
+// Throttle is how strongly the number of fetches is reduced because the budgets are too small. It
+// ranges from 0 (no reduction) to MaxThrottle.
 type Throttle float64
 
-// throttledLanes are the lanes in the order in which they are throttled.
+// throttledLanes are the lanes in the order in which they are throttled, one after the other.
 var throttledLanes = []queue.Lane{queue.LaneFree, queue.LaneBasic, queue.LanePremium}
 
-// These are the stages in which a lane is throttled, in this order: first the slow targets, then the fast targets, then all targets.
+// These are the stages in which a lane is throttled, in this order.
 const (
-	stageSlow = iota
-	stageFast
-	stageAll
+	stageSlow = iota // targets with the pace slow get down to one active day a week
+	stageFast        // targets with several fetches a day get down to one fetch a day
+	stageAll         // all targets get down to one fetch a week
 	stages
 )
 
@@ -49,8 +46,8 @@ type Plan struct {
 	Throttle  Throttle
 }
 
-// activeDayInterval returns the mean distance between two active days of a target, in days. An active day is a day with at least one fetch
-// of the target. The result is from 1 to longestDays.
+// activeDayInterval returns the mean distance between two active days of a target, in days. An active
+// day is a day with at least one fetch.
 func (p Plan) activeDayInterval(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
@@ -64,6 +61,7 @@ func (p Plan) activeDayInterval(lane queue.Lane, pace queue.Pace) float64 {
 func (p Plan) fetchesPerActiveDay(lane queue.Lane, pace queue.Pace) float64 {
 	interval := p.Intervals.intervalOf(lane)
 	usual := max(1, 24/interval.Hours())
+	// Fast targets are fetched at least fastFetches times a day if their interval is at most a day.
 	if pace == queue.PaceFast && interval <= DefaultInterval {
 		usual = max(usual, fastFetches)
 	}
@@ -85,18 +83,18 @@ type Group struct {
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// The list "Counts" has the possible costs of a fetch without details, and the list "Details" has the possible costs of a fetch with
-	// details. The preferred cost comes first. A cost maps the key of a budget to the units that one fetch takes from the budget.
+	// "Counts" has the possible costs of a fetch without details, and "Details" the costs with details.
+	// The preferred cost comes first. A cost maps budget keys to units.
 	Counts, Details []map[string]float64
 }
 
-// FindSmallestThrottles returns a throttle for each group: the smallest one with which the available units are enough for all fetches of a day.
-// availableUnits maps the key of a budget to its units per day. Groups that can spend from the same budget get the same throttle. A throttle
-// reduces the fetches of the free lane first. With the same throttle, the free lanes of all these groups are therefore throttled before any
-// other lane of these groups.
+// FindSmallestThrottles returns for each group the smallest throttle with which the budgets are enough,
+// or MaxThrottle. availableUnits maps budget keys to units per day.
 func FindSmallestThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
+		// Groups that share budgets get the same throttle, so that all their free lanes are throttled
+		// first.
 		pool, rest := separateNeedsByBudget(needs, availableUnits)
 		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool {
 			return supplySuffices(pool, availableUnits, Plan{intervals, Throttle(n) * throttleStep})
@@ -109,8 +107,8 @@ func FindSmallestThrottles(needs []Need, availableUnits map[string]float64, inte
 	return throttles
 }
 
-// separateNeedsByBudget divides the needs into two lists. The list "connected" begins with needs[0]. If a need shares a budget with any need
-// in this list, it is added to the list. The list "others" has the remaining needs.
+// separateNeedsByBudget divides the needs into two lists. The list "connected" has needs[0] and every
+// need that shares a budget with another need of the list.
 func separateNeedsByBudget(needs []Need, supply map[string]float64) (connected, others []Need) {
 	connected, others = needs[:1:1], needs[1:]
 	for at := 0; at < len(connected); at++ {
@@ -158,15 +156,15 @@ func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	return true
 }
 
-// subtractCost subtracts the units for a number of fetches from the available units. The list "costs" has the possible costs of one fetch. As
-// many fetches as possible spend the first cost, then as many as possible the second, and so on. subtractCost returns true if the units are
-// enough for every fetch.
+// subtractCost subtracts the units for a number of fetches from the available units. It returns false
+// if the units are not enough for all fetches.
 func subtractCost(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {
 		return true // no source serves the targets, so their fetches spend no units
 	}
 	for _, cost := range costs {
+		// As many fetches as possible spend the first cost. The next costs are for the other fetches.
 		most := math.Inf(1)
 		for bucket, units := range cost {
 			if have, limited := available[bucket]; limited && units > 0 {

@@ -12,22 +12,22 @@ import (
 type Budget struct {
 	Name  string // name of the budget, unique within the source, such as "videos.list"
 	Limit int64  // units in one window; 0 means that the limit is not known
-	// Window returns the id and the end of the current window of time. A window can begin at midnight in the time zone of the source. If
-	// Window is nil, the spent units are not counted.
+	// Window returns the id and the end of the current window. If Window is nil, the spent units are
+	// not counted.
 	Window func(now time.Time) (id string, ends time.Time)
 }
 
 // Call says how many units are taken from one budget. The units can be for several requests.
 type Call struct {
 	Bucket string // name of the budget from which the units are taken
-	Units  int64
+	Units  int64  // in a result of Source.Plan: the largest number of units that Fetch would spend
 }
 
 // ErrNoUnits is the cause of a Failure if a request was not sent because no unit of the CallBudget was left.
 var ErrNoUnits = errors.New("no unit of the call budget is left")
 
-// CallBudget has the units that the collector has reserved for one call of Source.Fetch. If the source calls none of the methods Meter,
-// MeterWithoutLimit and SetSpent, all reserved units count as spent. A nil *CallBudget allows any number of requests and counts none.
+// CallBudget has the units that are reserved for one call of Source.Fetch. A nil *CallBudget allows any
+// number of requests and counts none.
 type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
@@ -54,12 +54,12 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter makes Spend count the requests. Each later call of Spend then counts one request and takes one reserved unit from each budget.
-// If any budget has no reserved unit left, Spend returns false.
+// Meter makes each later call of Spend take one reserved unit from each budget. Without a call of
+// Meter, MeterWithoutLimit or SetSpent, all reserved units count as spent.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
-// MeterWithoutLimit starts the counting of requests in the same way as Meter, but without a limit: Spend returns true even if no unit is
-// left. It is for sources that cannot know in advance how many requests they will send.
+// MeterWithoutLimit is like Meter, but Spend always returns true. It is for sources that do not know in
+// advance how many requests they will send.
 func (b *CallBudget) MeterWithoutLimit() { b.meter.Store(counted) }
 
 // SetSpent records how many units of a budget the source has spent. bucket is the name of the budget.
@@ -67,8 +67,8 @@ func (b *CallBudget) SetSpent(bucket string, units int64) {
 	b.setSpent = append(b.setSpent, Call{bucket, units})
 }
 
-// Spend must be called before each request. It counts the request if Meter or MeterWithoutLimit was called. If it returns false, no unit is
-// left and the request must not be sent.
+// Spend must be called before each request. If it returns false, a budget has no unit left and the
+// request must not be sent.
 func (b *CallBudget) Spend() bool {
 	if b == nil || b.meter.Load() == unmetered {
 		return true

@@ -11,11 +11,10 @@ import (
 // Class is the class of a result or a failure. It decides what happens to the target and to its source.
 type Class string
 
-// These are the classes of results and failures. The classes from OK to Temporary concern one target. RateLimited and QuotaSpent concern
-// the whole source. The cause of AuthFailed and BadRequest can be a target or the source.
+// These are the classes of results and failures. The classes from OK to Temporary concern one target.
 const (
 	OK          Class = "ok"
-	Gone        Class = "gone"          // the source reports that the target does not exist; some sources report private targets in the same way
+	Gone        Class = "gone"          // the source says that the target does not exist, or omits the target; some sources report private targets in the same way
 	Missing     Class = "missing"       // this source does not return the target, but another source may; if there is no other source, Missing has the same effect as Gone
 	OtherOwner  Class = "handle_reused" // another account has the target's handle now; the next source is asked, because it may find the account by id
 	Private     Class = "private"       // the source says that the target is private
@@ -26,8 +25,8 @@ const (
 
 	RateLimited Class = "rate_limited" // the source refuses all calls until the failure's RetryAt
 	QuotaSpent  Class = "quota_spent"  // the source's quota is used up until the failure's RetryAt
-	AuthFailed  Class = "auth_failed"  // the source refused the credential
-	BadRequest  Class = "bad_request"  // the platform rejected the request as malformed
+	AuthFailed  Class = "auth_failed"  // the source refused the credential; the cause can be a target or the source
+	BadRequest  Class = "bad_request"  // the platform rejected the request as malformed; the cause can be a target or the source
 )
 
 // Facts are what a source returned about a video. A nil pointer means that the source did not return the value. It never means zero or
@@ -53,8 +52,7 @@ type Result struct {
 	Failed *Failure
 }
 
-// UnansweredResult returns the result for a target that got no answer because a call failed. Earlier calls for the same batch were answered.
-// err is the error of the call that failed.
+// UnansweredResult returns the result for a target that got no answer because a call failed with err.
 func UnansweredResult(t Target, err error) Result {
 	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
 	r.Failed, _ = errors.AsType[*Failure](err)
@@ -84,8 +82,8 @@ type Failure struct {
 	Class   Class
 	Bucket  string    // name of the budget that the failure concerns; "" means the whole source
 	RetryAt time.Time // the time from which the source accepts calls again; zero if the source did not say
-	// OfSource is true if the answer says that the credential or the source is the cause of the failure. If OfSource is false, a target may
-	// be the cause. The classes RateLimited and QuotaSpent always concern the source.
+	// OfSource is true if the answer says that the credential or the source caused the failure.
+	// RateLimited and QuotaSpent always concern the source, even if OfSource is false.
 	OfSource bool
 	Detail   string // reason as text for the log; it never contains a credential
 	Cause    error  // underlying error for errors.Is and errors.As; it can be nil and never contains a credential

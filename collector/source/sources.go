@@ -17,8 +17,8 @@ func Names(sources []Source) []string {
 	return names
 }
 
-// Describe returns the names and the budgets of the sources. Each budget has its name, its limit and its current window. A heartbeat
-// stores the result, so that other processes can show the state of the sources.
+// Describe returns the name and the budgets of each source, with the current window of each budget.
+// Heartbeats store the result for other processes.
 func Describe(sources []Source, now time.Time) []queue.Source {
 	out := make([]queue.Source, len(sources))
 	for i, s := range sources {
@@ -35,8 +35,8 @@ func Describe(sources []Source, now time.Time) []queue.Source {
 	return out
 }
 
-// FormsOfFetchableTargets returns the forms of all targets that at least one of the sources can fetch. A form describes targets by three
-// properties: the platform, the kind (video or account), and whether the handle of the account is known.
+// FormsOfFetchableTargets returns the forms of all targets that at least one of the sources can fetch
+// (see queue.Form).
 func FormsOfFetchableTargets(sources []Source) []queue.Form {
 	var forms []queue.Form
 	for _, p := range link.Platforms {
@@ -54,8 +54,8 @@ func FormsOfFetchableTargets(sources []Source) []queue.Form {
 // example is the id and the link of a video or account.
 type example struct{ id, link string }
 
-// examples has the id and the link of a sample video and of a sample account for each platform. The ids and links are in a valid form, but the
-// videos and accounts need not exist. canFetchTargetsOfForm uses the examples to ask a source which forms of targets the source serves.
+// examples has a valid id and link of a sample video and of a sample account for each platform. The
+// videos and accounts need not exist.
 var examples = map[link.Platform]map[Kind]example{
 	link.TikTok: {
 		KindVideo:   {"7338812345678901234", "https://www.tiktok.com/@example/video/7338812345678901234"},

@@ -16,9 +16,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// These are the test cases that only accounts have. An AccountHarness must have an answer for each case in answeredAccountCases and
-// refusedCases. In the case OK, the list must have at least two pages. In the case Foreign, the platform answers with the profile of another
-// account.
+// These are the test cases that only accounts have. An AccountHarness must have an answer for each case
+// in answeredAccountCases and refusedCases.
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private
 	Empty          Case = "empty"           // the account has no videos
@@ -57,15 +56,15 @@ type AccountHarness struct {
 	Target source.Target
 	// IsList returns true if r requests a page of the account's list of videos. It returns false if r requests the profile.
 	IsList  func(r *http.Request) bool
-	Answers map[Case]AccountAnswer
-	// IsSide returns true if r requests something else than the profile or the list, such as a token. The handler in the field Side answers
-	// such requests. IsSide is nil if the source sends no such requests.
+	Answers map[Case]AccountAnswer // in the case Foreign, the profile belongs to another account
+	// IsSide returns true if r requests neither the profile nor the list. Side answers these requests.
+	// IsSide is nil if the source sends no such requests.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }
 
-// RunAccountTests tests a source with answers about an account. It checks that the source returns exactly the data in the answers. A wrong
-// or broken answer must give a temporary failure. Fetch must not make more calls than Source.Plan has reserved.
+// RunAccountTests tests a source with answers about an account. The source must return exactly the data
+// in the answers. Broken answers must give a temporary failure.
 func RunAccountTests(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, answeredAccountCases...), refusedCases...) {
@@ -111,8 +110,8 @@ func (h AccountHarness) requireExpectedResults(t *testing.T, c Case) {
 	require.Equal(t, account, r.Account)
 }
 
-// testRefusedCase calls Fetch three times. In each call, the server refuses a different request: the request for the profile, for the first
-// page of the list, or for the second page.
+// testRefusedCase calls Fetch three times. The server first refuses the profile, then the first page of
+// the list, and then the second page.
 func (h AccountHarness) testRefusedCase(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
@@ -241,8 +240,8 @@ func (a AccountAnswer) requireContainsFacts(t require.TestingT, f *source.Accoun
 	}
 }
 
-// newHandlers returns a function that creates the handler for one request. If isList is true, the handler sends the next page of the list.
-// If isList is false, it sends the profile. The responses have the additional headers.
+// newHandlers returns a function that creates the handler for one request. If isList is true, the
+// handler sends the next page of the list. Otherwise, it sends the profile.
 func (a AccountAnswer) newHandlers(additional http.Header) func(isList bool) http.HandlerFunc {
 	var requested atomic.Int64
 	return func(isList bool) http.HandlerFunc {
@@ -271,8 +270,8 @@ func (h AccountHarness) routeRequests(newHandler func(list bool) http.HandlerFun
 	}
 }
 
-// fetch creates a new source, calls its method Fetch, and checks the result with Harness.checkOutcome. A handler from newHandler answers
-// each request for the profile or the list. Each of these requests must spend one unit.
+// fetch creates a new source and calls its method Fetch. Handlers from newHandler answer the requests
+// for the profile and the list.
 func (h AccountHarness) fetch(t *testing.T, newHandler func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64

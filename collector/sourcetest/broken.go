@@ -14,9 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// testBrokenAnswers serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that the
-// collector does not treat a video as deleted or private. For a page of HTML with status 404 it requires a failure with the class
-// h.NotFoundClass.
+// testBrokenAnswers requires a temporary failure for each broken answer. Otherwise, the collector could
+// treat a video as deleted or private.
 func (h Harness) testBrokenAnswers(t *testing.T) {
 	ok := h.Answers[OK].Body
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"
@@ -48,6 +47,7 @@ func (h Harness) testBrokenAnswers(t *testing.T) {
 			h.requireTemporary(t, h.fetch(t, handler, fetch.Options{}))
 		})
 	}
+	// For this answer, the expected class can differ from Temporary (see NotFoundClass).
 	t.Run("status 404 with a page of HTML", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, write(http.StatusNotFound, page), fetch.Options{})

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// testRandomChanges changes the valid answer of the test case "OK" at random. All counts that the source returns must occur in the changed
-// answer. A failure must have the class source.Temporary.
+// testRandomChanges changes the valid answer at random. All counts that the source returns must occur
+// in the changed answer or in h.SideCounts.
 func (h Harness) testRandomChanges(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()

@@ -60,14 +60,14 @@ type Answer struct {
 	Status  int            // HTTP status; 0 means 200
 	Body    string         // the body, in which the server replaces {{credential}} by Credential
 	Classes []source.Class // expected class of each target, or one class for all targets; nil if the platform refuses the whole call
-	// Facts are the data that the source must return for each target. An element is nil if the target's class is not source.OK. If the list
-	// is nil, the source must return the same data as in the test case "OK".
+	// Facts has the expected data of each target, or nil if the target's class is not source.OK. If the
+	// list is nil, the Facts of the case OK are expected.
 	Facts []*source.Facts
-	// RetryAt, Bucket and Class are the expected fields of the source.Failure if the platform refuses the call and its answer has no header
-	// Retry-After. If Class is "", the failure must have the usual class of the case (see classOf).
-	RetryAt time.Time
+	// RetryAt, Bucket and Class are the expected fields of the source.Failure if the platform refuses
+	// the call.
+	RetryAt time.Time // for an answer without the header Retry-After
 	Bucket  string
-	Class   source.Class
+	Class   source.Class // "" means the usual class of the case (see classOf)
 }
 
 // Harness has a source to test, a batch of videos, and the platform's answers about the videos in each test case. Run runs the tests.
@@ -77,8 +77,8 @@ type Harness struct {
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // the batch that the tests fetch
 	Plan    int             // index of the tested plan in the result of Source.Plan
-	// IsMain returns true if r requests the targets. The handler in the field Side answers all other requests, for example a request for a
-	// token. IsMain is nil if all requests of the source are for the targets.
+	// IsMain returns true if r requests the targets. Side answers all other requests. IsMain is nil if
+	// the source sends no other requests.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
 	// SideCounts has the counts that the handler Side sends, as JSON text. The source may return these counts even if the answer to its
@@ -140,8 +140,8 @@ func (h Harness) requireExpectedResults(t *testing.T, c Case) {
 	}
 }
 
-// testRefusedCase serves the answer of a test case in which the platform refuses the whole call, and requires the expected failure. In the
-// cases RateLimited and ServerError it serves the answer a second time with the header Retry-After.
+// testRefusedCase requires the expected failure in a test case in which the platform refuses the whole
+// call.
 func (h Harness) testRefusedCase(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
@@ -163,8 +163,8 @@ func (h Harness) testRefusedCase(t *testing.T, c Case) {
 	}
 }
 
-// classOf returns the class that the failure must have in a test case in which the platform refuses the whole call. This is configuredClass
-// or, if configuredClass is "", the usual class of the test case.
+// classOf returns configuredClass or, if configuredClass is "", the usual class of a failure in the
+// test case.
 func classOf(c Case, configuredClass source.Class) source.Class {
 	if configuredClass != "" {
 		return configuredClass
@@ -217,8 +217,8 @@ func (h Harness) routeRequests(main http.Handler) http.Handler {
 	})
 }
 
-// fetchFrom creates a new source that sends its requests to the server with the given base URL. It calls the method Fetch of this source and
-// checks the result with checkOutcome.
+// fetchFrom calls Fetch of a new source and checks the result with checkOutcome. The source sends its
+// requests to the server with the given base URL.
 func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer
@@ -244,8 +244,8 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	return got
 }
 
-// checkOutcome checks what must be true after every call of Fetch. Fetch must return either an error or one result for each target, in the order
-// of the targets. No error, result or log may contain the credential.
+// checkOutcome checks what must be true after every call of Fetch. No error, result or log may contain
+// the credential.
 func (h Harness) checkOutcome(t require.TestingT, got outcome) {
 	texts := []string{got.logs}
 	if got.err != nil {

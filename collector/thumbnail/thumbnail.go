@@ -55,8 +55,8 @@ var hosts = map[link.Platform][]string{
 
 // Options are the settings of a [Fetcher]. The zero value uses the real platforms.
 type Options struct {
-	// BaseURL is the address of a server that simulates the platforms. The fetcher then requests BaseURL/HOST/PATH instead of
-	// https://HOST/PATH, and connects to no other host. If BaseURL is empty, the fetcher uses the real platforms.
+	// BaseURL is the address of a server that simulates the platforms. If BaseURL is set, the
+	// fetcher requests BaseURL/HOST/PATH instead of https://HOST/PATH.
 	BaseURL string
 	RootCAs *x509.CertPool // trusted root certificates; nil means the root certificates of the system
 	// Lookup and Dial are the fields of [outbound.Guard] with the same names. nil means the default of the field.
@@ -88,8 +88,8 @@ func New(o Options) (*Fetcher, error) {
 // Close closes the idle connections.
 func (f *Fetcher) Close() { f.transport.CloseIdleConnections() }
 
-// allowedAddressKind returns the kind of IP addresses to which the host in a "host:port" may resolve. It returns outbound.Public if the
-// port is 443 and a platform serves pictures from the host. Otherwise it returns outbound.NoAddress.
+// allowedAddressKind returns outbound.Public if a platform serves pictures from the host and the
+// port is 443. Otherwise it returns outbound.NoAddress.
 func allowedAddressKind(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "443" {
@@ -113,8 +113,8 @@ func isPictureHost(p link.Platform, host string) bool {
 	return false
 }
 
-// Fetch requests the picture of a video and returns a small copy as a JPEG. pictureURL must be an https URL at a host of the platform.
-// Fetch follows up to two redirects to other hosts of the platform.
+// Fetch requests the picture of a video and returns a small JPEG copy. pictureURL must be an https
+// URL at a host of the platform.
 func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, pictureURL string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -123,6 +123,7 @@ func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, pictureURL string)
 		return nil, err
 	}
 	for range maxHops {
+		// A redirect, too, may lead only to a host of the platform.
 		if at.Scheme != "https" || at.User != nil || at.Port() != "" || !isPictureHost(p, strings.ToLower(at.Hostname())) {
 			return nil, fmt.Errorf("the host %s does not serve pictures of %s", at.Host, p)
 		}
@@ -173,8 +174,8 @@ func (f *Fetcher) requestPicture(ctx context.Context, at *url.URL) (body []byte,
 // ErrTooManyPixels is the error of Shrink for a picture with more than 8 Mi pixels, which would need too much memory.
 var ErrTooManyPixels = errors.New("the picture has too many pixels")
 
-// Shrink returns a copy of a JPEG, PNG or WebP picture as a JPEG of at most MaxWidth by MaxHeight pixels. The copy has the proportions of
-// the picture, and no picture is enlarged.
+// Shrink converts a JPEG, PNG or WebP picture to a JPEG of at most MaxWidth by MaxHeight pixels.
+// The JPEG keeps the proportions.
 func Shrink(picture []byte) ([]byte, error) {
 	size, _, err := image.DecodeConfig(bytes.NewReader(picture))
 	if err != nil {
@@ -187,6 +188,7 @@ func Shrink(picture []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The scale is at most 1, so that no picture is enlarged.
 	scale := min(1, float64(MaxWidth)/float64(size.Width), float64(MaxHeight)/float64(size.Height))
 	small := image.NewRGBA(image.Rect(0, 0, max(1, int(float64(size.Width)*scale+0.5)), max(1, int(float64(size.Height)*scale+0.5))))
 	draw.Draw(small, small.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src) // a white background for transparent pixels

@@ -208,8 +208,8 @@ func minuteOf(now time.Time) (id string, ends time.Time) {
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
 
-// limitOf returns the limit of a budget: the configured limit if it is positive, and the default limit if it is 0. If the configured limit
-// is negative, limitOf returns 0, which means that no limit is known.
+// limitOf returns the limit of a budget, or 0 if the limit is not known. A negative configuredLimit
+// means that the limit is not known.
 func limitOf(configuredLimit, defaultLimit int64) int64 {
 	switch {
 	case configuredLimit == 0:

@@ -23,8 +23,8 @@ const BudgetRequests = "requests"
 
 const (
 	displayBatch = 20 // maximum number of video ids in a call, and of videos on a page of a list
-	// displayLimit is the default limit of calls in a calendar minute. TikTok's limit applies to any 60 seconds, which can include calls of
-	// two calendar minutes. The default is therefore half of TikTok's limit.
+	// displayLimit is the default limit of calls in a calendar minute. It is half of TikTok's limit,
+	// because TikTok counts any 60 seconds, which can overlap two calendar minutes.
 	displayLimit  = 300
 	displayFields = "id,create_time,cover_image_url,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
 	// usernameTTL is how long the handle of the account that has logged in to the operator's app is cached.
@@ -36,8 +36,8 @@ type DisplayOptions struct {
 	Name                    string // name of the source; "" means DisplayName; two sources must not have the same name
 	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	ClientKey, ClientSecret string // client key and secret of the operator's app
-	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used only once, because TikTok returns a
-	// newer refresh token at each use. The newer ones are stored in Tokens.
+	// RefreshToken is the first refresh token of the account's login. TikTok returns a newer
+	// refresh token at each use. Tokens stores the newer tokens.
 	RefreshToken string
 	Client       *fetch.Client
 	Tokens       TokenStore
@@ -47,9 +47,8 @@ type DisplayOptions struct {
 	Limit int64
 }
 
-// Display fetches the videos of one account from TikTok's Display API. The owner of the account has logged in to the operator's app. The
-// API returns views, likes, comments and shares, but no bookmarks, songs and advertising flags. The result for a video of another account
-// has the class Unsupported. The collector then asks the next configured source for the video.
+// Display uses TikTok's Display API for one account that has logged in to the operator's app. The
+// API returns no bookmarks, songs and advertising flags.
 type Display struct {
 	app
 	name   string
@@ -110,19 +109,18 @@ func (d *Display) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns the size of the largest batch for a target: 20 for a video, 1 for an account. It returns false if the source cannot fetch the
-// target.
-//
-// Every TikTok video is accepted, because only TikTok's answer shows whether the video belongs to the logged-in account. An account is
-// refused if it has no valid handle, or if it is known to differ from the logged-in account.
+// Serves returns the size of the largest batch for a target, or false if the source cannot fetch
+// the target.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
 		return 0, false
+	// Only TikTok's answer shows whether the video belongs to the logged-in account.
 	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return displayBatch, true
 	case t.Kind == source.KindAccount && t.ExternalID == "":
 		return 1, true
+	// An account is refused if it is known to differ from the logged-in account.
 	case t.Kind == source.KindAccount:
 		own, known := d.ownUsername()
 		handle := handleOf(t)
@@ -134,8 +132,8 @@ func (d *Display) Serves(t source.Target) (int, bool) {
 // OwnAccountsOnly returns true, because the Display API shows only the videos of the account that has logged in.
 func (d *Display) OwnAccountsOnly() bool { return true }
 
-// Plan returns the number of calls to reserve for a batch. A batch of videos needs one call. An account needs one call for the profile and
-// one for each page of its list of videos. Plan adds some calls for the list, because TikTok's pages can be short.
+// Plan returns how many calls to reserve. Videos need one call. An account needs one call for its
+// profile, and more calls for its list of videos.
 func (d *Display) Plan(batch []source.Target) [][]source.Call {
 	units := int64(1)
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
@@ -204,12 +202,8 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// classifyMissingVideo returns the class and the reason for a video that is missing from a decoded answer. The classes are:
-//
-//   - Temporary, if the answer is incomplete or has no list, or if the handle of the logged-in account cannot be fetched now.
-//   - Unsupported, if the video's handle is unknown or differs from the handle of the logged-in account.
-//   - Unconfirmed, if the handles are equal, but the video's handle comes only from a link that a user of ReelTally sent.
-//   - Missing, if the handles are equal and a source has confirmed the video's handle.
+// classifyMissingVideo returns the class and the reason for a video that is missing from an answer.
+// It may request the handle of the logged-in account.
 func (d *Display) classifyMissingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, decoded videos) (source.Class, string, error) {
 	if decoded.incomplete != "" {
 		return source.Temporary, decoded.incomplete, nil
@@ -239,6 +233,7 @@ func (d *Display) classifyMissingVideo(ctx context.Context, budget *source.CallB
 	case t.HandleClaimed:
 		return source.Unconfirmed, notOwn + "; the video's account is known only from a caller's link", nil
 	}
+	// The handles are equal, and a source has confirmed the video's handle.
 	return source.Missing, "missing from TikTok's answer: the video is deleted or private, or belongs to another account than its link says", nil
 }
 

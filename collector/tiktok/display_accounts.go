@@ -20,18 +20,18 @@ var profileScopes = []struct{ scope, fields string }{
 	{"user.info.stats", "follower_count,following_count"},
 }
 
-// wantedPages returns how many full pages are needed for the number of videos that the collector requires (t.Depth). It is at least 1,
-// because the first page shows whether there are new videos.
+// wantedPages returns the number of full pages that t.Depth videos need. It is at least 1, because
+// the first page shows whether there are new videos.
 func wantedPages(t source.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
-// maxPages returns the maximum number of pages to request for the videos of an account. It is larger than wantedPages, because a page can
-// be short or empty although more pages follow.
+// maxPages returns the maximum number of pages to request. It is larger than wantedPages, because a
+// page can be short although more pages follow.
 func maxPages(t source.Target) int64 { return wantedPages(t) + wantedPages(t)/10 + 2 }
 
-// fetchAccount requests the profile of the logged-in account. If the profile has the handle or the id of the target, fetchAccount also
-// requests the list of the account's videos. Otherwise the result is Unsupported.
+// fetchAccount requests the profile of the logged-in account, and then the videos. If the target is
+// another account, the result is Unsupported.
 func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
@@ -110,8 +110,8 @@ func decodeUser(a answer, needsUsername bool) source.Result {
 	return source.Result{Class: source.OK, Account: f, Sandbox: a.sandbox}
 }
 
-// addVideos adds the newest videos of the logged-in account to r, which already has the profile. It requests pages until it has t.Depth
-// videos, the list ends, or the budget is spent. If maxPages(t) pages are not enough, the result has the class Temporary.
+// addVideos adds the newest videos of the logged-in account to r. If t.Depth videos need more than
+// maxPages(t) pages, the result has the class Temporary.
 func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	seen := map[string]bool{}
 	body := struct {
@@ -137,6 +137,7 @@ func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t so
 			}
 		}
 		sameCursor := body.Cursor != nil && page.cursor != nil && *body.Cursor == *page.cursor
+		// Stop at the list's end, at the wanted number of videos, or when the budget is spent.
 		if !page.more || page.cursor == nil || sameCursor || len(r.Account.Videos) >= wanted || len(page.videos) > 0 && added == 0 ||
 			i+1 < maxPages(t) && budget.Exhausted() && len(r.Account.Videos) > 0 {
 			r.Account.Listed = true
@@ -154,8 +155,8 @@ type list struct {
 	more   bool
 }
 
-// decodeList decodes a page of the list of an account's videos. It leaves out malformed videos. It returns false if the answer has no list,
-// or if all videos in the list are malformed.
+// decodeList decodes a page of videos. It leaves out malformed videos. It returns false if the
+// answer has no valid list, or only malformed videos.
 func decodeList(a answer, username string, now time.Time) (list, bool) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list

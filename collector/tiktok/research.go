@@ -41,14 +41,13 @@ type ResearchOptions struct {
 	ClientKey, ClientSecret string // client key and secret of the approved research project
 	Client                  *fetch.Client
 	Now                     func() time.Time
-	// Requests and Records are the maximum numbers of requests and of records (rows in the answers) per UTC day. 0 means the default: 1,000
-	// requests or 100,000 records. A negative number means that the limit is not known.
+	// Requests and Records are limits per UTC day. 0 means the default: 1,000 requests or 100,000
+	// records. A negative number means an unknown limit.
 	Requests, Records int64
 }
 
-// Research fetches public videos and profiles of any account from TikTok's Research API. The API returns views, likes, comments, shares,
-// bookmarks and the song's id. It does not list the videos of an account. Its numbers can be days old, so the field Lags of each result is
-// true.
+// Research fetches public videos and profiles from TikTok's Research API. The counts can be days
+// old. The API cannot list the videos of an account.
 type Research struct {
 	app
 	tokens  *clientTokens
@@ -78,8 +77,8 @@ func (r *Research) Name() string { return ResearchName }
 // Timeout returns the timeout of the HTTP client, which applies to each call.
 func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 
-// Concurrency returns the maximum number of concurrent Fetch calls: 2. Two are enough, because even two concurrent calls spend the 1,000
-// requests of a day within minutes. Each request for videos returns up to 100 videos.
+// Concurrency returns the maximum number of concurrent Fetch calls: 2. Even two concurrent calls
+// spend the 1,000 requests of a day within minutes.
 func (r *Research) Concurrency() int { return 2 }
 
 // Group returns "" for every target. All targets then belong to the same group, so videos of different accounts can be fetched in one
@@ -92,19 +91,17 @@ func (r *Research) NeedsHandle(source.Target) bool { return false }
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns the size of the largest batch for a target: 100 for a video, 1 for an account. It returns false if the source cannot fetch the
-// target.
-//
-// The id of a video must contain the upload time, because a query needs this time. An account must have a handle, because the API finds
-// profiles by handle. An account must also have no id. If it had an id, the source would have to check that the handle still belongs to the
-// account with this id. The source cannot check this, because the API's profiles contain no id.
+// Serves returns the size of the largest batch for a target, or false if the source cannot fetch
+// the target.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
 		return 0, false
+	// A query needs the upload time, which the id of a video contains.
 	case t.Kind == source.KindVideo:
 		_, ok := r.uploadTime(t)
 		return researchBatch, ok || t.ExternalID == ""
+	// The API finds profiles by handle and returns no id, so an account's id could not be verified.
 	case t.Kind == source.KindAccount:
 		return 1, t.ExternalID == "" || handleOf(t) != "" && t.AccountID == "" && t.SourceID == ""
 	}
@@ -126,8 +123,8 @@ type query struct {
 	ids      []string
 }
 
-// splitIntoQueries splits a batch into as few queries as possible. The days of a query begin one day before the first upload and end one
-// day after the last upload, because the time in an id can differ a little from the upload time.
+// splitIntoQueries splits a batch into as few queries as possible. Videos whose id contains no
+// valid upload time are left out.
 func (r *Research) splitIntoQueries(batch []source.Target) []query {
 	type upload struct {
 		id string
@@ -143,6 +140,7 @@ func (r *Research) splitIntoQueries(batch []source.Target) []query {
 	uploads = slices.CompactFunc(uploads, func(a, b upload) bool { return a.id == b.id })
 	var out []query
 	for _, u := range uploads {
+		// One day is added on each side, because the time in an id is not exact.
 		from, to := u.at.AddDate(0, 0, -1), u.at.AddDate(0, 0, 1)
 		if last := len(out) - 1; last >= 0 && to.Sub(out[last].from) <= researchSpan*24*time.Hour {
 			out[last].to, out[last].ids = to, append(out[last].ids, u.id)
@@ -153,8 +151,8 @@ func (r *Research) splitIntoQueries(batch []source.Target) []query {
 	return out
 }
 
-// Plan returns the numbers of requests and records to reserve for a batch. A batch of videos needs one request for each query, and some
-// requests for further pages. An account needs one request. Each target needs one record.
+// Plan returns the numbers of requests and records to reserve. Videos need one request for each
+// query, and some requests for further pages.
 func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	requests := int64(len(batch))
 	if len(batch) > 0 && batch[0].Kind == source.KindVideo {
@@ -163,8 +161,8 @@ func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
 
-// Fetch requests up to 100 videos, or one profile. Videos need several queries if their upload times are far apart. If the first query
-// fails, Fetch returns its failure. If a later query fails, its videos get the result source.UnansweredResult.
+// Fetch requests up to 100 videos, or one profile. If the first query fails, Fetch returns an
+// error. If a later query fails, its videos get source.UnansweredResult.
 func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
@@ -205,9 +203,8 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 	return results, nil
 }
 
-// runQuery runs a query. It requests pages until all ids are found, the last page is reached, or maxRequests requests are made. It makes at
-// least one request and returns the number of requests. If a page after the first one fails, runQuery returns the videos of the earlier
-// pages.
+// runQuery requests up to maxRequests pages of a query, and at least one. If a later page fails,
+// the videos of earlier pages are returned.
 func (r *Research) runQuery(ctx context.Context, budget *source.CallBudget, q query, maxRequests int64) (all videos, requests int64, err error) {
 	type condition struct {
 		Operation string   `json:"operation"`

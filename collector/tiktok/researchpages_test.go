@@ -17,9 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// newPagedSource starts a test server and returns a source for it. The server's pages have the given number of rows. The first page has the
-// number 0. If failingPage is not 0, the page with this number and all later pages fail. A request for a later page must contain the
-// cursor and the search id of the previous page.
+// newPagedSource returns a source for a test server with the given number of rows per page. If
+// failingPage is positive, this page and later pages fail.
 func newPagedSource(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
 	t.Helper()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
@@ -37,11 +36,13 @@ func newPagedSource(t *testing.T, rows, failingPage int) (s *tiktok.Research, re
 			SearchID string `json:"search_id"`
 		}
 		body, _ := io.ReadAll(r.Body)
+		// A request for a later page must contain a cursor and the search id.
 		if json.Unmarshal(body, &in) != nil || (in.Cursor > 0) != (in.SearchID == "7201388525814961198") {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, errorAnswer("invalid_params", "cursor without search_id"))
 			return
 		}
+		// The first page has the number 0.
 		if failingPage > 0 && in.Cursor >= failingPage*rows {
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = io.WriteString(w, errorAnswer("internal_error", "x"))

@@ -10,12 +10,12 @@ import (
 	"errors"
 )
 
-// seal encrypts credentials for the database with AES-256-GCM. The encryption key is derived from the app's client secret, which is not
-// stored in the database. A copy of the database is therefore not enough to decrypt the credentials.
+// seal encrypts credentials for the database with AES-256-GCM. The key is derived from the app's
+// client secret, which is not stored in the database.
 type seal struct {
 	aead cipher.AEAD
-	// context identifies the source and the account whose credentials are encrypted. The credentials can be decrypted only with the same
-	// context, so that the credentials of one account cannot be used for another account.
+	// context identifies the source and the account of the credentials. The encrypted credentials
+	// cannot be decrypted for another account.
 	context []byte
 }
 

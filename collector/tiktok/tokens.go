@@ -34,8 +34,8 @@ type credentials struct {
 	Scope   string    `json:"scope,omitempty"` // the granted scopes, separated by commas; "" if they are not known
 }
 
-// isUsable returns true if there is an access token that does not expire soon and that TikTok has not refused. refusedToken is the token
-// that TikTok refused last, or "" if TikTok refused none.
+// isUsable returns true if there is an access token that does not expire soon and is not
+// refusedToken, the token that TikTok refused last.
 func (c credentials) isUsable(now time.Time, refusedToken string) bool {
 	return c.Access != "" && c.Access != refusedToken && now.Before(c.Expires.Add(-minRemaining))
 }
@@ -50,8 +50,8 @@ func (c credentials) hasScope(scope string) bool {
 	return c.Scope == "" || strings.Contains(","+c.Scope+",", ","+scope+",")
 }
 
-// requestTokens requests tokens from TikTok's token endpoint. It adds the app's key and secret to the parameters of the request, and
-// removes the secrets from error messages. Errors of this endpoint have a special format: {"error":"invalid_grant","error_description":…}.
+// requestTokens requests tokens from TikTok's token endpoint. It adds the app's key and secret to
+// the parameters. It removes the secrets from error messages.
 func (a app) requestTokens(ctx context.Context, parameters url.Values, secrets ...string) (credentials, error) {
 	parameters.Set("client_key", a.key)
 	parameters.Set("client_secret", a.secret)
@@ -89,6 +89,7 @@ func (a app) requestTokens(ctx context.Context, parameters url.Values, secrets .
 	switch {
 	case jsonErr != nil:
 		f.Detail += ": " + jsonErr.Error()
+	// This endpoint returns the name of an error as a string, such as "invalid_grant".
 	case json.Unmarshal(body.Error, &name) == nil && name != "":
 		f.Class = tokenClassOf(name, class)
 		f.Detail = fetch.Redact(strings.TrimRight(f.Detail+" "+name+": "+body.Description, ": "), secrets...)
@@ -145,8 +146,8 @@ type clientTokens struct {
 	known credentials
 }
 
-// token returns a valid access token. It never returns refusedToken, which TikTok has refused. It requests a new token if the known one
-// was refused or must be renewed. If the request fails and the known token is still usable, token returns the known token.
+// token returns a usable access token other than refusedToken, which TikTok has refused. It
+// requests a new token if necessary.
 func (c *clientTokens) token(ctx context.Context, refusedToken string) (string, error) {
 	if err := c.lock(ctx); err != nil {
 		return "", err
@@ -159,6 +160,7 @@ func (c *clientTokens) token(ctx context.Context, refusedToken string) (string, 
 	switch {
 	case err == nil:
 		c.known = got
+	// The request failed, and the known token cannot be used.
 	case !c.known.isUsable(c.now(), refusedToken):
 		return "", err
 	}

@@ -32,11 +32,8 @@ const (
 	retryAfterHold = 2 * time.Second
 )
 
-// userTokens provides the access tokens of an account that has logged in to the app. The exchange of a refresh token for new tokens makes
-// the old refresh token invalid. Therefore only one collector at a time exchanges a token, and it stores the new tokens immediately.
-//
-// If the database is not available, userTokens keeps the new tokens in memory and stores them at the next call. If the process is killed
-// before that, the owner of the account may have to log in again.
+// userTokens provides the access tokens of an account. An exchange makes the old refresh token
+// invalid, so only one collector at a time exchanges a token.
 type userTokens struct {
 	app
 	ctxMutex
@@ -51,14 +48,15 @@ type userTokens struct {
 	retryRenew time.Time // after a failed exchange, the old access token is used until this time
 }
 
-// unsavedTokens are encrypted tokens that TikTok has returned and that are not in the database yet.
+// unsavedTokens are encrypted tokens that are not in the database yet. If the process is killed,
+// the account owner may have to log in again.
 type unsavedTokens struct {
 	row    queue.SourceToken // the database row that the new tokens will replace
 	sealed []byte
 }
 
-// newUserTokens returns the userTokens of one login. firstRefreshToken is the token that TikTok returned when the owner of the account logged
-// in. It identifies the login. The later tokens of the login are kept in tokenStore.
+// newUserTokens returns the userTokens of one login. firstRefreshToken, the first refresh token of
+// the login, identifies the login. Later tokens are kept in tokenStore.
 func newUserTokens(a app, firstRefreshToken string, tokenStore TokenStore, log *slog.Logger) (*userTokens, error) {
 	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + firstRefreshToken))
 	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: tokenStore, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: firstRefreshToken}}
@@ -76,9 +74,8 @@ func (u *userTokens) hasScope(ctx context.Context, scope string) bool {
 	return u.known.hasScope(scope)
 }
 
-// token returns a usable access token other than refusedToken, which TikTok has refused. The method first tries the tokens in memory, then
-// the stored tokens, and then exchanges the refresh token. If the exchange fails, the method returns the old access token if it is still
-// usable, and an error otherwise.
+// token returns a usable access token other than refusedToken, which TikTok has refused. It tries
+// tokens in memory, stored tokens, and then an exchange of the refresh token.
 func (u *userTokens) token(ctx context.Context, refusedToken string) (string, error) {
 	if err := u.lock(ctx); err != nil {
 		return "", err
@@ -110,6 +107,7 @@ func (u *userTokens) token(ctx context.Context, refusedToken string) (string, er
 	}
 	switch {
 	case err == nil:
+	// The exchange failed, but the old access token can still be used.
 	case u.known.isUsable(u.now(), refusedToken):
 		u.retryRenew = u.now().Add(ratePause)
 	default:
@@ -135,9 +133,11 @@ func (u *userTokens) loadTokens(ctx context.Context) (queue.SourceToken, error) 
 	return row, nil
 }
 
-// renewTokens exchanges the refresh token, which this collector has reserved for itself. It stores the new tokens even if ctx is cancelled during
-// the exchange, because the old refresh token is no longer valid then.
+// renewTokens exchanges the refresh token, which this collector has reserved for itself, and stores
+// the new tokens.
 func (u *userTokens) renewTokens(ctx context.Context, held queue.SourceToken) error {
+	// The new tokens are stored even if ctx is cancelled, because the old refresh token becomes
+	// invalid.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
 	defer cancel()
 	got, err := u.requestTokens(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.known.Refresh}}, u.known.Refresh, u.known.Access)

@@ -65,9 +65,8 @@ func (v videos) resultFor(t source.Target) (source.Result, bool) {
 	return r, ok
 }
 
-// video is a video in an answer of the Display or Research API. Only the Display API has title, duration and share_url. Only the Research
-// API has video_duration, username, favorites_count and music_id, and its ids are numbers above 2^53. TikTok's documentation also has the
-// spelling favourites_count in one place.
+// video is a video in an answer of the Display or Research API. Each API returns only some of the
+// fields; see displayFields and researchFields.
 type video struct {
 	Views         fetch.Count        `json:"view_count"`
 	Likes         fetch.Count        `json:"like_count"`
@@ -86,8 +85,8 @@ type video struct {
 	CoverURL      fetch.OptionalLink `json:"cover_image_url"`
 }
 
-// decodeVideos decodes a list of videos. A malformed video does not affect the others. If the list has a video without an id or with an id
-// that was not requested, the result is marked as incomplete: TikTok may have mixed up the videos, so a missing video may still exist.
+// decodeVideos decodes a list of videos. A malformed video does not affect the others. A video that
+// was not requested makes the result incomplete.
 func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list
@@ -109,6 +108,7 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 			id = string(item.ID)
 		}
 		if !slices.Contains(requested, id) {
+			// TikTok may have mixed up the videos, so a missing video may still exist.
 			out.incomplete = "missing from the answer; the answer has an item that was not requested"
 			continue
 		}
@@ -138,6 +138,7 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 		Views: v.Views.Value(), Likes: v.Likes.Value(), Comments: v.Comments.Value(), Shares: v.Shares.Value(), Bookmarks: v.Favorites.Value(),
 	}
 	if f.Bookmarks == nil {
+		// TikTok's documentation has the spelling favourites_count in one place.
 		f.Bookmarks = v.Favourites.Value()
 	}
 	if f.Views == nil && f.Likes == nil && f.Comments == nil && f.Shares == nil && f.Bookmarks == nil {

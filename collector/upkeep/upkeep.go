@@ -22,8 +22,7 @@ const (
 	expiryJob    = "expiry" // the name of the hourly job in the database
 	// leaseTime is how long a job stays claimed if its collector stops without releasing it. The lease is extended after each transaction.
 	leaseTime = 15 * time.Minute
-	// retryDelay is the time after which a failed job is run again. The daily job also runs again after this time if it could not drop the
-	// partition of a month, because a query was using the partition.
+	// retryDelay is the time after which a failed or incomplete job runs again.
 	retryDelay = time.Hour
 	// retentionAt says how long after midnight UTC the daily job is due.
 	retentionAt = 3 * time.Hour
@@ -46,8 +45,8 @@ func (j Jobs) PrepareDays(ctx context.Context) {
 	}
 }
 
-// RunDueJobsIfClockIsPlausible runs the due jobs. If the clock of this machine may be wrong, it starts no job, so no
-// data is deleted. In this case, it logs a warning, and returns nil after retryDelay or when ctx is cancelled.
+// RunDueJobsIfClockIsPlausible runs the due jobs. If the clock may be wrong, it starts no job, logs
+// a warning, waits for retryDelay and returns nil.
 func (j Jobs) RunDueJobsIfClockIsPlausible(ctx context.Context) error {
 	err := j.RunDueJobs(ctx)
 	if _, wrong := errors.AsType[*store.ClockError](err); !wrong {
@@ -66,9 +65,8 @@ func (j Jobs) RunDueJobs(ctx context.Context) error {
 	return errors.Join(j.runIfDue(ctx, expiryJob, j.deleteExpired), j.runIfDue(ctx, retentionJob, j.applyRetention))
 }
 
-// runIfDue runs a job if the job is due and no other collector is running it. To run the job, runIfDue calls the callback "runJob". The
-// callback returns the time at which the job is due next. The callback must call extendLease after each transaction, so that no other
-// collector starts the job.
+// runIfDue runs a job that is due and that no other collector is running. To keep the job's lease,
+// runJob must call extendLease after each transaction.
 func (j Jobs) runIfDue(ctx context.Context, jobName string, runJob func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
 	lease, ok, err := j.Store.Queue.ClaimJob(ctx, jobName, leaseTime)
 	if err != nil || !ok {
@@ -89,6 +87,7 @@ func (j Jobs) runIfDue(ctx context.Context, jobName string, runJob func(ctx cont
 func (j Jobs) applyRetention(ctx context.Context, extendLease func() error) (time.Time, error) {
 	next := store.DateOf(j.Now()).Time().Add(24*time.Hour + retentionAt)
 	done, err := j.Writer.ApplyRetention(ctx, extendLease)
+	// A query was using the partition of a month, so the job could not drop it.
 	if len(done.Busy) > 0 {
 		next = j.Now().Add(retryDelay)
 	}

@@ -27,23 +27,25 @@ func (l *List) wantedEntries(required int) int {
 	return max(required, l.Fresh, l.Page)
 }
 
-// unitsForEntries returns how many units of a list to request in one call, in order to get the given number of entries. A unit is a group of
-// l.Page entries. The result is from 1 to l.MaxUnits.
+// unitsForEntries returns how many units to request in one call to get the given number of entries.
+// A unit has l.Page entries.
 func (l *List) unitsForEntries(entries int) int {
 	return max(1, min((entries+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// maxCalls returns the maximum number of calls to get the given number of list entries. It is larger than the number of full pages, because a
-// page can be short or empty although more pages follow. It is 0 if the list is in the same answer as the profile.
+// maxCalls returns the maximum number of calls to get the given number of list entries.
 func (l *List) maxCalls(entries int) int {
 	switch {
 	case l.Path == "":
+		// The list is in the same answer as the profile.
 		return 0
 	case len(l.Next) == 0:
 		return 1
 	}
 	size := l.Page * l.unitsForEntries(entries)
 	full := (entries + size - 1) / size
+	// More calls than full pages are allowed, because a page can be short although more pages
+	// follow.
 	return full + full/10 + 2
 }
 
@@ -64,8 +66,8 @@ func (s *Source) maxAccountCalls(batch []source.Target) int {
 	return calls
 }
 
-// fetchAccounts requests accounts, one after the other. If the first account fails, fetchAccounts returns the error. If a later account
-// fails, no further calls are made, and this and all remaining accounts get the result source.UnansweredResult.
+// fetchAccounts requests the accounts in order. If the first account fails, fetchAccounts returns
+// the error. A later failed account and the accounts after it get source.UnansweredResult.
 func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error
@@ -132,9 +134,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// accountResult returns the result for an account. Each item is a JSON object with a profile, and only the first item is read.
-// requestedValues are the placeholder values of the request. If the handle now belongs to another account, the result is
-// source.ResultForReusedHandle.
+// accountResult returns the result for the account in the first item, and ignores other items.
+// requestedValues are the placeholder values of the request.
 func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValues values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
@@ -178,9 +179,8 @@ func (c Call) needsHandle() bool {
 	return slices.ContainsFunc(c.templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos of an account to the result with the account's profile. It requests up to v.count videos, or all videos
-// if the list is shorter. The result has the class Temporary if more pages follow after List.maxCalls calls, but fewer videos were found
-// than the collector requires. If the budget is spent, the result has the videos that were found so far.
+// addVideos requests the v.count newest videos of an account and adds them to r. The parameter
+// "required" is the number that the collector needs.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, required int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllValuesFor(l.Request) {
@@ -218,6 +218,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		}
 		v.cursor = next
 	}
+	// More pages follow after the last allowed call, but too few videos were found.
 	if more && len(found) < required {
 		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 	}

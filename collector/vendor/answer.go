@@ -13,17 +13,15 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, such as "gone" or "rate_limited". The class "split" means that the call had too many targets.
-// The first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives the class. If the answer is
-// not JSON, parsedBody is the zero Result, and no rule matches.
-//
-// isSourceRefusal is true if the answer proves that the vendor refused the credential. The status 403 alone is no proof, because vendors
-// also return 403 if the platform refuses one target. If the status is 403, the answer is a proof only if the matching rule has
-// a condition on the body (the field When) and the class source.AuthFailed.
+// classOf returns the class of an answer, given by the first matching rule or the HTTP status.
+// isSourceRefusal is true if the vendor certainly refused the credential.
 func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSourceRefusal bool) {
+	// parsedBody is the zero Result if the answer is not JSON. No rule matches then.
 	isJSON := parsedBody.Exists()
 	for _, r := range c.Rules {
 		if isJSON && (len(r.Status) == 0 || slices.Contains(r.Status, status)) && (r.When == nil || r.When.isTrue(parsedBody)) && (r.And == nil || r.And.isTrue(parsedBody)) {
+			// The status 403 alone proves nothing: vendors also return 403 if the platform refuses
+			// one target.
 			certain := r.When != nil || status != http.StatusForbidden
 			return r.Class, certain && r.Class == string(source.AuthFailed)
 		}
@@ -41,9 +39,8 @@ func (c Config) errorText(body gjson.Result) string {
 	return ""
 }
 
-// findItems returns the items of a successful answer: the JSON objects of videos or accounts. It uses the first item path that leads to an
-// object or a list, and returns an error if none does, or if the list has more than fetch.MaxItems items. If an item has an object at one
-// of the unwrap paths, this object replaces the item.
+// findItems returns the items of an answer: the JSON objects of videos or accounts. It uses the
+// first item path with an object or a list.
 func findItems(body gjson.Result, itemPaths, unwrapPaths []string) ([]gjson.Result, error) {
 	for _, path := range itemPaths {
 		v := body
@@ -78,9 +75,8 @@ func findItems(body gjson.Result, itemPaths, unwrapPaths []string) ([]gjson.Resu
 	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(itemPaths, ", "))
 }
 
-// decodeResults returns the result for each requested id. If two items have the same id, the first item is used. A requested id without an
-// item gets the class c.Missing, which is Gone by default. If the answer has an item with an id that was not requested, the vendor may have
-// mixed up the videos. The missing ids then get the class Temporary.
+// decodeResults returns a result for each requested id, even if no item has this id. If two items
+// have the same id, the first item is used.
 func (c Call) decodeResults(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
 	unrequested := false // true if an item belongs to no requested id
@@ -96,6 +92,7 @@ func (c Call) decodeResults(items []gjson.Result, requested []string, now time.T
 	}
 	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	switch {
+	// The vendor may have mixed up the videos, so a missing video may still exist.
 	case unrequested:
 		missing = source.Result{Class: source.Temporary, Detail: "missing from the answer; the answer has an item that was not requested"}
 	case c.Missing != "":
@@ -130,8 +127,8 @@ func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []s
 	return ""
 }
 
-// unavailableResult returns the result for an item about a video or account that is not available, such as a deleted video. ok is false if
-// none of the call's States matches the item.
+// unavailableResult returns the result for an item about an unavailable video or account. It
+// returns false if none of c.States matches the item.
 func (c Call) unavailableResult(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
 		if s.isTrue(item) {

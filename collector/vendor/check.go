@@ -21,8 +21,8 @@ const (
 	maxFresh = 1000
 )
 
-// split is the class of an answer which says that a call had too many targets. The collector then makes calls with fewer targets. Only the
-// rules of a vendor description can give this class.
+// split is the class of an answer which says that a call had too many targets. The collector then
+// makes calls with fewer targets.
 const split = "split"
 
 var (
@@ -109,8 +109,8 @@ func checkPeriod(p *problems, memberPath string, period Period) {
 
 var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 
-// checkPath adds an error if gjsonPath is not a simple path of the package gjson. A path with a modifier could make gjson parse a JSON text
-// inside the answer, without a limit on the nesting of this text. Alternative.Inside is the safe way to read such a text.
+// checkPath adds an error if gjsonPath is not a simple gjson path. A modifier could make gjson
+// parse JSON text without a nesting limit. Alternative.Inside reads such a text safely.
 func checkPath(p *problems, memberPath, gjsonPath string) {
 	if notPlain.MatchString(gjsonPath) {
 		p.add(memberPath, "must be a simple gjson path such as data.items, without modifiers, pipes and multipaths, not %q", gjsonPath)
@@ -211,8 +211,8 @@ func (c Call) checkVideos(p *problems, memberPath string) {
 	}
 }
 
-// checkAccount checks the members of a call that requests an account. It adds an error for a member that is only for videos, such as Batch
-// and Match, because accounts are requested one at a time.
+// checkAccount checks a call that requests an account. It adds an error for each member that is
+// only for videos, such as Match.
 func (c Call) checkAccount(p *problems, memberPath string) {
 	if c.maxTargets() > 1 {
 		p.add(memberPath+".batch", "is for videos only: accounts are requested one at a time")
@@ -300,8 +300,8 @@ func checkItems(p *problems, memberPath string, itemPaths, unwrapPaths []string)
 	}
 }
 
-// checkBatch checks a call that requests several targets. It adds an error if the path contains a placeholder, because a path can have the
-// value of only one target. It also adds an error if a query parameter contains a placeholder and Batch.Join is empty.
+// checkBatch checks a call for several targets. The path must have no placeholder, because a path
+// can have the value of only one target.
 func (c Call) checkBatch(p *problems, memberPath string) {
 	if c.maxTargets() == 1 {
 		return

@@ -28,8 +28,8 @@ type Config struct {
 	Timeout     Duration `json:"timeout,omitempty"`
 	Concurrency int      `json:"concurrency,omitempty"` // maximum number of concurrent calls of one collector; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
-	// QuotaResets is the period of the vendor's quota. If the quota is used up, no calls are made until the period ends. If an answer of the
-	// vendor says when the quota is available again, that time is used instead.
+	// QuotaResets is the period of the vendor's quota. A used-up quota stops all calls until the period
+	// ends, unless the vendor's answer gives another time.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
 	Message     []string `json:"message,omitempty"` // possible paths of the error text in an error answer
 	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer, such as "gone"; if no rule matches, the HTTP status gives the class
@@ -52,57 +52,53 @@ type Limit struct {
 	Per   Period `json:"per"`
 }
 
-// Rule gives a class, such as "gone" or "rate_limited", to each JSON answer that matches the rule. An answer matches if the list Status
-// contains its HTTP status and both conditions (the fields "When" and "And") are true. An empty list matches every status, and a condition
-// that is nil is true.
+// Rule gives its class to a JSON answer if the answer's HTTP status and both conditions match.
 type Rule struct {
-	Status []int      `json:"status,omitempty"`
-	When   *Condition `json:"when,omitempty"`
-	And    *Condition `json:"and,omitempty"` // a second condition; must be nil if the field When is nil
-	Class  string     `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
+	Status []int      `json:"status,omitempty"` // matching HTTP statuses; an empty list matches every status
+	When   *Condition `json:"when,omitempty"`   // a condition on the answer; nil means no condition
+	And    *Condition `json:"and,omitempty"`    // a second condition; must be nil if the field When is nil
+	Class  string     `json:"class"`            // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
-// State is a rule that recognises a video or account that is not available, such as a deleted or private video. A State consists of a
-// condition and a class. If the condition is true for the JSON object of a video or account, this video or account gets the class.
+// State gives its class to each video or account whose JSON object satisfies the condition. Such a video
+// or account is not available.
 type State struct {
 	Condition
 	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
 }
 
-// Condition tests one value in a JSON text: the value at Path. OneOf and Contains say what the value must be. If both are set, the value
-// must satisfy both. If neither is set, the value must exist and must not be null.
+// Condition tests the value at Path. A missing or null value makes the Condition false. OneOf and Contains
+// add further requirements, which must all be satisfied.
 type Condition struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
 	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
 }
 
-// Request is a template of an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the id, the
-// link and the handle of the requested video or account.
+// Request is a template of an HTTP request. Path, Query and Body can contain placeholders: {id}, {link} or
+// {handle} of the requested video or account.
 type Request struct {
 	Method string  `json:"method,omitempty"` // HTTP method: GET or POST; "" means GET
 	Path   string  `json:"path"`
 	Query  []Param `json:"query,omitempty"` // query parameters, sent in this order
-	// Body is a JSON template. If an element of a list is a string with a placeholder, the element is repeated for each requested target.
-	// In any other string, a placeholder is replaced by the values of all targets, joined with Batch.Join. The strings "{count}" and
-	// "{units}" are replaced by numbers.
+	// Body is a JSON template. In a list, a string with a placeholder is repeated for each target. In
+	// other strings, the values of all targets are joined with Batch.Join.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Call describes a kind of API call, for videos or accounts of one platform. A call for accounts requests the profile of one account. Its
-// List says how to get the account's videos. If the answer with the profile also contains the videos, the request can have the placeholder
-// {count}, which is replaced by the number of videos to request.
+// Call describes a kind of API call, for videos or accounts of one platform. A call for accounts requests
+// the profile of one account.
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     source.Kind   `json:"kind"`
-	// If Details is true, this call is used for targets whose details, such as the title, are needed (Target.NeedDetails). All other targets
-	// use a later Call of the vendor description, which has larger batches but returns less data.
+	// If Details is true, only targets with Target.NeedDetails use this call. Other targets use a later
+	// call with larger batches and less data.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// An item is the JSON object of one video or account in the answer. Items has the possible paths of an item, or of a list of items. The
-	// first path that exists in the answer is used. A path of one dot means the whole answer.
-	Items []string `json:"items"`
+	// An item is the JSON object of a video or account. Items has possible paths of an item or of a
+	// list of items, in order of preference.
+	Items []string `json:"items"` // "." is the path of the whole answer
 	// Unwrap has the possible paths of an object inside an item. If an item has an object at one of these paths, this object is used instead
 	// of the item.
 	Unwrap []string `json:"unwrap,omitempty"`
@@ -117,32 +113,33 @@ type Call struct {
 	// rounded.
 	Rounds bool             `json:"rounds,omitempty"`
 	Fields map[string]Field `json:"fields"`
-	// List describes the list of an account's videos. It is nil if the vendor has no list.
+	// List describes the list of an account's videos; nil means that the vendor has no list. If List.Path
+	// is empty, this call's request can contain {count}.
 	List *List `json:"list,omitempty"`
 }
 
-// List describes how to request the list of an account's newest videos. The request can contain these placeholders: {id} and {handle} from
-// the profile, {link} from the target, {cursor} for the position of the page, {units} for the length of the page, and {count} for the total
-// number of wanted entries. A query parameter with {cursor} is left out for the first page.
+// List describes how to request an account's newest videos. In the request, {cursor} is the page's
+// position, {units} the page's length, and {count} the number of wanted entries.
 type List struct {
-	// Request is the request for a page of the list. If Request has no Path, the list is in the same answer as the profile.
+	// Request is the request for a page, with {id} and {handle} from the profile. If Path is empty, the
+	// list is in the answer with the profile.
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is the number of list entries in one answer. Exception: if the request contains the placeholder {units}, the number of list
-	// entries in one answer is Page times the value of {units}.
+	// Page is the number of list entries in one answer. If the request contains {units}, Page is the
+	// number of entries in one unit.
 	Page int `json:"page"`
 	// MaxUnits is the largest value of {units} in one call. It is required if the request contains {units}, and must be 0 otherwise.
 	MaxUnits int `json:"max_units,omitempty"`
 	// Fresh is the number of newest entries that are requested to find new videos. 0 means the number of entries on one page.
 	Fresh int `json:"fresh,omitempty"`
-	// Next has the paths at which an answer can contain the cursor for the next page. If an answer has no value at any of these paths, its
-	// page is the last one.
+	// Next has possible paths of the cursor for the next page. If an answer has no cursor, its page is the
+	// last one.
 	Next []string `json:"next,omitempty"`
 	// More is a condition on the answer; nil means no condition. If the condition is false, the page is the last one.
 	More *Condition `json:"more,omitempty"`
-	// Empty is a condition on an entry of the list. If the condition is true, the entry is not a video but a message that the account has no
-	// videos. If Empty is nil, all entries are videos.
+	// Empty is a condition on a list entry; nil means no condition. If the condition is true, the entry
+	// is not a video but a message that the account has no videos.
 	Empty  *Condition       `json:"empty,omitempty"`
 	Fields map[string]Field `json:"fields"` // "id" is the place of the video's id in an entry, and "uploaded_at" is the place of the upload time
 }
@@ -164,9 +161,9 @@ type Batch struct {
 type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
 	Link []string `json:"link,omitempty"` // possible paths of a link in an item; the link contains the target's id
-	// If Sole is true, and an answer has exactly one item, this item belongs to the requested target. The id in the item is then not compared,
-	// because some vendors return an id that differs from the id in the link. Sole may be true only if each call requests a single target.
-	Sole bool `json:"sole,omitempty"`
+	// If Sole is true, the only item in an answer belongs to the requested target. The item's id is not
+	// compared, because some vendors return another id.
+	Sole bool `json:"sole,omitempty"` // requires that each call requests a single target
 }
 
 // Period is a calendar period in UTC: "minute", "hour", "day" or "month".
@@ -226,8 +223,8 @@ func BuiltInVendorNames() []string {
 	return names
 }
 
-// Load returns the description of a vendor's API. nameOrPath is one of the names that BuiltInVendorNames returns, or the path of a JSON file. If the
-// description has an unknown member, a wrong type or an invalid value, the error contains the name of the member.
+// Load returns the description of a vendor's API. nameOrPath is a name from BuiltInVendorNames, or the
+// path of a JSON file.
 func Load(nameOrPath string) (Config, error) {
 	var text []byte
 	var err error

@@ -15,39 +15,35 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-// Field describes where a JSON object of a video or account has one value, such as the views. A Field has one or more alternatives, each of
-// which describes one place. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a list of paths and
-// Alternatives.
-//
-// For a boolean, all alternatives are read. The boolean is true if any alternative is true, unknown if no alternative has a value, and
-// false otherwise.
+// Field describes where the JSON object of a video or account has one value. The first alternative with a
+// value is used, except for booleans.
 type Field []Alternative
 
 // Alternative describes one place where a JSON object of a video or account can have a value.
 type Alternative struct {
 	Path string `json:"path"`
-	// Inside is an optional second path. It is for vendors that return JSON in a string. If the value at Path is a string, the second path is
-	// applied to the JSON in this string. If the string is not valid JSON, the Alternative has no value.
+	// Inside is an optional path in JSON that the vendor returns as a string at Path. Invalid JSON counts
+	// as a missing value.
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf lists the texts that stand for the boolean "true". The boolean is true if the JSON value is one of these texts, or a list that
-	// contains one of them. Any other text or list stands for "false".
+	// OneOf lists the texts that mean true. A list with one of these texts is also true. Any other text or
+	// list is false.
 	OneOf []string `json:"one_of,omitempty"`
-	// NotEmpty is for booleans. If NotEmpty is true, a string or list in the JSON is converted to a boolean: an empty string or list becomes
-	// false, and any other string or list becomes true.
+	// NotEmpty is for booleans. If NotEmpty is set, an empty string or list is false, and any other string
+	// or list is true.
 	NotEmpty bool `json:"not_empty,omitempty"`
-	// Withheld is for counts. If the value is one of the texts in Withheld, the platform hides the count. "null" stands for a JSON null. A value
-	// that does not exist is never regarded as hidden.
+	// Withheld lists the texts that stand for a hidden count. "null" stands for a JSON null, but not for a
+	// missing value.
 	Withheld []string `json:"withheld,omitempty"`
 	// HiddenIf is for counts. If this condition is true for the JSON object of the video, the platform hides the count, and the value means
 	// nothing.
 	HiddenIf *Condition `json:"hidden_if,omitempty"`
-	// Minus is the path of a second count that is included in the count at Path and must be subtracted from it. If the second count is
-	// missing, the Alternative has no value.
+	// Minus is the path of a second count, which is subtracted from the count at Path. Without a second
+	// count, the Alternative has no value.
 	Minus string `json:"minus,omitempty"`
-	// InLink is true if the value is a link that contains the id. The path of the link can have several segments of digits; the last of
-	// these is the id.
+	// InLink is true if the value is a link with the id. Of the segments in the link's path that have
+	// only digits, the last one is the id.
 	InLink bool `json:"in_link,omitempty"`
 	// Format is for links. It is a URL in which {} is replaced by the value.
 	Format string `json:"format,omitempty"`
@@ -108,8 +104,8 @@ var accountFacts = factNames{
 // entryFacts are the facts that an entry of an account's video list can have.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
-// check adds an error if factName is not the name of an allowed fact, or if an alternative of the field is not valid for the type of the
-// fact. memberPath is the place of the field in the vendor description.
+// check adds an error if factName is not an allowed fact, or if an alternative of the field is not valid
+// for the fact's type.
 func (f Field) check(p *problems, memberPath, factName string, allowed factNames) {
 	kind, ok := allowed[factName]
 	if !ok {
@@ -160,8 +156,8 @@ func (f Field) check(p *problems, memberPath, factName string, allowed factNames
 	}
 }
 
-// readValue reads the value in an item (the JSON object of a video or account) at the place that the Alternative describes. It returns
-// false if the value does not exist or is null.
+// readValue reads a value in an item: the JSON object of a video or account. ok is false if the value is
+// missing or null.
 func (a Alternative) readValue(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
@@ -185,8 +181,8 @@ func scalarText(v gjson.Result) (text string, ok bool) {
 	}
 }
 
-// readCount returns the count in an item, or nil if the item has no count. isHidden is true if the platform hides the count. isInvalid is
-// true if the value is not a whole number, or is negative.
+// readCount returns the count in an item, or nil if the count is missing, hidden or invalid. Valid counts
+// are whole numbers from 0 to fetch.MaxCount.
 func (f Field) readCount(item gjson.Result) (n *int64, isHidden, isInvalid bool) {
 	for _, a := range f {
 		v, ok := a.readValue(item)
@@ -290,8 +286,8 @@ func lastNumberInPath(raw string) string {
 	return ""
 }
 
-// readTime returns the upload time in an item, or nil if the item has no valid time. It also returns nil if the time cannot be an upload
-// time, such as a time in the future.
+// readTime returns the upload time in an item, or nil if the time is missing, malformed, or rejected by
+// fetch.CheckUploadTime.
 func (f Field) readTime(item gjson.Result, now time.Time) *time.Time {
 	for _, a := range f {
 		v, ok := a.readValue(item)
@@ -339,8 +335,8 @@ func (f Field) readLength(item gjson.Result) *float64 {
 	return nil
 }
 
-// readBoolean returns the boolean in an item, or nil if the item has no boolean for this field. If the item has several, and at least one
-// is true, the result is true.
+// readBoolean reads all alternatives. It returns true if at least one alternative is true, nil if none has
+// a boolean, and false otherwise.
 func (f Field) readBoolean(item gjson.Result) *bool {
 	var result *bool
 	for _, a := range f {

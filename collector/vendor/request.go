@@ -17,8 +17,8 @@ import (
 // maxTargets returns the largest number of targets in one call. It is at least 1.
 func (c Call) maxTargets() int { return max(c.Batch.Size, 1) }
 
-// canRequest returns true if the call is for the platform and kind of the target, and the target has all values that the request needs. A
-// target without an id stands for any target of its platform and kind. For such a target, canRequest checks only the platform and the kind.
+// canRequest returns true if the call can request the target. For a target without an id, canRequest
+// checks only the platform and the kind.
 func (c Call) canRequest(t source.Target) bool {
 	if c.Platform != t.Platform || c.Kind != t.Kind {
 		return false
@@ -112,6 +112,7 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
 	for _, q := range r.Query {
+		// The request for the first page has no cursor, so it does not have this parameter.
 		if strings.Contains(q.Value, "{cursor}") && b.targets[0].cursor == "" {
 			continue
 		}
@@ -155,6 +156,7 @@ func (r Request) buildBody(b batchValues) []byte {
 func (b batchValues) fillTemplate(template any) any {
 	switch v := template.(type) {
 	case string:
+		// A string that consists of one of these placeholders becomes a JSON number.
 		if v == "{count}" || v == "{units}" {
 			return json.Number(b.targets[0].replacePlaceholders(v))
 		}

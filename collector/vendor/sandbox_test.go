@@ -277,8 +277,8 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	}
 }
 
-// requireTrueCounts checks that each given count is one of the true counts of the video. It does not check which one, because a source
-// cannot detect that an answer has swapped two counts.
+// requireTrueCounts checks that each given count is one of the video's true counts. Swapped counts are
+// accepted, because a source cannot detect them.
 func requireTrueCounts(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

@@ -41,8 +41,8 @@ type Source struct {
 	sizes   []batchSize // the current batch size of each call in config.Calls, in the same order
 }
 
-// batchSize is the largest number of targets in one call. It is reduced for some time after the vendor refused a call with too many
-// targets, or after an answer was too large.
+// batchSize is the largest number of targets in one call. A call with too many targets, or a too large
+// answer, reduces this number for smallBatchTime.
 type batchSize struct {
 	mu      sync.Mutex
 	reduced int       // the smaller size that applies until the reduction ends; 0 if the size was never reduced
@@ -54,8 +54,8 @@ var (
 	_ source.NetworkSource = (*Source)(nil)
 )
 
-// New returns a source for the vendor that config describes. It returns an error if the key is missing, if the base URL is not an http or
-// https URL, or if config is not valid.
+// New returns a source for a vendor. It returns an error if Key, Client or Now is missing, or if config or
+// the base URL is invalid.
 func New(config Config, o Options) (*Source, error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
@@ -99,8 +99,7 @@ func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Cl
 // counts the calls.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Plan returns how many calls to reserve from each budget before the batch is fetched. A batch of videos usually needs one call. An account
-// needs one call for the profile and as many calls as its list can have pages.
+// Plan returns the number of calls to reserve in each budget. A batch of videos usually needs one call.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	var calls int
 	if areAccounts(batch) {
@@ -115,8 +114,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{plan}
 }
 
-// Serves returns ok = true if the vendor can fetch the target. batch is then the number of such targets that one call can request. If the
-// target has no id, batch is the largest batch size of all calls for its platform and kind.
+// Serves returns how many targets like t one call can request. If t has no id, the number is the maximum
+// for its platform and kind.
 func (s *Source) Serves(t source.Target) (batch int, ok bool) {
 	if t.ExternalID != "" {
 		i := s.callIndexFor(t)
@@ -184,8 +183,8 @@ func (c chunk) ids() []string {
 	return ids
 }
 
-// splitBatch divides the targets of a batch among calls. Usually it returns one chunk. It returns several if targets need different calls
-// of the vendor description. If no call can request a target, splitBatch leaves the target out.
+// splitBatch divides a batch into chunks, one for each call. Usually one call is enough. A target is left
+// out if no call can request it.
 func (s *Source) splitBatch(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
@@ -207,13 +206,8 @@ func (s *Source) splitBatch(batch []source.Target) []chunk {
 	return chunks
 }
 
-// Fetch requests a batch, usually with one call. These failures are possible:
-//
-//   - If the first call fails, Fetch returns its failure.
-//   - If a later call fails, Fetch makes no further calls. The targets without an answer get the result source.UnansweredResult.
-//   - If one target makes the vendor refuse a whole call, the failure has the class Temporary, and the collector then tries smaller
-//     batches.
-//   - If a call has too many targets for the vendor, or if the answer is too large, Serves returns a smaller number for some time.
+// Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure.
+// After a later failure, the targets without an answer get source.UnansweredResult.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()
@@ -295,8 +289,8 @@ func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r R
 	return s.api.Do(ctx, req)
 }
 
-// classifyAnswer returns the class of an answer, such as "gone" or "rate_limited", and a detail for the log. It also returns the parsed body,
-// which is the zero Result if the answer is not JSON.
+// classifyAnswer returns the parsed body, the class and the log detail of an answer. If the answer is
+// not JSON, the body is the zero Result.
 func (s *Source) classifyAnswer(res *fetch.Response) (body gjson.Result, class, detail string) {
 	detail = fmt.Sprintf("HTTP %d", res.Status)
 	if err := fetch.CheckJSON(res.Body); err != nil {
@@ -322,8 +316,8 @@ func (s *Source) sourceFailure(res *fetch.Response, body gjson.Result, class sou
 	return f
 }
 
-// parseResults returns the results in the answer to a call, as a map from requested ids to results. If the answer concerns the whole call,
-// such as a rate limit, parseResults returns a failure. callIndex is the index of the call in config.Calls.
+// parseResults maps the requested ids to their results. It returns a failure if the answer concerns the
+// whole call, such as a rate limit.
 func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[callIndex]
@@ -343,6 +337,7 @@ func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) 
 			Detail: fmt.Sprintf("%d targets are too many for one call; for now, a batch has at most %d targets: %s", len(ids), size, detail),
 		}
 	case len(ids) > 1 && slices.Contains(targetClasses, class):
+		// One target may be the cause. After this failure, the collector tries smaller batches.
 		return nil, &source.Failure{Class: source.Temporary, Detail: fmt.Sprintf("a call for %d targets was refused as %s: %s", len(ids), class, detail)}
 	case text == split:
 		return nil, &source.Failure{Class: source.BadRequest, Detail: "the vendor says that a call for one target has too many targets: " + detail}

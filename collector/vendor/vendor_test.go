@@ -69,9 +69,8 @@ func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) so
 	}
 }
 
-// videoAnswers returns the vendor's answers, one for each test case. The answers come from the map "replacements" and from four
-// files in the given folder. Each file has the answer for one test case. For an answer from a file, the source must return the class source.OK
-// and the given facts. If the map and a file have answers for the same test case, videoAnswers uses the answer in the map.
+// videoAnswers returns the vendor's answers, one for each test case. Four come from files. The map
+// "replacements" adds further answers or replaces these four.
 func videoAnswers(t *testing.T, folder string, facts []*source.Facts, replacements map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}

@@ -20,17 +20,18 @@ type Suspicion struct {
 }
 
 const (
-	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted. If the target has
-	// stored counts, these answers must also span at least confirmKnownAfter. Otherwise they must span at least confirmNewAfter.
-	enoughAnswers     = 4
+	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted.
+	enoughAnswers = 4
+	// confirmKnownAfter is the time that the suspicious answers must span if the target has stored counts.
 	confirmKnownAfter = 6 * time.Hour
-	confirmNewAfter   = time.Hour
+	// confirmNewAfter is the time that the suspicious answers must span if the target has no stored counts.
+	confirmNewAfter = time.Hour
 	// implausibleDrop is a fraction of the stored number of views or followers. A fetched number below this fraction is suspicious.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// suspiciousCountWithoutViews is a limit for the likes, comments, shares and bookmarks of a video with zero views. If one of these counts
-	// reaches the limit, the zero views are suspicious. Smaller counts are normal, because some platforms count the views later.
+	// suspiciousCountWithoutViews is the number of likes, comments, shares or bookmarks that makes zero
+	// views suspicious. Some platforms count views later, so smaller numbers are normal.
 	suspiciousCountWithoutViews = 10
 	// viewsWithExpectedLikes is a number of views. A video with at least this many views and no likes is suspicious.
 	viewsWithExpectedLikes = 10_000
@@ -38,8 +39,8 @@ const (
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
-	// handleTrustedFor is the time after a fetch during which a handle is assumed to belong to the same account. It is used only if the source
-	// gives no id that can be compared with the ids of the stored account.
+	// handleTrustedFor is how long after a fetch a handle is assumed to belong to the same account, if the
+	// account ids cannot be compared.
 	handleTrustedFor = 3 * 24 * time.Hour
 	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
 	longestLag = 10 * 24 * time.Hour
@@ -47,9 +48,8 @@ const (
 
 const otherVideosViews = "the views of another video"
 
-// Check returns nil if the facts in a result may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise it
-// returns the suspicion to store with the target. mixedUp is true if FindMixedUpResults has found that the result probably contains the
-// views of another video.
+// Check returns nil if the facts in a result may be stored. Otherwise it returns the suspicion to store
+// with the target. mixedUp comes from FindMixedUpResults.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -61,9 +61,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// The stored suspicion otherVideosViews means that an earlier result seemed to contain the views of another video. This suspicion
-		// remains while the views are implausible, even if mixedUp is false. A false mixedUp does not prove that the views are right, because
-		// mixedUp is also false if the other video is missing from the batch.
+		// The suspicion otherVideosViews remains while the views are implausible. If mixedUp is false, the
+		// other video may just be missing from the batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
@@ -132,8 +131,8 @@ func accountSuspicion(t source.Target, a *source.AccountFacts) string {
 	return ""
 }
 
-// FindMixedUpResults returns the indexes of the results that probably contain the views of another video of the batch. Either two videos have
-// exchanged their views, or one video has a copy of the views of another video. Videos without stored views are not compared.
+// FindMixedUpResults returns the indexes of results that probably contain the views of another video in
+// the batch. Videos with fewer stored views than comparableViews are not compared.
 func FindMixedUpResults(batch []source.Target, results []source.Result) map[int]bool {
 	type viewCounts struct{ stored, fetched int64 }
 	views := make(map[int]viewCounts, len(batch))
@@ -153,14 +152,16 @@ func FindMixedUpResults(batch []source.Target, results []source.Result) map[int]
 			switch {
 			case i == j:
 			case otherPlausible && v.fetched == other.fetched && v.fetched >= comparableViews:
+				// This video has a copy of the other video's views.
 				mixedUp[i] = true
 			case !otherPlausible && isPlausibleGrowth(v.fetched, other.stored):
+				// The two videos may have exchanged their views.
 				swapped, fell = append(swapped, i), fell || v.fetched < v.stored
 			}
 		}
 	}
-	// Views hardly ever fall. If the views of one of these videos fell, the source has probably mixed up the videos. If the views of all these
-	// videos rose, the growth may be real.
+	// Views hardly ever fall, so a fall is a sign of mixed-up videos. If all these views rose, the growth
+	// may be real.
 	if fell && len(swapped) > 1 {
 		for _, i := range swapped {
 			mixedUp[i] = true
@@ -175,9 +176,8 @@ func isPlausibleGrowth(fetched, stored int64) bool {
 	return fetched >= stored && float64(fetched) <= expectedGrowth*float64(stored)
 }
 
-// CheckIdentity decides whether a result is about the requested account, because another account may have taken over the handle. If the ids
-// show that the handle now belongs to another account, it returns a result of class OtherOwner. If the ids cannot be compared, and the
-// account was not fetched within the time handleTrustedFor, it returns a result of class Missing. Otherwise it returns the given result.
+// CheckIdentity returns the given result, unless the handle may now belong to another account. Then the
+// class is OtherOwner, or Missing if the account ids cannot be compared.
 func CheckIdentity(requested source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
@@ -190,17 +190,17 @@ func CheckIdentity(requested source.Target, r source.Result, now time.Time) sour
 	return r
 }
 
-// haveIncomparableIDs returns true if both the target and the facts have ids of an account, but no id of the same kind. Nothing then shows
-// whether they are the same account.
+// haveIncomparableIDs returns true if the target and the facts both have account ids, but no id of the
+// same kind.
 func haveIncomparableIDs(t source.Target, f *source.AccountFacts) bool {
 	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }
 
-// IsOlder returns true if the counts in a result are probably older than the stored counts. Only sources with Result.Lags give old counts.
-// A result of such a source counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago,
-// IsOlder returns false: no source's numbers are that old, so the number of views must really have fallen.
+// IsOlder returns true if the counts in a result are probably older than the stored counts. Only a result
+// whose field Lags is true can be older.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
+	// If the stored views are older than longestLag, the views really fell: no result is that old.
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag
 }

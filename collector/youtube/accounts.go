@@ -14,23 +14,17 @@ import (
 
 const kindChannels = "youtube#channelListResponse"
 
-// account says how to request a channel from the API method channels.list: by its channel id or, if the id is "", by its names. The names
-// are tried in their order, until one of them finds a channel.
+// account says how to request a channel with channels.list: by its channel id or by its names.
 type account struct {
-	id    string
-	names []name
+	id    string // "" if the channel is requested by its names
+	names []name // requested in this order until an answer has a channel or is incomplete
 }
 
 // name is a query parameter of channels.list that selects a channel by a handle or a user name.
 type name struct{ parameter, value string }
 
-// accountOf returns how to request the channel of a target. It returns false if the target is not a valid YouTube account.
-//
-// The form of the link decides what NAME is:
-//   - /@NAME: a handle.
-//   - /user/NAME: a user name. The handle @NAME can belong to another channel.
-//   - /c/NAME: a custom name, which today is usually also the channel's handle.
-//   - /NAME: a user name or a custom name.
+// accountOf returns how to request the channel of a target. It returns false if the target is not a
+// valid YouTube account.
 func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
@@ -42,10 +36,13 @@ func accountOf(t source.Target) (account, bool) {
 	handle, user := name{"forHandle", "@" + value}, name{"forUsername", value}
 	switch first, _, _ := strings.Cut(linkPath(t.Link), "/"); {
 	case first == "user":
+		// A link /user/NAME has a user name. The handle @NAME can belong to another channel.
 		return account{names: []name{user}}, true
 	case first == "" || first == "c" || strings.HasPrefix(first, "@"):
+		// The custom name in a link /c/NAME is usually also the channel's handle.
 		return account{names: []name{handle}}, true
 	default:
+		// A link /NAME has a user name or a custom name.
 		return account{names: []name{handle, user}}, true
 	}
 }
@@ -59,8 +56,8 @@ func linkPath(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatchSize returns the size of the largest batch in which an account may be fetched. It returns false if the account is not valid.
-// An account whose uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
+// accountBatchSize returns the size of the largest batch in which an account may be fetched. It
+// returns false if the account is not valid.
 func accountBatchSize(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
@@ -70,17 +67,17 @@ func accountBatchSize(t source.Target) (int, bool) {
 	case !ok:
 		return 0, false
 	case a.id == "" || wantedPages(t) > 1:
+		// A batch of accounts with several pages of uploads each would take minutes.
 		return 1, true
 	}
 	return batchSize, true
 }
 
-// wantedPages returns how many pages of uploads are needed for the number of videos that the collector requires (t.Depth). It is at least
-// 1, because the first page shows whether there are new videos.
+// wantedPages returns how many pages of uploads are needed for t.Depth videos. The first page is
+// always needed to find new videos.
 func wantedPages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
-// maxAccountUnits returns the maximum number of quota units that a batch of accounts can cost: one for all channel ids together, one for each
-// name, and one for each page of uploads.
+// maxAccountUnits returns the maximum number of quota units that a batch of accounts can cost.
 func maxAccountUnits(batch []source.Target) int64 {
 	units, byID := 0, false
 	for _, t := range batch {
@@ -89,16 +86,18 @@ func maxAccountUnits(batch []source.Target) int64 {
 			continue
 		}
 		byID = byID || a.id != ""
+		// Each name and each page of uploads costs one unit.
 		units += len(a.names) + wantedPages(t)
 	}
+	// All channel ids together cost one unit.
 	if byID {
 		units++
 	}
 	return int64(max(units, 1))
 }
 
-// fetchAccounts requests channels and their uploads. If the first account fails, fetchAccounts returns the error. If a later account fails,
-// no further calls are made, and this and all remaining accounts get the result source.UnansweredResult.
+// fetchAccounts requests channels and their uploads. If the first account fails or ctx is done,
+// fetchAccounts returns the error.
 func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	var ids []string
 	for _, t := range batch {
@@ -125,6 +124,8 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 			return nil, err
 		}
 		if err != nil {
+			// No further calls are made. This account and all remaining accounts get
+			// source.UnansweredResult.
 			failed = err
 			r = source.UnansweredResult(t, err)
 		}
@@ -134,14 +135,15 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount requests the uploads of one channel. knownChannels are the channels that an earlier request of this batch has found. If the
-// target has no channel id, fetchAccount first requests the channel by its handle or user name.
+// fetchAccount requests the uploads of one channel. knownChannels are the channels that an earlier
+// request of this batch has found.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, knownChannels channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
 		return source.Result{Class: source.Unsupported, Detail: "not a YouTube account"}, nil
 	}
 	found, id := knownChannels, a.id
+	// If the channel id is unknown, request the channel by its handle or user name.
 	for _, n := range a.names {
 		var err error
 		found, err = s.fetchChannels(ctx, budget, n.parameter+"="+url.QueryEscape(n.value), nil)
@@ -176,8 +178,8 @@ func (c channels) idOfSingleChannel() string {
 	return ""
 }
 
-// resultFor returns the result for the channel with the given id. If the channel is missing from the answer, its class is Gone. If the answer
-// is incomplete, the class is Temporary instead, because the channel may exist.
+// resultFor returns the result for the channel with the given id. If a complete answer lacks the
+// channel, the class is Gone.
 func (c channels) resultFor(id string) source.Result {
 	r, ok := c.byID[id]
 	switch {
@@ -189,6 +191,7 @@ func (c channels) resultFor(id string) source.Result {
 	case c.err != nil:
 		return c.err.asResult()
 	case c.incomplete != "":
+		// The channel may exist.
 		r = source.Result{Class: source.Temporary, Detail: c.incomplete}
 	default:
 		r = source.Result{Class: source.Gone, Detail: "YouTube has no such channel: it is deleted or terminated, or never existed"}
@@ -197,9 +200,8 @@ func (c channels) resultFor(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list. The argument "parameter" is added to the query of the URL. It selects several channels by their ids, or
-// one channel by a name. If channels are selected by ids, channelIDs has these ids without duplicates. If one channel is selected by a name,
-// channelIDs is nil.
+// fetchChannels calls channels.list with a query parameter that selects channels. channelIDs are
+// the distinct ids in the parameter. If the parameter contains a name instead, channelIDs is nil.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, parameter string, channelIDs []string) (channels, error) {
 	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+parameter)
 	if e, ok := errors.AsType[*targetError](err); ok {
@@ -232,8 +234,8 @@ type channel struct {
 	} `json:"statistics"`
 }
 
-// decodeChannels decodes an answer of channels.list. The caller has checked its JSON with fetch.CheckJSON. If a name was requested,
-// requestedIDs is nil. A name belongs to at most one channel. If YouTube finds no channel, its answer has no member "items".
+// decodeChannels decodes an answer of channels.list that fetch.CheckJSON has accepted. If a name
+// was requested, requestedIDs is nil.
 func decodeChannels(body []byte, requestedIDs []string) (channels, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -246,6 +248,7 @@ func decodeChannels(body []byte, requestedIDs []string) (channels, error) {
 	if answer.Kind != kindChannels {
 		out.incomplete = "missing from the answer; the answer has an unexpected value in its member \"kind\""
 	}
+	// If YouTube finds no channel, its answer has no member "items".
 	for _, raw := range answer.Items {
 		var item struct {
 			ID fetch.ID `json:"id"`

@@ -102,13 +102,14 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	})
 }
 
-// recordRequests starts a test server and returns its base URL. For each request, the server calls the handler, and appends the path and
-// the query to *requests, without the parameters key, part and maxResults.
+// recordRequests starts a test server with the given handler and returns its base URL. The server
+// appends the path and query of each request to *requests.
 func recordRequests(t *testing.T, handler http.HandlerFunc) (base string, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
+		// The tests do not compare these parameters.
 		q.Del("key")
 		q.Del("part")
 		q.Del("maxResults")

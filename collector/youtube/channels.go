@@ -17,8 +17,8 @@ import (
 // characters.
 var channelID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// addHandles sets the handle of the channel in every result of a video. It takes handles from the cache and requests up to 50 others. If
-// this request fails, the results have counts but no handle, and Detail contains the error.
+// addHandles adds the channel's handle to the result of each video. If the request for a handle
+// fails, Detail contains the error.
 func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, results []source.Result) {
 	handles := make(map[string]string)
 	var unknown []string
@@ -38,6 +38,7 @@ func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, resu
 	}
 	detail := ""
 	if len(unknown) > 0 {
+		// One request is enough for all handles, because a batch has at most 50 videos.
 		found, err := s.fetchHandles(ctx, budget, unknown)
 		if err != nil {
 			detail = "the account's handle is unknown: " + err.Error()

@@ -13,17 +13,18 @@ var (
 	protoDuration = regexp.MustCompile(`^(\d{1,12}(?:\.\d{1,9})?)s$`)
 )
 
-// parseDuration parses a duration and returns it in seconds. videos.list returns ISO 8601 durations such as P1DT2H3S, and P0D for a live
-// or upcoming video. batchGetStats returns protobuf durations such as 58s or 58.5s.
-//
-// parseDuration returns false for a malformed duration. PT without numbers is malformed. parseDuration also returns false for a duration
-// with years or months, because years and months have no fixed length.
+// parseDuration parses a duration and returns it in seconds. It returns false if the duration is
+// malformed or contains years or months.
 func parseDuration(text string) (seconds float64, ok bool) {
+	// batchGetStats returns protobuf durations such as 58s or 58.5s.
 	if m := protoDuration.FindStringSubmatch(text); m != nil {
 		seconds, err := strconv.ParseFloat(m[1], 64)
 		return seconds, err == nil
 	}
+	// videos.list returns ISO 8601 durations such as P1DT2H3S, and P0D for a live or upcoming
+	// video.
 	m := isoDuration.FindStringSubmatch(text)
+	// isoDuration also matches P and PT, which contain no number.
 	if m == nil || strings.HasSuffix(text, "P") || strings.HasSuffix(text, "T") {
 		return 0, false
 	}

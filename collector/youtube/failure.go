@@ -62,8 +62,8 @@ func classOf(reason string) (class source.Class, ok bool) {
 	}
 }
 
-// parseFailure returns the failure for an answer that is not a success. If the body is not valid JSON, jsonErr says why. budgetName is the
-// name of the budget from which the unit of the call was taken.
+// parseFailure returns the failure for an unsuccessful answer. jsonErr is the error of
+// fetch.CheckJSON, or nil. budgetName names the budget of the call.
 func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{
@@ -106,9 +106,10 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName str
 	return f
 }
 
-// isStatsDisabled returns true if an error of batchGetStats means that Google has not enabled the method for the operator's project. Errors
-// about quotas or keys can have the same status, so the caller must handle them before it calls isStatsDisabled.
+// isStatsDisabled returns true if Google has not enabled batchGetStats for the operator's project.
+// The caller must first exclude errors about quotas or keys.
 func isStatsDisabled(status int, isJSON bool) bool {
+	// Errors about quotas or keys can also have the status 403.
 	return status == http.StatusNotFound || (status == http.StatusForbidden && isJSON)
 }
 

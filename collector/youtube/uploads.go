@@ -21,8 +21,8 @@ const (
 	maxPageToken = 512
 )
 
-// addUploads adds the newest videos of an account to r, which already has the profile. It requests as many pages as are needed for
-// t.Depth videos, but stops when the reserved quota units are spent.
+// addUploads adds an account's newest videos to r, which already has the profile. It stops early if
+// the reserved quota units are spent.
 func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
 	if !ok {
@@ -83,9 +83,8 @@ func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, qu
 	return page, nil
 }
 
-// decodeUploads decodes an answer of playlistItems.list. The caller has checked the answer with fetch.CheckJSON. decodeUploads leaves out
-// malformed videos. It also leaves out unpublished videos, which have no publishing date. It returns an error if the answer is malformed,
-// or if it has items but no item has a valid video id.
+// decodeUploads decodes an answer of playlistItems.list that fetch.CheckJSON has accepted. It
+// leaves out malformed and unpublished videos.
 func decodeUploads(body []byte, now time.Time) (uploads, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -109,6 +108,7 @@ func decodeUploads(body []byte, now time.Time) (uploads, error) {
 		}
 		valid++
 		if item.ContentDetails.PublishedAt == nil {
+			// An unpublished video has no publishing date.
 			continue
 		}
 		at, err := time.Parse(time.RFC3339, *item.ContentDetails.PublishedAt)

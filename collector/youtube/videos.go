@@ -12,8 +12,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// These are the values of the member "kind" in the answers of videos.list and batchGetStats. An answer with another value is not trusted: a
-// video that is missing from it may still exist.
+// These are the values of the member "kind" in the answers of videos.list and batchGetStats.
 const (
 	kindList  = "youtube#videoListResponse"
 	kindStats = "youtube#batchGetStatsResponse"
@@ -27,8 +26,8 @@ type videos struct {
 	sandbox    bool
 }
 
-// resultFor returns the result for a video. If the video is missing from the answer, its class is Gone. If the answer is incomplete, the class
-// is Temporary instead, because the video may exist.
+// resultFor returns the result for a video. If a complete answer lacks the video, the class is
+// Gone.
 func (v videos) resultFor(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
@@ -38,6 +37,7 @@ func (v videos) resultFor(t source.Target) source.Result {
 			r.Facts = &facts
 		}
 	case v.incomplete != "":
+		// The video may exist.
 		r = source.Result{Class: source.Temporary, Detail: v.incomplete}
 	default:
 		r = source.Result{Class: source.Gone, Detail: "missing from YouTube's answer: the video is deleted or private, or its channel is terminated"}
@@ -96,9 +96,8 @@ type video struct {
 	} `json:"status"`
 }
 
-// decodeVideos decodes an answer of videos.list or batchGetStats. The caller has checked its JSON with fetch.CheckJSON. The member "kind"
-// of the answer must have the value wantedKind. A malformed video does not affect the others. If the answer has a video without an id or
-// with an id that was not requested, the result is marked as incomplete: a missing video may still exist.
+// decodeVideos decodes an answer of videos.list or batchGetStats that fetch.CheckJSON has accepted.
+// A malformed video does not affect the other videos.
 func decodeVideos(body []byte, wantedKind string, requested []string, now time.Time) (videos, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -198,8 +197,8 @@ func (v video) setDetails(f *source.Facts, now time.Time) {
 	}
 }
 
-// thumbnailURL returns the URL of a video's thumbnail with 320 by 180 pixels or, if it is missing, of the smaller thumbnail. It returns nil if
-// the JSON has neither or is malformed.
+// thumbnailURL returns the URL of a video's thumbnail, preferably with 320 by 180 pixels. If the
+// thumbnails are missing or malformed, thumbnailURL returns nil.
 func thumbnailURL(raw json.RawMessage) *string {
 	type picture struct {
 		URL fetch.OptionalLink `json:"url"`

@@ -38,8 +38,9 @@ const (
 	batchSize       = 50 // maximum number of video or channel ids in one call
 	concurrentCalls = 4
 	defaultLimit    = 10_000
-	// statsPause is how long videos.list is called instead of batchGetStats after YouTube refused batchGetStats. A longer pause spends
-	// fewer units on refused calls. After a shorter pause, the source notices earlier that Google has enabled the method for the project.
+	// statsPause is how long videos.list replaces batchGetStats after YouTube refused batchGetStats. A
+	// longer pause wastes fewer units, but the source notices later that Google has enabled
+	// batchGetStats.
 	statsPause    = 6 * time.Hour
 	handleTTL     = 10 * time.Minute // how long a handle is cached; short, because another process may have fetched a newer handle
 	handlesCached = 20_000
@@ -53,9 +54,8 @@ type Options struct {
 	APIKey  string
 	Client  *fetch.Client
 	Now     func() time.Time
-	// CommonLimit and StatsLimit are the numbers of quota units that the Google project may spend each day: StatsLimit for batchGetStats,
-	// and CommonLimit for all other methods. 0 means 10,000, which is YouTube's default. A negative number means that the limit is not
-	// known.
+	// CommonLimit and StatsLimit are the daily limits of BudgetCommon and BudgetStats. 0 means
+	// 10,000 units, YouTube's default. A negative number means that no limit is known.
 	CommonLimit, StatsLimit int64
 }
 
@@ -112,8 +112,8 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// limitOf returns the limit of a budget: the configured limit if it is positive, and the default limit if it is 0. If the configured limit
-// is negative, limitOf returns 0, which means that no limit is known.
+// limitOf converts a limit in Options to a limit in source.Budget. In source.Budget, 0 means that no
+// limit is known.
 func limitOf(configuredLimit int64) int64 {
 	switch {
 	case configuredLimit == 0:
@@ -125,7 +125,7 @@ func limitOf(configuredLimit int64) int64 {
 	}
 }
 
-// pacificDay returns the current date in Pacific time, as an id, and the midnight at which the date ends. The budgets use it, because
+// pacificDay returns the current date in Pacific time and the midnight at which this date ends.
 // YouTube counts its quotas per day in Pacific time.
 func (s *Source) pacificDay(now time.Time) (string, time.Time) {
 	local := now.In(s.pacific)
@@ -145,8 +145,8 @@ func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Cl
 // Timeout returns the timeout of the HTTP client, which applies to each call.
 func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 
-// Concurrency returns the maximum number of concurrent Fetch calls: 4. A call takes less than a second and returns 50 videos. More
-// concurrent calls would only spend the daily quota sooner.
+// Concurrency returns the maximum number of concurrent Fetch calls. More calls would only spend the
+// daily quota sooner.
 func (s *Source) Concurrency() int { return concurrentCalls }
 
 // Group returns "" for every target. All targets then belong to the same group, so videos or channels of different accounts can be fetched
@@ -159,11 +159,8 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Serves returns the size of the largest batch in which a target can be fetched. It returns false if the target is not a YouTube video or
-// account with a valid id or name.
-//
-// The size is 50 for videos, and for accounts whose channel id is known and whose uploads need only one page. All other accounts are fetched
-// alone.
+// Serves returns the size of the largest batch for a target. It returns false if the target is not
+// a valid YouTube video or account.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
@@ -182,9 +179,8 @@ func (s *Source) canFetch(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// Plan returns the possible plans for a batch, the preferred plan first. Videos have a plan with videos.list and a plan with batchGetStats.
-// While YouTube refuses batchGetStats, there is only the plan with videos.list. Accounts have one plan, with the maximum number of units that
-// the batch can cost.
+// Plan returns the possible plans for a batch, the preferred plan first. While YouTube refuses
+// batchGetStats, videos have only the plan with videos.list.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
 		return [][]source.Call{{{Bucket: BudgetCommon, Units: maxAccountUnits(batch)}}}
@@ -210,11 +206,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 
 func (s *Source) isStatsRefused() bool { return s.now().Unix() < s.statsRefusedUntil.Load() }
 
-// Fetch requests up to 50 videos with batchGetStats or videos.list, depending on which budget the collector has reserved. If two units of
-// the common budget are reserved, Fetch also requests the handles of the channels. If the request for handles fails, the results have no
-// handles.
-//
-// For accounts, Fetch calls channels.list for up to 50 channels and then playlistItems.list for the uploads of each channel.
+// Fetch requests up to 50 videos or accounts. The reserved budget decides whether videos are
+// requested with batchGetStats or with videos.list.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
@@ -254,9 +247,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// callMethod calls a method of the API. budgetName is the name of the budget from which the unit of the call is taken. If the answer is an
-// error that concerns only the requested channel or its list of uploads, callMethod returns a *targetError. For any other error, and if the
-// answer is not JSON, it returns a *source.Failure.
+// callMethod calls a method of the API. If YouTube's error concerns only the requested channel or
+// its uploads, the returned error is a *targetError.
 func (s *Source) callMethod(ctx context.Context, budget *source.CallBudget, budgetName, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),

@@ -151,10 +151,9 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 		sourcetest.OK:   {Body: testdataText(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: testdataText(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone: {Body: testdataText(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // the missing video gets the class Temporary, so that its next attempt calls videos.list
-		// A private video is not in the answer of batchGetStats. The answer for the case Restricted has members that YouTube does not send
-		// today. The source already reads them, because YouTube may add them.
+		// A private video is missing from the answer of batchGetStats.
 		sourcetest.Private:     {Body: testdataText(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
-		sourcetest.Restricted:  {Body: testdataText(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
+		sourcetest.Restricted:  {Body: testdataText(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}}, // this answer has members that YouTube does not send today, but may add
 		sourcetest.WrongTypes:  {Body: testdataText(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Strings:     {Body: testdataText(t, "stats/strings"), Classes: ok},
 		sourcetest.Big:         {Body: testdataText(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},

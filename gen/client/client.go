@@ -28,20 +28,17 @@ const (
 	maxKeyWait = 90 * time.Second // maximum total time of the waits until the Idempotency-Key of one request is no longer in use
 )
 
-// ReelTally is a client of the API. It has a method for each operation, such as ListVideos. For each list, it also has a method that reads
-// all pages, such as AllVideos. Options with the zero value are not sent.
+// ReelTally is a client of the API. Methods such as AllVideos read all pages of a list. Options
+// with the zero value are not sent.
 type ReelTally struct {
-	// Raw sends the same requests as the methods of ReelTally, but returns each HTTP response before its body is read. Raw also repeats
-	// failed requests. If the connection breaks while the caller reads the body, Raw does not repeat the request.
+	// Raw returns HTTP responses with unread bodies. If the connection breaks while the caller
+	// reads a body, Raw does not repeat the request.
 	Raw *Client
 }
 
-// New returns a client for the server at address. It sends the token with each request. If address or token is "", the value of the
-// environment variable REELTALLY_URL or REELTALLY_TOKEN is used.
-//
-// The client repeats a request after the statuses 429, 502, 503 and 504, after a failure of the network, and after an incomplete answer. Before
-// it repeats a request, it waits as long as the header Retry-After says. All repetitions of a POST have the same Idempotency-Key. If the server
-// answers that an earlier attempt still runs or was interrupted, the client repeats the request for up to 90 seconds.
+// New returns a client for the server at address. If address or token is "", New uses the environment
+// variable REELTALLY_URL or REELTALLY_TOKEN. The client repeats requests after temporary failures. A
+// repeated POST has the same Idempotency-Key.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
 	if address == "" || token == "" {
@@ -50,6 +47,7 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	authorize := func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+token)
 		if r.Method == http.MethodPost && r.Header.Get("Idempotency-Key") == "" {
+			// All repetitions of a POST have the same Idempotency-Key.
 			r.Header.Set("Idempotency-Key", rand.Text())
 		}
 		return nil
@@ -82,8 +80,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 }
 
-// decodeResult decodes the JSON of a successful response. If err is not nil, it returns err. If the response is not successful, it returns an
-// *Error. An answer 422 to a bulk request is decoded too, because it has the reason for each entry that failed.
+// decodeResult decodes the JSON of a successful response, or of an answer 422 to a bulk request.
+// For any other response, it returns an *Error.
 func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
@@ -96,6 +94,7 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
 	switch {
 	case isJSON && (r.StatusCode < 300 || r.StatusCode == http.StatusUnprocessableEntity):
+		// An answer 422 has the reason for each entry that failed.
 		return value, json.Unmarshal(body, &value)
 	case r.StatusCode < 300:
 		return value, nil
@@ -121,8 +120,8 @@ func wholeAnswer(ctx context.Context) context.Context {
 	return context.WithValue(ctx, wholeAnswerKey{}, true)
 }
 
-// allPages returns the entries of all pages of a list. It begins with the page at firstCursor, or with the first page if firstCursor is "".
-// readPage returns the entries of the page at a cursor, and the cursor of the next page, which is nil on the last page.
+// allPages returns the entries of all pages, from firstCursor on. The cursor "" means the first
+// page. On the last page, next is nil.
 func allPages[T any](firstCursor string, readPage func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := firstCursor; ; {
@@ -155,10 +154,10 @@ func optional[T comparable](value T) *T {
 // retrying is a transport that repeats failed requests.
 type retrying struct{ next http.RoundTripper }
 
-// RoundTrip sends a request, and repeats the request in two cases. If the request fails and another attempt may help, RoundTrip repeats it up to
-// maxRetries times. If an earlier request with the same Idempotency-Key still runs or was interrupted, RoundTrip repeats the new request for up to
-// maxKeyWait. A request whose body can be read only once is not repeated.
+// RoundTrip sends a request and repeats it after temporary failures. maxRetries and maxKeyWait
+// limit the repetitions.
 func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
+	// A body that can be read only once cannot be sent again.
 	readOnce := r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
 	repeatable := r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != ""
 	var keyWait time.Duration // total time of the waits for an Idempotency-Key that was in use
@@ -207,13 +206,14 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// shouldRepeat reports whether the request should be repeated after this answer. After some answers, it is unknown whether the request took
-// effect. Such a request should be repeated only if isRepeatable is true: sending the request twice then does no harm.
+// shouldRepeat reports whether the request should be repeated after this answer. If isRepeatable is
+// true, sending the request twice does no harm.
 func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
 		return true
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		// It is unknown whether the request took effect.
 		return isRepeatable
 	}
 	return false

@@ -22,14 +22,8 @@ const (
 // nextPage matches the address of the next page in the header Link.
 var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
 
-// Download writes a list or history to w in a format other than JSON. operationPath is the path of the operation, such as "/videos". In CSV
-// and NDJSON, Download reads all pages, and writes the CSV column names only once. In other formats, it reads one page.
-//
-// Download returns the headers of the last page. For "/history/export", they include Exported-Until: the value of updated_since for the next
-// download.
-//
-// If a request fails before its answer begins, Download repeats it as New describes. If the answer breaks off later, Download returns an error,
-// because it has already written a part of the answer.
+// Download writes a list or history to w and returns the headers of the last page. In formats other
+// than CSV and NDJSON, it reads only one page. operationPath is a path such as "/videos".
 func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath string, query url.Values, format string) (http.Header, error) {
 	isCSV := strings.HasPrefix(format, CSV)
 	address, err := url.Parse(strings.TrimSuffix(c.Raw.Server, "/") + operationPath)
@@ -42,12 +36,16 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath str
 		if err != nil {
 			return nil, err
 		}
+		// A request whose answer breaks off is not repeated, because a part of the answer is
+		// already written.
 		err = copyPage(w, answer.Body, isCSV, &columns)
 		if err := errors.Join(err, answer.Body.Close()); err != nil {
 			return nil, err
 		}
 		next := nextPage.FindStringSubmatch(answer.Header.Get("Link"))
 		if next == nil || !isCSV && format != NDJSON {
+			// For /history/export, the header Exported-Until has the value of updated_since for the
+			// next download.
 			return answer.Header, nil
 		}
 		following, err := url.Parse(next[1])
@@ -81,8 +79,8 @@ func (c *ReelTally) requestFile(ctx context.Context, address, format string) (*h
 	return nil, responseError(answer.StatusCode, body)
 }
 
-// copyPage writes one page to w. In CSV, each page begins with a line of column names. copyPage writes this line only for the first page.
-// It stores the line in *headerLine. If a later page begins with a different line, copyPage returns an error.
+// copyPage writes one page to w. It writes the line of CSV column names only once and stores it in
+// *headerLine.
 func copyPage(w io.Writer, page io.Reader, isCSV bool, headerLine *string) error {
 	body := bufio.NewReader(page)
 	if isCSV {

@@ -32,8 +32,8 @@ import (
 // can mean absent.
 var threeValued = []string{"AdInfoShop", "Enabled"}
 
-// goOperations returns the source of a Go file in which the type ReelTally has a method for each operation. The methods use the types and
-// functions that oapi-codegen has generated from openapi.yaml. clientFile is the path of the file that contains these types and functions.
+// goOperations returns Go source with a method of ReelTally for each operation. clientFile is the
+// path of the file that oapi-codegen has generated from openapi.yaml.
 func goOperations(clientFile string, operations []operation) (string, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, clientFile, nil, parser.ParseComments)

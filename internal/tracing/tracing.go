@@ -19,8 +19,8 @@ import (
 // scope is the name of the tracer that records all spans of ReelTally.
 const scope = "github.com/reeltally/reeltally"
 
-// Root starts a span. If ctx has a span, for example the span of a caller, the new span joins the trace of that span. Otherwise, the new
-// span begins a new trace. If provider is nil, Root returns ctx and a span that records nothing. The caller must end the span with End.
+// Root starts a span. If ctx has no span, the new span begins a new trace. If provider is nil, the span
+// records nothing. The caller must call End.
 func Root(ctx context.Context, provider trace.TracerProvider, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if provider == nil {
 		return ctx, noop.Span{}
@@ -28,8 +28,8 @@ func Root(ctx context.Context, provider trace.TracerProvider, name string, optio
 	return provider.Tracer(scope).Start(ctx, name, options...)
 }
 
-// Start starts a span below the span of ctx. If ctx has no span that is recorded, Start returns ctx and a span that records nothing. The
-// caller must end the span with End.
+// Start starts a span below the span of ctx. If ctx has no recorded span, the new span records nothing.
+// The caller must call End.
 func Start(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	return startSpan(ctx, name, trace.SpanKindInternal, attributes)
 }
@@ -47,10 +47,8 @@ func startSpan(ctx context.Context, name string, kind trace.SpanKind, attributes
 	return above.TracerProvider().Tracer(scope).Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 }
 
-// End ends a span. If err is not nil, the span gets the status "error" and the kind of the error, but not its text.
-//
-// All spans must be ended with this function. A deferred call of the method span.End would also record the value of a panic, which can be a
-// secret.
+// End ends a span and records only the kind of err. Use End for all spans: a deferred span.End would
+// record the value of a panic, possibly a secret.
 func End(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, "")
@@ -59,11 +57,11 @@ func End(span trace.Span, err error) {
 	span.End()
 }
 
-// SetStatus adds the status code of an HTTP response to a span. The span gets the status "error" if code is at least minErrorCode. For
-// responses of other servers, minErrorCode is 400. For responses of this server, it is 500, because a code below 500 means that the client
-// made the mistake.
+// SetStatus adds the status code of an HTTP response to a span. If code is at least minErrorCode,
+// the span gets the status "error".
 func SetStatus(span trace.Span, code, minErrorCode int) {
 	span.SetAttributes(attribute.Int("http.response.status_code", code))
+	// minErrorCode is 400 for responses of other servers, and 500 for responses of this server.
 	if code >= minErrorCode {
 		span.SetStatus(codes.Error, "")
 	}

@@ -18,14 +18,15 @@ func JoinWithOr[T any](values []T) string {
 	return english.WordSeries(texts, "or")
 }
 
-// Duration writes a duration in the form that settings use. A number of whole days is written in days, such as "8d". Any other duration is
-// written in hours, minutes and seconds without zeros at the end, such as "36h" or "1h30m".
+// Duration writes a duration in the form that settings use. Whole days are written like "8d", other
+// durations like "36h" or "1h30m".
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d != 0 && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
 	}
 	text := d.String()
+	// Remove the zeros at the end: 36h0m0s becomes 36h.
 	for _, unit := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, unit) {
 			text = text[:len(text)-2]

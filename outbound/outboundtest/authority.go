@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority is a certificate authority that issues a valid certificate for every host, also for the hosts of an attacker. With an invalid
-// certificate, the tested code would refuse an attacker's host even without its own checks, and a test could not notice a missing check.
+// Authority is a certificate authority that issues valid certificates for all hosts. An invalid
+// certificate would hide a missing check in the tested code.
 type Authority struct {
 	// Roots contains the root certificate of the authority. Clients that use Roots trust all certificates of the authority.
 	Roots *x509.CertPool

@@ -23,9 +23,8 @@ var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server listens at this address")
 
-// Internet simulates the internet. For the address PublicAddress(), Dial connects to a simulated server, which answers the requests for all
-// hosts. For all other IP addresses, Dial makes real connections. So if the tested code wrongly connects to this machine, Listener counts
-// the connection.
+// Internet simulates the internet. The simulated server at PublicAddress() answers the requests for
+// all hosts. Connections to all other IP addresses are real.
 type Internet struct {
 	*NameServer
 
@@ -38,8 +37,8 @@ type Internet struct {
 	dialed []string
 }
 
-// NewInternet starts a simulated internet, which is stopped at the end of the test. The simulated server answers requests with handler.
-// Host names are resolved as in AttackerZone: a host for which isPublic returns true has the address of the simulated server.
+// NewInternet starts a simulated internet, which is stopped at the end of the test. Its server answers
+// requests with handler. AttackerZone(isPublic) resolves host names.
 func NewInternet(t *testing.T, isPublic func(host string) bool, handler http.Handler) *Internet {
 	t.Helper()
 	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Listener: NewLocalListener(t)}
@@ -52,8 +51,8 @@ func NewInternet(t *testing.T, isPublic func(host string) bool, handler http.Han
 	return n
 }
 
-// Dial records the address. If the address is PublicAddress(), Dial connects to the simulated server. If the address has the same IP
-// address but another port, Dial fails. In all other cases, Dial connects to the given address.
+// Dial records the address and connects to it. For PublicAddress(), it connects to the simulated
+// server. For another port of the same IP address, it fails.
 func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)
@@ -84,8 +83,8 @@ func (n *Internet) Connections() int {
 	return len(n.dialed)
 }
 
-// RequireNoForbiddenConnection requires that the tested code dialled only the simulated server and did not connect to this machine. It also
-// requires that isAllowed returns true for every host that was looked up.
+// RequireNoForbiddenConnection requires that the tested code connected only to the simulated server.
+// It also requires that isAllowed returns true for every host that was looked up.
 func (n *Internet) RequireNoForbiddenConnection(t *testing.T, isAllowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.DialedAddresses() {
@@ -133,11 +132,11 @@ func NewLocalListener(t *testing.T) *LocalListener {
 // Address returns the "ip:port" of the listener at 127.0.0.1.
 func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// CountConnections stops the listener and returns how many connections to it were made. Before that, it makes a connection itself and waits
-// until the listener has closed this connection, so that all earlier connections are counted. The result does not include this connection.
+// CountConnections stops the listener and returns how many connections to it were made.
 func (c *LocalListener) CountConnections(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
+		// When the listener closes this connection, it has counted all earlier connections.
 		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // no context is needed, because this machine answers without delay
 		require.NoError(t, err)
 		_, err = conn.Read(make([]byte, 1))
@@ -145,26 +144,22 @@ func (c *LocalListener) CountConnections(t *testing.T) int {
 		require.NoError(t, conn.Close())
 		require.NoError(t, c.inner.Close())
 		c.done.Wait()
+		// The result does not include the connection that this function made.
 		c.count--
 	})
 	return c.count
 }
 
-// AttackerZone returns the function that resolves host names in the name server of an attacker. The first label of a host name decides:
-//
-//   - "ip-" and an IP address, such as "ip-10-0-0-1" or "ip-v6-fe80--1": the host has this address.
-//   - "cname-" and an IP address: the host has this address through a CNAME record.
-//   - "mixed-" and an IP address: the host has this address and the address Public.
-//   - "gone-": the host does not exist.
-//   - Any other label: the host has the address Public if isPublic returns true for it, and otherwise the loopback addresses.
+// AttackerZone simulates the DNS zone of an attacker. A host such as ip-10-0-0-1.evil.net has the
+// address in its name. An ordinary host has the address Public only if isPublic returns true.
 func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")
 		kind, rest, _ := strings.Cut(label, "-")
 		switch kind {
-		case "gone":
+		case "gone": // the host does not exist
 			return Answer{}
-		case "ip", "cname", "mixed":
+		case "ip", "cname", "mixed": // the rest of the label is an IP address, as in ip-10-0-0-1 or ip-v6-fe80--1
 			addr, err := netip.ParseAddr(strings.ReplaceAll(rest, "-", "."))
 			if v6, ok := strings.CutPrefix(rest, "v6-"); ok {
 				addr, err = netip.ParseAddr(strings.ReplaceAll(v6, "-", ":"))
@@ -174,9 +169,9 @@ func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 			}
 			a := Answer{Addrs: []netip.Addr{addr}}
 			switch kind {
-			case "cname":
+			case "cname": // the host has the IP address through a CNAME record
 				a.Via = "inside.evil.net"
-			case "mixed":
+			case "mixed": // the host has the IP address and the address Public
 				a.Addrs = append(a.Addrs, Public)
 			}
 			return a
@@ -184,6 +179,7 @@ func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 		if isPublic(host) {
 			return Answer{Addrs: []netip.Addr{Public}}
 		}
+		// All other hosts lead to this machine.
 		return Answer{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}}
 	}
 }

@@ -13,8 +13,7 @@ import (
 //go:embed links.txt
 var linksFile string
 
-// Link is a hostile link for tests. Each field except URL has one of the constants below: the name of the check that must refuse the link,
-// or Platform if no check refuses it.
+// Link is a hostile link for tests. Each field except URL contains one of the constants below.
 type Link struct {
 	URL string
 	// RequestCheck is the name of the check that must refuse an API request with the link.

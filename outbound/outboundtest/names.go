@@ -21,7 +21,7 @@ type Answer struct {
 
 // NameServer is a DNS server over UDP. It counts the questions about each host. Its answers have a TTL of 0.
 type NameServer struct {
-	answerFor func(host string) Answer
+	answerFor func(host string) Answer // called for each question about IPv4 or IPv6 addresses
 	conn      net.PacketConn
 	resolver  *net.Resolver
 
@@ -29,8 +29,8 @@ type NameServer struct {
 	asked map[string]int // a map from hosts to the number of questions about them
 }
 
-// NewNameServer starts a name server, which is stopped at the end of the test. The server calls answerFor for each question about a host,
-// for IPv4 and for IPv6 addresses. The host is in lower case and has no trailing dot.
+// NewNameServer starts a name server, which is stopped at the end of the test. It calls answerFor with
+// hosts in lower case and without a trailing dot.
 func NewNameServer(t *testing.T, answerFor func(host string) Answer) *NameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // no context is needed, because listening does not block

@@ -7,20 +7,19 @@ import "strings"
 // formulaSigns are the characters with which a spreadsheet formula may begin. A spreadsheet evaluates a cell that begins with one of them.
 const formulaSigns = "=+-@＝＋－＠"
 
-// formulaSignsAtStart are formulaSigns, tabs and line breaks. Escape puts an apostrophe before a text that begins with one of these
-// characters. A spreadsheet may remove tabs and line breaks from the beginning of a text, and then run the rest as a formula.
+// formulaSignsAtStart are formulaSigns, tabs and line breaks. A spreadsheet may remove tabs and
+// line breaks from the beginning of a text, and then run the rest as a formula.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
-// cellSeparators are the characters at which a spreadsheet may split one text into several cells. This happens if the file has commas
-// between the cells, but the spreadsheet expects semicolons or tabs. Quotes around the text do not always prevent the split.
+// cellSeparators are the characters at which a spreadsheet may split one text into several cells.
+// Quotes around the text do not always prevent the split.
 const cellSeparators = ";\t\r\n"
 
 // cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.
 const cellQuotes = `'"`
 
-// Escape makes a text safe to open in a spreadsheet: the spreadsheet shows formulas as text. Escape puts an apostrophe before a formula at
-// the beginning of the text, and before a formula after a separator. Unescape returns the original text, even if the original text contains
-// apostrophes.
+// Escape puts an apostrophe before a formula at the beginning of a text or after one of the
+// cellSeparators. A spreadsheet then shows the formula as text.
 func Escape(text string) string {
 	return changeEachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
@@ -30,7 +29,7 @@ func Escape(text string) string {
 	})
 }
 
-// Unescape reverses Escape.
+// Unescape reverses Escape, even if the original text contains apostrophes.
 func Unescape(text string) string {
 	return changeEachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
@@ -40,9 +39,8 @@ func Unescape(text string) string {
 	})
 }
 
-// changeEachCell splits a text into cells. A cell ends after one of the characters in cellSeparators, or at the end of the text.
-// changeEachCell calls changeCell for each cell and joins the results. The argument isFormula is true if the cell begins with a formula, or
-// with quotes before a formula.
+// changeEachCell splits a text after the cellSeparators, calls changeCell for each cell, and joins
+// the results. isFormula is true if the cell begins with a formula, possibly after quotes.
 func changeEachCell(text string, changeCell func(cell string, isFormula bool) string) string {
 	var out strings.Builder
 	signs := formulaSignsAtStart

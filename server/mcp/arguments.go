@@ -33,9 +33,8 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns the faults in the arguments of an MCP tool call. The tool call becomes an HTTP request to the API, and ctx is the
-// context of this HTTP request. A tool call with faults also becomes a request, because the request must count towards the rate limits. The
-// server refuses this request.
+// FaultsFrom returns the faults in the arguments of a tool call. ctx is the context of the call's
+// HTTP request. The server must refuse a request with faults.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
@@ -48,17 +47,15 @@ const maxFaults = 100
 // placeholder.
 const placeholder = "-"
 
-// newRequest returns the HTTP request for the API operation of the tool. argumentsJSON is the JSON object with the arguments. The token and
-// the address of the caller are copied from mcpRequest, the HTTP request to /mcp. fields has the names of the members to keep in each entry
-// of a list; nil means all members.
-//
-// Null is sent only for members of the body that can be null. Any other argument with the value null counts as missing.
+// newRequest returns the HTTP request for a tool call. The result `fields` names the members to
+// keep in each list entry; nil means all members.
 func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumentsJSON json.RawMessage) (r *http.Request, fields []string, err error) {
 	given, faults := t.readArguments(argumentsJSON)
 	target, query, header := t.path, url.Values{}, http.Header{}
 	var members []string
 	for _, a := range t.arguments {
 		value, ok := given[a.name]
+		// Null counts as missing, except for a body member that can be null.
 		if ok = ok && (a.nullable || string(value) != "null"); !ok && a.defaultValue != nil {
 			value, ok = a.defaultValue, true
 		}
@@ -106,6 +103,7 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 		body = []byte("{" + strings.Join(members, ",") + "}")
 		header.Set("Content-Type", "application/json")
 	}
+	// A tool call with faults also becomes a request, so that it counts towards the rate limits.
 	if len(faults) > 0 {
 		ctx = context.WithValue(ctx, faultsKey{}, faults)
 	}
@@ -113,6 +111,7 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 	if err != nil {
 		return nil, nil, err
 	}
+	// The token and the address of the caller are copied from the request to /mcp.
 	for _, name := range []string{"Authorization", "X-Forwarded-For", "X-Request-Id", "User-Agent"} {
 		if values := mcpRequest.Header.Values(name); len(values) > 0 {
 			header[http.CanonicalHeaderKey(name)] = values
@@ -122,8 +121,8 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 	return r, fields, nil
 }
 
-// readArguments returns the JSON of each argument by the argument's name. It also returns a fault for each duplicate or unknown argument.
-// It does not check the values of the arguments.
+// readArguments returns the JSON value of each argument by name. It reports duplicate and unknown
+// arguments as faults, but does not check the values.
 func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
 	given := map[string]json.RawMessage{}
 	if len(raw) == 0 || string(raw) == "null" {
@@ -174,8 +173,8 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// formatValue converts the JSON value of an argument to the text for a path, query or header. It returns a fault for an object, for an
-// unexpected array, and for an empty text in a path or header. The server later validates the text against the argument's schema.
+// formatValue converts the JSON value of an argument to text for a path, query or header. The
+// server later validates the text against the argument's schema.
 func (a argument) formatValue(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

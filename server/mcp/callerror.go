@@ -13,9 +13,8 @@ const (
 	invalidRequest   = "invalid request"
 )
 
-// mcpResponseWriter is the http.ResponseWriter for the response to one message. JSON-RPC requires that the response to a call has the id of
-// the call. If a call has an unknown method or lacks required params, the SDK sends an error in plain text without the id. mcpResponseWriter
-// replaces such an error by a JSON-RPC error. It writes all other responses unchanged.
+// mcpResponseWriter is the http.ResponseWriter for the response to one message. If the SDK refuses
+// a call in plain text, mcpResponseWriter sends a JSON-RPC error instead.
 type mcpResponseWriter struct {
 	http.ResponseWriter
 	message []byte // the JSON-RPC message
@@ -36,6 +35,7 @@ func (w *mcpResponseWriter) Write(b []byte) (int, error) {
 		return w.ResponseWriter.Write(b)
 	}
 	w.refused = false
+	// The response to a call must have the call's id, which the plain-text error lacks.
 	answer := encodeCallError(w.message, strings.TrimSpace(string(b)))
 	if answer == nil {
 		w.ResponseWriter.WriteHeader(http.StatusBadRequest)
@@ -47,8 +47,8 @@ func (w *mcpResponseWriter) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// encodeCallError returns the JSON-RPC error for a call that the SDK refused. reason is the error of the SDK in plain text. If message is
-// not a call, the result is nil. If reason concerns neither the method nor the params of the call, the result is also nil.
+// encodeCallError converts the SDK's plain-text error `reason` into a JSON-RPC error. The result is
+// nil if the error must stay plain text.
 func encodeCallError(message []byte, reason string) []byte {
 	decoded, err := jsonrpc.DecodeMessage(message)
 	call, ok := decoded.(*jsonrpc.Request)
@@ -60,6 +60,7 @@ func encodeCallError(message []byte, reason string) []byte {
 	case strings.HasPrefix(reason, methodNotHandled):
 		refusal.Code, refusal.Message = jsonrpc.CodeMethodNotFound, "method not found: "+quoteText(call.Method)
 	case !strings.HasPrefix(reason, invalidRequest):
+		// The error concerns neither the method nor the params of the call.
 		return nil
 	}
 	answer, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: call.ID, Error: refusal})

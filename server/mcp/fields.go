@@ -11,8 +11,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// defaultLimit is the number of entries of a page if a tool call has no limit. It is much smaller than the default of the API, because a
-// model reads every entry.
+// defaultLimit is the page size if a tool call has no limit. It is lower than the API's default,
+// because a model reads every entry.
 const defaultLimit = 20
 
 const (
@@ -20,8 +20,8 @@ const (
 	fieldsArgument = "fields"
 	// allFields is the value in fieldsArgument that selects every member.
 	allFields = "all"
-	// maskedMember is the name of a member that selectFields never removes from an entry, even if the call does not select it. Without this
-	// member, a model would mistake masked counts for unknown counts.
+	// maskedMember is the name of a member that selectFields never removes. Without this member, a
+	// model would mistake masked counts for unknown counts.
 	maskedMember = "metrics_masked"
 	// dataMember is the name of the member that contains the entries of a page.
 	dataMember = "data"
@@ -33,8 +33,8 @@ type entry struct {
 	defaults []string // names of the members that an entry has if a call does not send the argument "fields"; nil means all members
 }
 
-// findEntry returns the description of the entries of a list. It reads the names of the default members from x-tool-fields in the schema of
-// an entry. findEntry fails if the response is not a list, or if x-tool-fields contains a name that is not a member of an entry.
+// findEntry returns the members and the default members of a list entry. The default members come
+// from x-tool-fields in the entry's schema.
 func findEntry(responses *openapi3.Responses) (*entry, error) {
 	for _, form := range resultSchemas(responses) {
 		list := form.Value.Properties[dataMember]

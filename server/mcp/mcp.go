@@ -23,11 +23,11 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox is true if the data is made up. The instructions for the model then say so. The results of tool calls do not depend on Sandbox:
-	// if the API's response has the header "ReelTally-Sandbox: true", the result says that the data is made up.
+	// Sandbox is true if the data is made up. This setting affects only the instructions for the
+	// model, not the results of tool calls.
 	Sandbox bool
-	// AnyHost is true if the handler accepts requests with any Host header. A proxy on this machine needs this, because its requests arrive
-	// at a loopback address with a public Host header. If AnyHost is false, the handler refuses such requests, which prevents DNS rebinding.
+	// AnyHost allows every Host header, which a proxy on this machine needs. Otherwise, requests to
+	// a loopback address must name a loopback host, which prevents DNS rebinding.
 	AnyHost bool
 }
 
@@ -47,9 +47,8 @@ type handler struct {
 	next http.Handler
 }
 
-// New returns the HTTP handler of /mcp. The handler accepts only POST, answers with JSON and keeps no state between requests, so that a
-// load balancer can send each request to any server. The handler does not authenticate: each tool call copies the Authorization header into
-// its HTTP request to the API.
+// New returns the HTTP handler of /mcp. The handler does not authenticate. Each tool call copies
+// the Authorization header into its request to the API.
 func New(o Options) http.Handler {
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Version},
@@ -64,14 +63,15 @@ func New(o Options) http.Handler {
 		server.AddTool(t.definition(), c.handleCall)
 	}
 	return handler{sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
+		// Because the handler keeps no state, a load balancer can send each request to any server.
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: o.AnyHost, PropagateRequestCancellation: true,
 	})}
 }
 
 type requestKey struct{}
 
-// ServeHTTP refuses two kinds of messages with an error in plain text: all JSON-RPC batches, and messages that need too much memory to
-// decode. It passes all other messages to the MCP SDK. If such a message calls an unknown method, the response is a JSON-RPC error.
+// ServeHTTP passes a message to the MCP SDK. If checkMessage refuses the message, the response is an
+// error in plain text instead.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -125,8 +125,8 @@ type toolCaller struct {
 	logger *slog.Logger
 }
 
-// handleCall sends the HTTP request of a tool call to the API and converts the response to a tool result. A response with status 400 or
-// above becomes an error result, so that the model reads the reason and can correct its call.
+// handleCall sends a tool call to the API and converts the response. An API error becomes an error
+// result, so that the model can correct its call.
 func (c toolCaller) handleCall(ctx context.Context, call *sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
 	defer func() { // a panic must be recovered here, because the SDK calls this method in a goroutine of its own, where a panic would end the process
 		if p := recover(); p != nil {

@@ -197,8 +197,8 @@ func TestFaultsFrom_returnsUnknownAndMissingArguments(t *testing.T) {
 	}, faults)
 }
 
-// listPaths are the paths of an OpenAPI document with one operation. The response of this operation can have three forms: an array, an
-// object with one page of a list, or an empty body.
+// listPaths are the paths of an OpenAPI document. The only operation returns an array, an object
+// with one page of a list, or no body.
 const listPaths = `
   /things:
     get:

@@ -14,8 +14,8 @@ const (
 	maxMessageValues = 10_000
 )
 
-// checkMessage returns an error if body is a JSON-RPC batch, nests deeper than maxMessageDepth, or has more than maxMessageValues values.
-// Decoding a deep or long message would need too much memory. checkMessage does not check that body is valid JSON.
+// checkMessage refuses a JSON-RPC batch, and a message that would need too much memory to decode.
+// It does not check that the message is valid JSON.
 func checkMessage(body []byte) error {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	depth, values := 0, 1

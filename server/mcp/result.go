@@ -22,8 +22,8 @@ const (
 // resultHeaders are the HTTP headers that are copied from the API's response into the result of a tool call.
 var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
 
-// convertResponse converts the API's HTTP response into the result of a tool call. The structured content of the result has
-// the data. The text of the result has only a summary in one line. fieldNames has the members to keep in each entry of a list; nil means all members.
+// convertResponse converts the API's response into a tool result. fieldNames has the members to
+// keep in each list entry; nil means all members.
 func (t *tool) convertResponse(answer Response, fieldNames []string) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {
@@ -74,6 +74,7 @@ func (t *tool) convertResponse(answer Response, fieldNames []string) (*sdk.CallT
 		setText(text)
 		return out, nil
 	}
+	// The text is only a summary, because the structured content has the data.
 	lines := []string{t.summary(value, callOutcome)}
 	if pointers := t.untrusted.pointersIn(value); len(pointers) > 0 {
 		out.Meta[metaUntrusted] = pointers
@@ -89,8 +90,8 @@ func (t *tool) convertResponse(answer Response, fieldNames []string) (*sdk.CallT
 	return out, nil
 }
 
-// summary returns a text that summarises the data of a result, such as "Entries in the structured content: 20 of 128.". value is the data.
-// callOutcome says what the call did.
+// summary returns a short description of the data in value, such as "Entries in the structured
+// content: 20 of 128.".
 func (t *tool) summary(value map[string]any, callOutcome outcome) string {
 	list := entriesOf(value)
 	if list == nil {
@@ -122,8 +123,8 @@ func (t *tool) responseTooLargeMessage(answer Response) string {
 	return text + "To get a smaller response, send fewer items in one call."
 }
 
-// textWithoutBody returns the text of a tool result if the HTTP response has no body. The text is the description of the status code in the
-// OpenAPI contract, or the standard text of the status code, such as "No Content".
+// textWithoutBody returns the text for a response without a body. The text is the contract's
+// description of the status, or else the standard text, such as "No Content".
 func (t *tool) textWithoutBody(status int) string {
 	if response := t.responses.Value(strconv.Itoa(status)); response != nil && response.Value.Description != nil {
 		return strings.TrimSpace(*response.Value.Description)

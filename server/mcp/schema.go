@@ -18,13 +18,13 @@ import (
 // error.
 const maxDepth = 32
 
-// toolArguments returns the arguments of an MCP tool: the path, query and header parameters of the operation, and the members of its
-// request body. If two arguments have the same name, the second one gets a prefix such as body_. The header If-None-Match is left out,
-// because a tool has no result for status 304.
+// toolArguments returns the arguments of a tool: the parameters of the operation and the members of
+// its request body.
 func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) ([]argument, error) {
 	var out []argument
 	for _, in := range []string{openapi3.ParameterInPath, openapi3.ParameterInQuery, openapi3.ParameterInHeader} {
 		for _, p := range parameters {
+			// If-None-Match is left out, because a tool has no result for status 304.
 			if p.Value.In != in || strings.EqualFold(p.Value.Name, "If-None-Match") {
 				continue
 			}
@@ -51,6 +51,7 @@ func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 	taken := map[string]bool{}
 	for i := range out {
 		a := &out[i]
+		// The second argument of the same name gets a prefix such as body_.
 		if taken[a.name] {
 			a.name = a.in + "_" + a.name
 		}
@@ -101,8 +102,8 @@ func inputSchema(arguments []argument) map[string]any {
 	return schema
 }
 
-// itemsMember is the name of the member that contains the array if the API's response is a JSON array. MCP requires that structured content
-// is an object, so the array is sent as {"items": […]}.
+// itemsMember is the name of the member that contains the API's response if the response is an
+// array. MCP requires an object as structured content.
 const itemsMember = "items"
 
 // findUntrustedInResponses returns which parts of a tool's results are untrusted text. It fails if the JSON of a successful response is
@@ -126,9 +127,8 @@ func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, er
 	return untrusted, nil
 }
 
-// outputSchema returns the JSON Schema of the object that a tool returns as structured content. The object can have the members of every
-// possible response. All members are optional, because a response without a body becomes an empty object, and other responses differ in
-// their members. The schema has no descriptions and no nested schemas, so that the definition of the tool is short.
+// outputSchema returns the JSON Schema of a tool's structured content. The schema has the members
+// of all possible responses. All members are optional, because responses differ.
 func outputSchema(responses *openapi3.Responses) map[string]any {
 	properties := map[string]any{}
 	for _, form := range resultSchemas(responses) {
@@ -137,6 +137,7 @@ func outputSchema(responses *openapi3.Responses) map[string]any {
 			members = openapi3.Schemas{itemsMember: form}
 		}
 		for name, member := range members {
+			// Only the type is kept, so that the tool's definition is short.
 			schema := typeSchema(member.Value)
 			if other, ok := properties[name]; ok && !reflect.DeepEqual(other, schema) {
 				schema = map[string]any{} // the member has different types in two response schemas
@@ -159,11 +160,12 @@ func typeSchema(s *openapi3.Schema) map[string]any {
 	return map[string]any{"type": types[0]}
 }
 
-// resultSchemas returns the schemas that the JSON of a response can have, in the order of the status codes. Error responses are left out,
-// except the responses of bulk requests that failed completely: their JSON has the results of the entries.
+// resultSchemas returns the schemas of all responses of type application/json, in the order of the
+// status codes.
 func resultSchemas(responses *openapi3.Responses) openapi3.SchemaRefs {
 	var schemas openapi3.SchemaRefs
 	for _, status := range slices.Sorted(maps.Keys(responses.Map())) {
+		// Among errors, only completely failed bulk requests have a response of this type.
 		if media := responses.Map()[status].Value.Content.Get("application/json"); media != nil {
 			schemas = append(schemas, schemaAlternatives(media.Schema)...)
 		}
@@ -180,17 +182,16 @@ func schemaAlternatives(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	return openapi3.SchemaRefs{ref}
 }
 
-// omittedKeywords are the keywords that jsonSchema removes from OpenAPI schemas. A model does not need the limits of values, because the
-// server checks them and states them in its error messages.
+// omittedKeywords are the keywords that jsonSchema removes from OpenAPI schemas. A model does not
+// need limits of values, because the server's error messages state them.
 var omittedKeywords = []string{"example", "examples", "nullable", "xml", "externalDocs", "discriminator",
 	"minLength", "maxLength", "pattern", "minItems", "uniqueItems"}
 
 // usefulFormats are the formats that jsonSchema keeps. They show a language model in which form it must write a value.
 var usefulFormats = []string{"date", "date-time", "uuid"}
 
-// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name. To keep the
-// result short, it omits the descriptions of nested schemas, and the formats and limits that a model does not need. depth is the nesting
-// depth of the schema.
+// jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. The result has only what a
+// model needs. depth is the schema's nesting depth.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -215,12 +216,14 @@ func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if s.Max != nil && *s.Max >= math.MaxInt32 {
 		delete(out, "maximum")
 	}
+	// Only the outermost schema keeps its description, so that the result is short.
 	delete(out, "description")
 	if text := toolText(s.Extensions, s.Description, firstSentence); text != "" && depth == 0 {
 		out["description"] = text
 	}
 	convertExclusiveBound(out, "exclusiveMinimum", "minimum")
 	convertExclusiveBound(out, "exclusiveMaximum", "maximum")
+	// convertNested replaces references by the schemas that they name.
 	if err := convertNested(out, s, depth+1); err != nil {
 		return nil, err
 	}
@@ -230,8 +233,8 @@ func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	return out, nil
 }
 
-// convertExclusiveBound converts an exclusive bound of OpenAPI 3.0 to JSON Schema. For example, it converts {"minimum": 0,
-// "exclusiveMinimum": true} to {"exclusiveMinimum": 0}. In this example, flag is "exclusiveMinimum" and bound is "minimum".
+// convertExclusiveBound converts an exclusive bound of OpenAPI 3.0 to JSON Schema. For example,
+// {"minimum": 0, "exclusiveMinimum": true} becomes {"exclusiveMinimum": 0}.
 func convertExclusiveBound(schema map[string]any, flag, bound string) {
 	set, isFlag := schema[flag].(bool)
 	if !isFlag {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// toolText returns a description for a language model: the value of "x-tool-description" in the map extensions. If the map has no such
-// value, toolText returns the shortened description from the OpenAPI contract.
+// toolText returns a description for a language model. Without the extension "x-tool-description",
+// the result is the shortened description from the contract.
 func toolText(extensions map[string]any, description string, shorten func(string) string) string {
 	if own, ok := extensions["x-tool-description"].(string); ok {
 		return oneLine(own)

@@ -34,12 +34,11 @@ type tool struct {
 	untrusted   *untrustedText        // untrusted text in the results; nil if there is none
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
-	// hasETag is true if the result of this tool contains an ETag to send in the header If-Match. This is the case for a GET operation if
-	// another operation of the same path, such as PATCH, has the header If-Match.
+	// hasETag is true if the tool's result contains an ETag that a later call can send as If-Match.
 	hasETag bool
 }
 
-// argument is one argument of an MCP tool. It is sent to the API as a parameter or as a member of the request body, or it selects members
+// argument is one argument of an MCP tool. It becomes part of the HTTP request, or selects members
 // of the result.
 type argument struct {
 	name         string // name of the argument in the tool call
@@ -61,8 +60,8 @@ func (a argument) isLimit() bool {
 // handlers can share them.
 type Tools []*tool
 
-// ToolsFromOpenAPI converts each operation of an OpenAPI document into an MCP tool, except operations that need the scope "admin" or have
-// x-no-tool. The references in doc must be resolved. ToolsFromOpenAPI fails if it cannot convert an operation.
+// ToolsFromOpenAPI returns a tool for each operation of doc, except operations that need the scope
+// "admin" or have x-no-tool. References in doc must be resolved.
 func ToolsFromOpenAPI(doc *openapi3.T) (Tools, error) {
 	names := toolNames(doc)
 	var tools Tools
@@ -108,6 +107,7 @@ func newTool(path, method string, item *openapi3.PathItem, op *openapi3.Operatio
 		return nil, err
 	}
 	t.output = outputSchema(op.Responses)
+	// The ETag is useful if an operation of the same path has the header If-Match.
 	if method == http.MethodGet {
 		for _, other := range item.Operations() {
 			t.hasETag = t.hasETag || other.Parameters.GetByInAndName(openapi3.ParameterInHeader, "If-Match") != nil
@@ -118,8 +118,8 @@ func newTool(path, method string, item *openapi3.PathItem, op *openapi3.Operatio
 	return t, nil
 }
 
-// annotations returns the MCP hints about the effects of a tool, such as ReadOnlyHint. It derives them from the HTTP method and from the
-// members x-idempotent and x-open-world of the operation.
+// annotations returns the MCP hints about the effects of a tool. The hints depend on the method and
+// on the members x-idempotent and x-open-world.
 func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 	stated, _ := op.Extensions["x-idempotent"].(bool)
 	openWorld, _ := op.Extensions["x-open-world"].(bool)
@@ -161,8 +161,8 @@ func toolNames(doc *openapi3.T) map[string]string {
 // "limit=10".
 var namedOperation = regexp.MustCompile("`((?:GET|POST|PATCH|PUT|DELETE) /[^`?\\s]*)(?:\\?([^`]*))?`")
 
-// replaceOperations replaces each operation in a description by the name of its tool, because a model can call only tools. An operation
-// that is not in namesByOperation stays as it is.
+// replaceOperations replaces operations in a description by tool names, because a model can call
+// only tools. An operation missing in namesByOperation stays unchanged.
 func replaceOperations(text string, namesByOperation map[string]string) string {
 	return namedOperation.ReplaceAllStringFunc(text, func(found string) string {
 		parts := namedOperation.FindStringSubmatch(found)

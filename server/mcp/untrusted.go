@@ -9,16 +9,16 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// untrustedText says which parts of a JSON value are untrusted text: text that other people wrote, such as the caption of a video. The
-// contract marks untrusted text with x-foreign-text. A JSON value without untrusted text has a nil *untrustedText.
+// untrustedText says which parts of a JSON value are text that other people wrote. It is nil if the
+// value has no such text.
 type untrustedText struct {
 	self    bool                      // true if the JSON value is itself untrusted text
 	items   *untrustedText            // if the JSON value is an array: the untrusted text in each entry
 	members map[string]*untrustedText // if the JSON value is an object: maps the name of each member to the untrusted text in the member
 }
 
-// findUntrustedText returns which parts of a JSON value are untrusted text, or nil if no part is untrusted text. ref is the schema of the
-// value, and depth is the nesting depth of the value. The function fails if the schema nests deeper than maxDepth.
+// findUntrustedText returns which parts of a JSON value are untrusted text. ref is the value's
+// schema, and depth is the value's nesting depth.
 func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -70,8 +70,8 @@ func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	return out
 }
 
-// pointersIn returns the sorted JSON pointers (RFC 6901) of the untrusted texts in v, such as "/data/*/title". The character * means every
-// entry of an array. Missing and empty texts are left out. The value v must come from encoding/json.
+// pointersIn returns sorted JSON pointers to the untrusted texts in v, a decoded JSON value. In
+// "/data/*/title", the * means every array entry.
 func (f *untrustedText) pointersIn(v any) []string {
 	found := map[string]bool{}
 	f.addPointers(v, "", found)

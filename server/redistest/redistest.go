@@ -72,8 +72,8 @@ func (r *Redis) Start() {
 	}
 }
 
-// waitUntil calls condition repeatedly until it returns true. After 20 seconds, waitUntil gives up and returns false. It replaces
-// require.Eventually, which would end the test before the output of the redis-server is shown.
+// waitUntil waits until the function condition returns true. After 20 seconds, it returns false.
+// Unlike require.Eventually, waitUntil lets the caller show the output of the redis-server.
 func waitUntil(condition func() bool) bool {
 	deadline, ticks := time.NewTimer(20*time.Second), time.NewTicker(5*time.Millisecond)
 	defer deadline.Stop()

@@ -24,9 +24,10 @@ func isPlatformHost(host string) bool {
 	return ok
 }
 
-// redirectToLinks returns the handler of a simulated platform. Its short link PREFIX/ZMcodeN/ redirects to the link with the index N. links
-// is a pointer, because the test fills it after the server has started.
+// redirectToLinks returns the handler of a simulated platform. The short link PREFIX/ZMcodeN/
+// redirects to the link with the index N.
 func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
+	// `links` is a pointer, because the test fills the slice after the server has started.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int
 		if _, err := fmt.Sscanf(r.URL.Path, prefix+"/ZMcode%d/", &n); err != nil || n >= len(*links) {
@@ -44,8 +45,8 @@ func shortLinkTo(t *testing.T, n int) link.Link {
 	return parseLink(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))
 }
 
-// nameOfFailedCheck returns the name of the check that refused a link, such as outboundtest.Name. err is the error of the request. If err is
-// nil or says that the platform does not know the link, no check refused the link, and the result is outboundtest.Platform.
+// nameOfFailedCheck returns the name of the check that refused a link. The result is
+// outboundtest.Platform if no check refused the link.
 func nameOfFailedCheck(err error) string {
 	refused, _ := errors.AsType[*outbound.RefusedError](err)
 	dnsErr, _ := errors.AsType[*net.DNSError](err)
@@ -65,6 +66,7 @@ func nameOfFailedCheck(err error) string {
 	case resolveErr != nil && resolveErr.Code == shortlink.CodeUnsupportedLink:
 		return outboundtest.Name
 	case resolveErr != nil && resolveErr.Code == shortlink.CodeNotFound:
+		// The platform does not know the link, so no check has refused the link.
 		return outboundtest.Platform
 	default:
 		return outboundtest.Parse

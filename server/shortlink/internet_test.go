@@ -41,8 +41,8 @@ func redirect301(location string) answer {
 // redirect302 returns a redirect with status 302.
 func redirect302(location string) answer { return answer{status: http.StatusFound, location: location} }
 
-// routes is a map from pages to answers. A page is a host and a path with query, such as "vm.tiktok.com/ZMabc1234/". The server answers
-// with status 404 for a page that is not in the map.
+// routes maps pages to answers. A page is a host, a path and a query, such as
+// "vm.tiktok.com/ZMabc1234/". Pages without an entry get status 404.
 type routes map[string]answer
 
 // simulatedInternet simulates the internet. All hosts resolve to publicAddress, where one TLS server answers the requests for all hosts.
@@ -81,8 +81,8 @@ func newInternet(t *testing.T, sites routes) *simulatedInternet {
 	return w
 }
 
-// handleRequest records the request r and sends the response for the requested page. host is the host of the page. w.sites has the
-// responses. If w.sites lacks the page, the response has status 404.
+// handleRequest records the request r and sends the answer from w.sites. host is the host of the
+// requested page.
 func (w *simulatedInternet) handleRequest(rw http.ResponseWriter, r *http.Request, host string) {
 	page := host + r.URL.RequestURI()
 	w.mu.Lock()

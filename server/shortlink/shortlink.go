@@ -62,8 +62,8 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // Options are the settings of a [Resolver]. The zero value uses the real platforms.
 type Options struct {
-	// BaseURL is the address of a server that simulates the platforms. If BaseURL is set, the resolver requests BaseURL/HOST/PATH instead of
-	// https://HOST/PATH, and connects only to the host in BaseURL. If BaseURL is empty, the resolver uses the real platforms.
+	// BaseURL is the address of a server that simulates the platforms. If BaseURL is set, the
+	// resolver requests only this server, with BaseURL/HOST/PATH instead of https://HOST/PATH.
 	BaseURL string
 	Logger  *slog.Logger     // logger for warnings; nil disables logging
 	Now     func() time.Time // clock that measures how long Resolve takes, for log messages; nil means time.Now
@@ -117,8 +117,8 @@ func New(o Options) (*Resolver, error) {
 	return r, nil
 }
 
-// platformReach returns the kind of IP addresses to which a host may resolve. hostPort has the form HOST:PORT. A host of a platform may
-// resolve to public addresses if the port is 443. All other hosts and ports are refused.
+// platformReach returns the kind of IP addresses to which a host may resolve. It allows only port
+// 443 of the platforms' hosts. hostPort has the form HOST:PORT.
 func platformReach(hostPort string) outbound.Reach {
 	host, port, err := net.SplitHostPort(hostPort)
 	if _, ok := link.PlatformOfHost(host); err != nil || !ok || port != "443" {
@@ -127,11 +127,8 @@ func platformReach(hostPort string) outbound.Reach {
 	return outbound.Public
 }
 
-// Resolve returns the link of the video or account that a short link leads to. A link that is not a short link is returned unchanged. Every
-// error is an [*Error].
-//
-// Resolve does not request the video or account itself. If a redirect leads to a login page, the URL of the login page contains the address
-// of the next page, and Resolve uses this address.
+// Resolve returns the link of the video or account that a short link leads to. It returns all other
+// links unchanged. Every error is an [*Error].
 func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if l.Kind != link.Short {
 		return l, nil
@@ -148,16 +145,15 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 	}
 	level := slog.LevelDebug
 	if refused := (*outbound.RefusedError)(nil); errors.As(failed, &refused) {
-		// A host of a platform has resolved to an IP address that is not public. This can be an attack through the name server, so it is
-		// logged as a warning.
+		// The IP address of the host is not allowed. This can be an attack through the name server.
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "cannot resolve a short link", slog.String("code", failed.Code), slog.Any("cause", withoutURL(failed.cause)))
 	return link.Link{}, failed
 }
 
-// withoutURL removes the URL from an error, because the URL must not be logged. If err is a *url.Error, its text contains the URL, and
-// withoutURL returns its cause. Otherwise, withoutURL returns err unchanged.
+// withoutURL removes the URL from an error, because the URL must not be logged. It returns the
+// cause of a *url.Error, and other errors unchanged.
 func withoutURL(err error) error {
 	if withAddress := (*url.Error)(nil); errors.As(err, &withAddress) {
 		return withAddress.Err
@@ -191,6 +187,7 @@ func (r *Resolver) followRedirects(ctx context.Context, l link.Link) (target lin
 			return link.Link{}, hopCount, unresolvedError(err, "%s redirects to an invalid address; try again later.", address.Host)
 		}
 		target, failed := parseTarget(next, l.Platform)
+		// The resolver does not request the page of the video or account.
 		if failed != nil || target.Kind != link.Short {
 			return target, hopCount, failed
 		}
@@ -211,9 +208,10 @@ func checkHop(u *url.URL, p link.Platform) *Error {
 	return nil
 }
 
-// parseTarget parses the address to which a response redirects, and returns the link of the video, account or short link. It fails if the
-// address is any other kind of page, or if it belongs to a different platform.
+// parseTarget returns the link of the video, account or short link to which a response redirects.
+// It fails for other kinds of pages and for other platforms.
 func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
+	// For a login page, link.Parse returns the link in the query.
 	target, err := link.Parse(address.String())
 	if err == nil {
 		if target.Platform != p {
@@ -231,13 +229,14 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 	return link.Link{}, offPlatformError(p)
 }
 
-// isDeadPage returns true if platforms redirect dead short links to the page. Such pages are the front page and the page for missing pages.
-// A login page is dead if its URL names no valid next page, or if the next page is dead.
+// isDeadPage returns true if platforms redirect dead short links to the page. Such pages are the
+// front page and the page for missing pages.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":
 		return true
 	case "login", "login.php", "accounts", "challenge", "checkpoint":
+		// A login page is dead if its URL names no next page, an invalid page or a dead page.
 		query := u.Query()
 		wanted, err := u.Parse(cmp.Or(query.Get("next"), query.Get("redirect_url"), "/"))
 		return err != nil || isDeadPage(wanted)
@@ -245,17 +244,18 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a redirect to redirectURL. The parameter shortLink must be the result of parsing
-// redirectURL. There are two cases. If redirectURL is a login page that leads to shortLink, nextHop returns the canonical address of
-// shortLink. Otherwise, redirectURL is itself an address of shortLink, and nextHop returns redirectURL as an https URL, with its query.
+// nextHop returns the address to request after a redirect to redirectURL. shortLink must be the
+// result of parsing redirectURL.
 func nextHop(redirectURL *url.URL, shortLink link.Link) (*url.URL, error) {
 	inner, err := url.Parse(shortLink.Canonical)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.Contains(redirectURL.Path, shortLink.ID) {
+		// redirectURL is a login page that leads to shortLink.
 		return inner, nil
 	}
+	// redirectURL is itself an address of shortLink, so the query is kept.
 	hop := *redirectURL
 	hop.Scheme, hop.Fragment = "https", ""
 	if hop.Port() == "80" {
@@ -264,8 +264,8 @@ func nextHop(redirectURL *url.URL, shortLink link.Link) (*url.URL, error) {
 	return &hop, nil
 }
 
-// requestRedirect requests an address and returns the address to which the response redirects. It sends HEAD first. If the response to HEAD is
-// not a redirect, it sends GET, because some servers redirect only GET.
+// requestRedirect requests an address and returns the target of the redirect. If HEAD gets no
+// redirect, it sends GET, because some servers redirect only GET.
 func (r *Resolver) requestRedirect(ctx context.Context, address *url.URL) (location string, failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

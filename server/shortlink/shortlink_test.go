@@ -197,8 +197,8 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 	}
 }
 
-// requireCode requires that err is a *shortlink.Error with the given code, and with the value of Retryable that belongs to the code. The
-// Detail of err must be a sentence without IP addresses.
+// requireCode requires that err is a *shortlink.Error with the given code and the matching value of
+// Retryable. The Detail must be a sentence without IP addresses.
 func requireCode(t *testing.T, err error, code string) {
 	t.Helper()
 	var failed *shortlink.Error

@@ -24,22 +24,20 @@ import (
 //go:embed page dist
 var files embed.FS
 
-// policy is the Content-Security-Policy of the Swagger UI page. It allows requests only to the server that serves the page. It allows
-// inline styles, because Swagger UI sets style attributes. It forbids inline scripts.
+// policy is the Content-Security-Policy of the Swagger UI page. It allows inline styles, because
+// Swagger UI sets style attributes.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Handler returns a handler that serves Swagger UI and its files at /docs/, without authentication. It redirects /docs to /docs/. specURL
-// is the URL of the OpenAPI contract as JSON, absolute or relative to the page. Use ../openapi.json if a proxy can add a path prefix.
-//
-// Responses have an ETag, and caches must revalidate them. Large files are sent with gzip if the client accepts gzip. Errors are plain
-// text.
+// Handler returns a handler that serves Swagger UI at /docs/ without authentication. specURL is the
+// URL of the OpenAPI contract as JSON, absolute or relative to the page.
 func Handler(specURL string) http.Handler {
 	assets := map[string]asset{}
 	for _, folder := range []string{"page", "dist"} {
 		for _, entry := range valueOrPanic(fs.ReadDir(files, folder)) {
 			name, body := entry.Name(), valueOrPanic(fs.ReadFile(files, path.Join(folder, entry.Name())))
 			if name == "index.html" {
+				// With the URL ../openapi.json, the page also works if a proxy adds a path prefix.
 				page := bytes.ReplaceAll(body, []byte("{{contract}}"), []byte(html.EscapeString(specURL)))
 				assets[""] = newAsset(name, page)
 				continue
@@ -136,8 +134,8 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// acceptsGzip returns true if a client with this Accept-Encoding header accepts gzip. The weight of gzip must be above 0. If gzip is not
-// listed, the weight of * must be above 0.
+// acceptsGzip returns true if a client with this Accept-Encoding header accepts gzip. The weight of
+// gzip must be above 0.
 func acceptsGzip(accepted string) bool {
 	allowed := map[string]bool{}
 	for coding := range strings.SplitSeq(strings.ToLower(accepted), ",") {
@@ -146,5 +144,6 @@ func acceptsGzip(accepted string) bool {
 		allowed[strings.TrimSpace(name)] = !weighted || strings.Trim(q, " 0.") != ""
 	}
 	gzip, named := allowed["gzip"]
+	// If gzip is not listed, the weight of * must be above 0.
 	return gzip || !named && allowed["*"]
 }

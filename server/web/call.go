@@ -13,11 +13,12 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// getFromAPI sends a GET request for path to the API and decodes the JSON of the response into result, which must be a pointer. A result of
-// the type *[]byte gets the response body undecoded. Query parameters with an empty value are left out.
+// getFromAPI sends a GET request to the API and decodes the JSON response into result, a pointer. A
+// result of the type *[]byte gets the body undecoded.
 func (v *visit) getFromAPI(path string, query url.Values, result any) error {
 	target := path
 	given := url.Values{}
+	// Leave out query parameters with an empty value.
 	for name, values := range query {
 		if len(values) > 0 && values[0] != "" {
 			given[name] = values
@@ -30,8 +31,8 @@ func (v *visit) getFromAPI(path string, query url.Values, result any) error {
 	return err
 }
 
-// sendJSON sends body as JSON to the API and returns the status of the response. It decodes the JSON of the response into result, which
-// must be a pointer. If result is nil, the response is not decoded.
+// sendJSON sends body as JSON to the API and returns the response status. It decodes the JSON
+// response into result, a pointer, unless result is nil.
 func (v *visit) sendJSON(method, path string, body, result any) (status int, err error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -40,10 +41,10 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 	return v.callAPI(method, path, bytes.NewReader(encoded), result)
 }
 
-// sendJSONOnce sends a POST that creates something, and handles the response as sendJSON does. If the visitor sends the same form twice,
-// for example by reloading the page, the API creates nothing new. It then returns the first response again, but with null in place of a
-// secret. A form whose field "key" is empty has no such protection.
+// sendJSONOnce sends a POST request. If the visitor sends the same form twice, the API creates
+// nothing new. It then repeats the first response, with null in place of secrets.
 func (v *visit) sendJSONOnce(path string, body, result any) error {
+	// If the form has no key, the API does not detect that it is sent twice.
 	if key := v.r.PostFormValue("key"); key != "" {
 		encoded, err := json.Marshal(body)
 		if err != nil {
@@ -57,8 +58,8 @@ func (v *visit) sendJSONOnce(path string, body, result any) error {
 	return err
 }
 
-// callAPI sends a request to the API. If the response is a problem document (RFC 9457), callAPI returns it as a *Problem. Any other
-// response is not an error. For example, a bulk request whose links are all refused gets status 422 and the result of each link.
+// callAPI sends a request to the API. It returns a problem document (RFC 9457) as a *Problem. Any
+// other response, whatever its status, is not an error.
 func (v *visit) callAPI(method, target string, body io.Reader, result any) (status int, err error) {
 	response, err := v.Backend.Do(v.id, v.r, method, target, body)
 	if err != nil {
@@ -75,6 +76,7 @@ func (v *visit) callAPI(method, target string, body io.Reader, result any) (stat
 		}
 		return response.Status, problem
 	}
+	// A bulk request whose links are all refused gets status 422 without a problem document.
 	if result == nil || len(response.Body) == 0 {
 		return response.Status, nil
 	}

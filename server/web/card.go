@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// The size and the margin of the preview image of a share page, in pixels. Social networks and messengers show this image with a link to
-// the page, and expect this size.
+// The size and the margin of a share page's preview image, in pixels. Social networks and
+// messengers expect this size.
 const (
 	cardWidth  = 1200
 	cardHeight = 630
@@ -104,8 +104,8 @@ var cardFonts = sync.OnceValues(func() (fonts struct{ regular, bold *opentype.Fo
 	return fonts, err
 })
 
-// drawCard returns the preview image of a share page as PNG. It shows the title of the page, up to three numbers, and a line chart of the
-// metric that the page's chart shows.
+// drawCard returns the preview image of a share page as PNG. The image shows the title, up to three
+// numbers, and the page's chart as a line.
 func drawCard(page sharePage) ([]byte, error) {
 	faces, err := newFontFaces()
 	if err != nil {
@@ -137,7 +137,7 @@ func drawCard(page sharePage) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// cardTiles returns the tiles for the preview image of a share page, at most three. Tiles whose number is unknown are left out. The tile
+// cardTiles returns at most three tiles, all with known numbers, for the preview image. The tile
 // with the number of videos comes last.
 func cardTiles(page sharePage) []tile {
 	var out []tile
@@ -156,9 +156,10 @@ func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, tex
 	d.DrawString(text)
 }
 
-// wrapTitle breaks a title into at most maxLines lines, each at most maxWidth pixels wide. If the title is longer, the rest is cut off.
-// Characters that the font does not contain, such as emoji, are left out.
+// wrapTitle breaks a title into at most maxLines lines, each at most maxWidth pixels wide. Text
+// that does not fit is cut off.
 func wrapTitle(faces fontFaces, text string, maxWidth, maxLines int) []string {
+	// Leave out characters that the font does not contain, such as emoji.
 	shown := strings.Map(func(r rune) rune {
 		if !faces.has(r) {
 			return -1
@@ -188,8 +189,8 @@ func wrapTitle(faces fontFaces, text string, maxWidth, maxLines int) []string {
 	return out
 }
 
-// cutTextToFit shortens a text until fits(text) is true. If the whole text fits, cutTextToFit returns it unchanged. Otherwise an ellipsis
-// replaces the end of the text, and as much of the text as possible is kept. The result is "" if not even the ellipsis fits.
+// cutTextToFit shortens a text as little as needed, until fits(text) is true. An ellipsis replaces
+// the removed end. The result is "" if the ellipsis alone does not fit.
 func cutTextToFit(text string, fits func(string) bool) string {
 	runes := []rune(text)
 	for n := len(runes); n > 0; n-- {
@@ -206,8 +207,8 @@ func cutTextToFit(text string, fits func(string) bool) string {
 // cardPoint is a point of a preview image, in pixels from the upper left corner of the drawing area.
 type cardPoint struct{ x, y float32 }
 
-// drawLine draws the shown metric of a chart as a line in drawingArea, and fills the area below the line. The line connects the days with
-// known numbers, also across days without a number. If fewer than two days have known numbers, drawLine draws nothing.
+// drawLine draws the chart's shown metric as a line and fills the area below. The line connects
+// days with known numbers, also across days without a number.
 func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 	var marks []cardPoint
 	var lowest, highest float64
@@ -257,8 +258,8 @@ func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 	line.Draw(picture, drawingArea, image.NewUniform(cardAccent), image.Point{})
 }
 
-// edgesOfLine returns the points of the upper and the lower edge of a line through the given points. The line has the same thickness in every
-// direction: twice halfWidth. Each x must be greater than the x before it.
+// edgesOfLine returns the edges of a line through the points. The line is twice halfWidth thick.
+// Each x must be greater than the x before it.
 func edgesOfLine(points []cardPoint, halfWidth float32) (upper, lower []cardPoint) {
 	const maxMiter = 3 // maximum distance between a point of the line and the edge, as a multiple of halfWidth; it prevents long spikes at sharp turns
 	direction := func(from, to int) (x, y float64) {
@@ -272,9 +273,8 @@ func edgesOfLine(points []cardPoint, halfWidth float32) (upper, lower []cardPoin
 		if n > 0 && n+1 < len(points) {
 			x2, y2 = direction(n, n+1)
 		}
-		// (x, y) is the direction of the line at p: the sum of the directions of the segments before p and after p. From p, a step at right
-		// angles to (x, y) leads to the point of the upper edge. A step of the same length in the opposite direction leads to the point of the
-		// lower edge.
+		// (x, y) is the sum of the directions before and after p. Two opposite steps from p, at
+		// right angles to (x, y), lead to the two edges.
 		x, y := x1+x2, y1+y2
 		length := math.Hypot(x, y)
 		distance := float64(halfWidth) * min(maxMiter, 2/length)

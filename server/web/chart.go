@@ -54,9 +54,8 @@ type chart struct {
 	query    url.Values
 }
 
-// newChart returns a chart of the points with their gains. The query of the page says which metric the chart shows, and whether it shows
-// totals or gains. The points must be sorted by day, the newest first. Points before the period are not in the chart, but are needed for
-// the gains of the first day.
+// newChart returns a chart of the points with their gains. The points must be sorted by day, the
+// newest first.
 func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
 	c := chart{Caption: caption, Metrics: metrics, Period: p, Masked: v.hidesNumbers(), query: v.r.URL.Query()}
 	if p.Refused() {
@@ -67,12 +66,13 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	for n, gains := range gainsOf(points, len(metrics)) {
 		points[n].Gains = gains
 	}
+	// Points before the period are only needed for the gains of the first day.
 	c.Points = slices.DeleteFunc(slices.Clone(points), func(at point) bool { return at.Day < p.Start })
 	return c
 }
 
-// setViewsGained takes the daily gains of the metric "views" from the history of the collection. It replaces the gains that newChart computed,
-// because those also include the views that videos had when they were added to the collection.
+// setViewsGained takes the gains of the metric "views" from the collection's history. These gains
+// exclude views from before a video was added to the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {
@@ -87,8 +87,8 @@ func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	}
 }
 
-// gainsOf returns the gains of each point: the change of each metric since the day before. A gain is nil if the value of one of the two
-// days is not known. The points must be sorted by day, the newest first.
+// gainsOf returns the gains of each point: the change of each metric since the day before. The
+// points must be sorted by day, the newest first.
 func gainsOf(points []point, metrics int) [][]*int64 {
 	out := make([][]*int64, len(points))
 	for n := range points {
@@ -120,8 +120,8 @@ func (c chart) Heading() string {
 	return fmt.Sprintf("%s: total", c.ShownMetric().Label)
 }
 
-// Provenance says on how many days the numbers were measured, for example "Of the 30 days in the period, 27 were measured, 3 were without a
-// number.". It returns "" if the field Quality is false.
+// Provenance says on how many days the numbers were measured, interpolated, corrected, rounded or
+// missing. It returns "" if the field Quality is false.
 func (c chart) Provenance() string {
 	if !c.Quality {
 		return ""
@@ -177,8 +177,8 @@ func (c chart) DailyChangesLink() string {
 	return "?" + withParameters(c.query, "view", "gain").Encode()
 }
 
-// valueAt returns the value of the metric with index m on the given day. If the day has no point, it returns the value of the last point
-// before that day. It returns nil if all points are later.
+// valueAt returns a metric's value on the given day, or on the last earlier day with a point. It
+// returns nil if all points are later.
 func valueAt(points []point, m int, day store.Date) *int64 {
 	for _, p := range points {
 		if p.Day <= day {
@@ -197,8 +197,8 @@ func difference(a, b *int64) *int64 {
 	return &d
 }
 
-// sparkline returns the points attribute of an SVG polyline: a small line chart of the metric with index m from firstDay to lastDay. The
-// chart is 100 units wide and 24 units high. The result is "" if fewer than two values are known.
+// sparkline returns the metric with index m as points of an SVG polyline, 100 units wide and 24
+// high. It returns "" if fewer than two values are known.
 func sparkline(points []point, m int, firstDay, lastDay store.Date) string {
 	type mark struct {
 		x, y float64

@@ -132,13 +132,14 @@ type shownGain struct {
 	Since string // day on which the gain begins; "" if the gain covers the whole period
 }
 
-// gainSince returns the gain of a video in the period p. The API counts the gain from startDay. If startDay is the last day of p, the API
-// subtracts the views of that day from themselves and returns 0. In this case, the gain is unknown, and the field Views of the result is nil.
+// gainSince returns the gain of a video in the period p. The parameter "gained" is the gain that
+// the API counts from startDay.
 func gainSince(startDay *openapi_types.Date, gained *int64, p period) shownGain {
 	switch {
 	case startDay == nil || store.DateOf(startDay.Time) < p.Start:
 		return shownGain{Views: gained}
 	case store.DateOf(startDay.Time) >= p.End:
+		// The period has no later day to compare with, so the API returns 0 and the gain is unknown.
 		return shownGain{Since: startDay.String()}
 	}
 	return shownGain{Views: gained, Since: startDay.String()}
@@ -245,8 +246,8 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 	return nil
 }
 
-// loadGains reads the history of a collection, and how many views the collection gained in the period. The API refuses a collection with too
-// many videos for the length of the period. In this case, loadGains sets content.Refused.
+// loadGains reads the history and the gained views of a collection. If the API refuses the period
+// because the collection has too many videos, loadGains sets content.Refused.
 func (v *visit) loadGains(path string, p period, content *collectionPage) error {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	if content.Subtree {
@@ -367,8 +368,8 @@ type reportRow struct {
 	Title string // caption of the video today; "" if the video is no longer in the collection, or has no caption
 }
 
-// reportRows returns a row for each video of a report. A report contains the links of its videos, but not their captions. reportRows reads the
-// captions from the list of the collection's videos.
+// reportRows returns a row for each video of a report. It reads the captions from the list of
+// videos, because a report contains no captions.
 func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 	query := url.Values{"include_removed": {"true"}}
 	maps.Copy(query, csvRowsQuery)

@@ -37,9 +37,10 @@ var videoColumns = []videoColumn{
 	{"fetch_status", "", "Status", "state", func(v *client.Video) any { return v.FetchStatus }},
 }
 
-// outlierMultiplier returns the outlier multiplier of a video, or nil if the multiplier is unknown. It also returns nil if the video is no
-// longer tracked, because the stored multiplier of such a video is out of date.
+// outlierMultiplier returns the outlier multiplier of a video, or nil if it is unknown or out of
+// date.
 func outlierMultiplier(v *client.Video) *float64 {
+	// The stored multiplier of a video that is no longer tracked is out of date.
 	if v.Removed {
 		return nil
 	}
@@ -136,8 +137,8 @@ func hiddenFields(query url.Values) []hiddenField {
 	return out
 }
 
-// CustomColumns returns the query parameter "columns" of the page. It is empty if the visitor has not chosen columns. The form with the
-// filters contains the parameter as a hidden input, so that the table keeps its columns.
+// CustomColumns returns the values of the page's query parameter "columns". The filter form
+// contains them as hidden inputs, so that the table keeps its columns.
 func (t tableView) CustomColumns() []string { return t.query["columns"] }
 
 // CSVLink returns the URL query that downloads a CSV file with the list in the table. dataName is the value of the query parameter "csv", for

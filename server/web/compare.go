@@ -33,8 +33,8 @@ type comparedVideo struct {
 	Remove string // query of a link that removes this video from the comparison
 }
 
-// showComparison shows the views of up to five videos in one chart. Each line of the chart is scaled so that its highest value is 100. The
-// table shows the unscaled views.
+// showComparison shows the views of up to five videos in one chart. Each line is scaled so that its
+// highest value is 100.
 func showComparison(v *visit) error {
 	p, err := v.period()
 	if err != nil {

@@ -23,8 +23,8 @@ const maxCSVRows = 5000
 // requests the page itself.
 func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
 
-// sendCSV sends a CSV file. The first row has the names of the columns. The file name is fileNamePrefix, followed by the date and .csv. It
-// begins with "made-up-" if the sandbox has made up the numbers.
+// sendCSV sends a CSV file. The first row has the column names. The name of the file is
+// fileNamePrefix, followed by the current UTC date.
 func (v *visit) sendCSV(fileNamePrefix string, rows [][]string) error {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
@@ -49,8 +49,8 @@ func csvNumber(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// csvValue returns the text of a table cell for a CSV file. Dates have the form YYYY-MM-DD, and times have the form of RFC 3339, in UTC. An
-// unknown value becomes "".
+// csvValue returns the text of a table cell for a CSV file. Times are in UTC. The text is "" if the
+// value is unknown.
 func csvValue(cell any) string {
 	switch typed := cell.(type) {
 	case *openapi_types.Date:

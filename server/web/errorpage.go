@@ -13,8 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// renderError sends the page for an error. It logs an error that is not a *Problem. If the error has status 401, because the session is not valid,
-// it redirects the visitor to the sign-in page instead.
+// renderError sends the page for an error. It logs an error that is not a *Problem.
 func (v *visit) renderError(err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
@@ -22,6 +21,7 @@ func (v *visit) renderError(err error) {
 		problem = &Problem{Status: http.StatusInternalServerError, Title: "Internal error",
 			Detail: "The server failed. To find the cause, search its log for the request id " + v.r.Header.Get("X-Request-Id") + "."}
 	}
+	// The session is not valid, so the visitor must sign in again.
 	if problem.Status == http.StatusUnauthorized {
 		v.id = store.Identity{}
 		if err := v.askToSignIn(); err != nil {
@@ -49,8 +49,8 @@ type problemPage struct {
 	Back string // path and query of the page that contained the form or link; "" if this page is unknown or is the overview
 }
 
-// pageToReturnTo returns the path and the query of the page from which the visitor sent this request. It returns "" if this page is not
-// known, or if the visitor has no session. It also returns "" for the overview, because every error page has a link to the overview.
+// pageToReturnTo returns the path and query to which an error page links back. It returns "" if this
+// address is unknown or if the visitor has no session.
 func (v *visit) pageToReturnTo(problem *Problem) string {
 	if v.id.Organisation.Name == "" {
 		return ""
@@ -64,14 +64,15 @@ func (v *visit) pageToReturnTo(problem *Problem) string {
 	case back == "" || back == requested: // the query may have caused the error, so the error page leads to the same path without the query
 		back = v.r.URL.EscapedPath()
 	}
+	// Every error page already has a link to the overview.
 	if back == "/" || back == requested && v.r.Method == http.MethodGet {
 		return ""
 	}
 	return back
 }
 
-// refererPage returns the path and the query of the page whose link or form caused this request, without the base path of the dashboard. The
-// browser sends the page's URL in the header Referer. The result is "" if the page is not known, or if it is the overview.
+// refererPage returns the path and query of the page in the header Referer, without v.base. It returns
+// "" for the overview, and if the page is unknown.
 func (v *visit) refererPage() string {
 	u, err := url.Parse(v.r.Referer())
 	if err == nil && u.Host != "" && (u.Host == v.r.Host || u.Host == v.host) {
@@ -82,9 +83,10 @@ func (v *visit) refererPage() string {
 	return ""
 }
 
-// nearestPage returns target if a page exists at its path. Otherwise, it returns the nearest page above the path: /settings for
-// /settings/token. It returns "/" if it finds no page, or if the path belongs to the login or the setup. target can have a query.
+// nearestPage returns target if its page exists, and the nearest page above it otherwise. It returns
+// "/" for the login and the setup.
 func (v *visit) nearestPage(target string) string {
+	// target can have a query.
 	u, err := url.Parse(target)
 	if err != nil || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/setup") {
 		return "/"

@@ -276,8 +276,8 @@ func formatISO(t any) string {
 	return ""
 }
 
-// relativeTime says in words how long ago a time was, or how long it is until a future time. If the time is more than 60 days away, it
-// returns the date.
+// relativeTime returns a text such as "3 hours ago" or "in 2 days". If the time is more than 60 days
+// away, it returns the date.
 func (p *Pages) relativeTime(t any) string {
 	var at time.Time
 	switch t := t.(type) {
@@ -307,8 +307,8 @@ func (p *Pages) relativeTime(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// areNumbersOld returns true if the newest numbers of a video are more than 48 hours old. A page that shows gains or changes of such a
-// video also shows the time of its newest numbers. updatedAt is this time, or nil if the video has no numbers.
+// areNumbersOld returns true if the newest numbers of a video are more than 48 hours old. updatedAt is
+// nil if the video has no numbers.
 func (p *Pages) areNumbersOld(updatedAt *time.Time) bool {
 	return updatedAt != nil && p.Now().Sub(*updatedAt) > 48*time.Hour
 }
@@ -348,16 +348,14 @@ var stateOfStatus = map[string]state{
 	"":            {"Only linked", "pause", "neutral"},
 }
 
-// The constants waitingFirst and waitingNew are keys of the map stateOfStatus. Both are for videos and accounts with the fetch status
-// "pending". waitingFirst is for an item without numbers. waitingNew is for an item with old numbers, from an import or from earlier
-// tracking.
+// These keys of the map stateOfStatus replace the fetch status "pending".
 const (
-	waitingFirst = "waiting for first numbers"
-	waitingNew   = "waiting for new numbers"
+	waitingFirst = "waiting for first numbers" // for a video or account without numbers
+	waitingNew   = "waiting for new numbers"   // for a video or account with old numbers, from an import or from earlier tracking
 )
 
-// stateOf returns the key that item has in the map stateOfStatus. The key is the fetch status of item. Only for the status "pending", the key
-// can be waitingFirst or waitingNew instead. item is a client.Video, a client.Account or a pointer to one of them.
+// stateOf returns the key of a video or account in the map stateOfStatus. It can return waitingFirst
+// or waitingNew instead of the fetch status "pending".
 func stateOf(item any) string {
 	var status client.FetchStatus
 	var masked, known bool

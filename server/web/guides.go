@@ -77,8 +77,8 @@ func renderGuide(source []byte, documentPath string, guides []guide) (template.H
 	return template.HTML(out.String()), nil //nolint:gosec // safe, because the documents are files of this repository
 }
 
-// guideLinks changes the links of a document. A link to a guide becomes a link to the page of the guide. A link to any other file of the
-// repository becomes the URL of the file in the public repository.
+// guideLinks changes the links of a document to other files. The new links lead to pages of this
+// server, or to the files in the public repository.
 type guideLinks struct {
 	file   string
 	guides []guide
@@ -94,8 +94,8 @@ func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Co
 	})
 }
 
-// newAddress returns the address that replaces a link of the document. Links to pages of this server are relative, so that they are correct if
-// a proxy adds a path prefix.
+// newAddress returns the address that replaces a link. Links to pages of this server are relative,
+// because a proxy can add a path prefix.
 func (g guideLinks) newAddress(link string) string {
 	name, fragment, _ := strings.Cut(link, "#")
 	if name == "" || strings.Contains(name, "://") {

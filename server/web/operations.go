@@ -26,8 +26,8 @@ type operationsPage struct {
 	API      string // version of the API
 }
 
-// collectingStatus is the decoded JSON of /status, which servers and collectors serve on the address REELTALLY_METRICS_LISTEN. It contains
-// the queue, the age of the numbers, the sources and their budgets. The document docs/operating.md describes it.
+// collectingStatus is the decoded JSON of /status on the address REELTALLY_METRICS_LISTEN. The
+// document docs/operating.md describes it.
 type collectingStatus struct {
 	At         time.Time `json:"at"`
 	Collectors int       `json:"collectors"`
@@ -61,14 +61,14 @@ type collectingStatus struct {
 	} `json:"platforms"`
 	Sources []struct {
 		Source  string       `json:"source"`
-		Pause   *sourcePause `json:"pause"`
+		Pause   *sourcePause `json:"pause"` // during the pause, the collectors send no requests to the source
 		Budgets []struct {
 			Budget   string       `json:"budget"`
 			Used     int64        `json:"used"`
 			Limit    *int64       `json:"limit"`
 			Left     *int64       `json:"left"`
 			ResetsAt time.Time    `json:"resets_at"`
-			Pause    *sourcePause `json:"pause"`
+			Pause    *sourcePause `json:"pause"` // during the pause, the collectors send no requests that count towards the budget
 		} `json:"budgets"`
 	} `json:"sources"`
 	Statuses []struct {
@@ -77,8 +77,7 @@ type collectingStatus struct {
 	} `json:"statuses"`
 }
 
-// sourcePause is a pause of a source or of one of its budgets. While a source is paused, the collectors send no requests to it. While a
-// budget is paused, they send no requests that count towards this budget.
+// sourcePause is a pause of a source or of one of its budgets.
 type sourcePause struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`

@@ -79,8 +79,8 @@ func showOverview(v *visit) error {
 	if err != nil {
 		return err
 	}
-	// A day without a point has the totals of the last point before it. The first day of the previous period may have no point, so the
-	// request also covers the 7 days before that day.
+	// A day without a point has the totals of the last point before the day. The request therefore also
+	// covers 7 days before the previous period.
 	from := max(p.Oldest, p.Start-store.Date(p.Days)-7)
 	var history client.OrganisationHistory
 	if err := v.getFromAPI("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {
@@ -138,27 +138,28 @@ func showOverview(v *visit) error {
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// updateCountsOfToday writes two current counts into the point of today: the number of tracked videos and the number of tracked accounts.
-// They replace the stored counts, which can be out of date. A count that the tier hides stays unknown. If there is no point of today, nothing
-// changes. The points must be sorted by day, the newest first.
+// updateCountsOfToday replaces today's stored counts of tracked videos and accounts, which can be out
+// of date. The first of the points must be the newest.
 func updateCountsOfToday(points []point, p period, videos, accounts int64) {
 	if len(points) == 0 || points[0].Day != p.today {
 		return
 	}
 	for m, n := range map[int]int64{overviewVideos: videos, overviewAccounts: accounts} {
+		// A count that the tier hides stays unknown.
 		if points[0].Values[m] != nil {
 			points[0].Values[m] = &n
 		}
 	}
 }
 
-// fillMissingDays adds points for the days that have none, from the oldest point up to lastDay. An added point has the totals of the last
-// point before it, and no value for metrics that are counted per day. The points and the result are sorted by day, the newest first.
+// fillMissingDays adds points for the days that have none, from the oldest point up to lastDay. The
+// points and the result have the newest day first.
 func fillMissingDays(points []point, lastDay store.Date) []point {
 	var out []point
 	next := lastDay
 	for _, at := range points {
 		for ; next > at.Day; next-- {
+			// An added point has the totals of the last point before it.
 			same := point{Day: next, Values: slices.Clone(at.Values)}
 			for m, shown := range overviewMetrics {
 				if shown.PerDay {

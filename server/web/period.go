@@ -30,8 +30,8 @@ type period struct {
 	query      url.Values // query of the page; a link to another period keeps all parameters except those of the period
 }
 
-// period returns the period that the query of the page selects: with the parameter "days", or with "start" and "end". The default is 30
-// days. If the query is invalid, the page shows the default period and the reason.
+// period returns the period in the query of the page. If the query has no period or an invalid one,
+// the period is the last 30 days.
 func (v *visit) period() (period, error) {
 	p, err := v.requestedPeriod()
 	if err == nil {
@@ -112,11 +112,12 @@ func (p period) Today() store.Date { return p.today }
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
-// withParameters returns a copy of query in which some parameters are changed. namesAndValues contains the name of a parameter, its new
-// value, the name of the next one, and so on. An empty value removes the parameter. The result never has the parameter "notice".
+// withParameters returns a copy of query with changed parameters. namesAndValues alternates between
+// names and new values. An empty value removes the parameter.
 func withParameters(query url.Values, namesAndValues ...string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, query)
+	// The notice about an earlier action must not be shown again.
 	out.Del("notice")
 	for n := 0; n+1 < len(namesAndValues); n += 2 {
 		if namesAndValues[n+1] == "" {

@@ -26,8 +26,8 @@ func (p searchPage) IsEmpty() bool {
 	return len(p.Videos) == 0 && len(p.Accounts) == 0 && len(p.Collections) == 0
 }
 
-// showSearch shows three lists: videos whose captions or link match the search, accounts with the searched username, and collections with
-// the searched text in their names. For the search dialog, the response has only these lists.
+// showSearch shows the videos, accounts and collections that match the search. For the search dialog,
+// the response has only these lists.
 func showSearch(v *visit) error {
 	content := searchPage{Text: strings.TrimSpace(v.r.URL.Query().Get("q"))}
 	if content.Text != "" {

@@ -34,10 +34,8 @@ func withSession(showPage func(*visit) error) func(*visit) error {
 	}
 }
 
-// askToSignIn redirects the visitor to the sign-in page. After the sign-in, the visitor gets the requested page.
-//
-// If the request is a submitted form, askToSignIn does not redirect. It responds with the sign-in page and the message that nothing was
-// changed. After the sign-in, the visitor gets the page with the form. The form of the page "Track" then contains the pasted links again.
+// askToSignIn redirects the visitor to the sign-in page, which leads to the requested page. For a
+// submitted form, it sends the sign-in page itself.
 func (v *visit) askToSignIn() error {
 	if v.r.Method != http.MethodPost {
 		target := "/login"
@@ -47,7 +45,9 @@ func (v *visit) askToSignIn() error {
 		v.redirectTo(target)
 		return nil
 	}
+	// After the sign-in, the visitor gets the page with the form.
 	content := loginPage{Problem: &Problem{Detail: "Your session has ended. Nothing was changed. Sign in and try again."}, Next: cmp.Or(v.refererPage(), v.nearestPage(v.r.URL.EscapedPath()))}
+	// After the sign-in, the form of the page Track contains the pasted links again.
 	if v.r.URL.Path == "/track" {
 		content.HiddenFields = v.readTrackingForm()
 	}
@@ -65,8 +65,8 @@ func (v *visit) readTrackingForm() []hiddenField {
 	return kept
 }
 
-// localPath returns path if it is the path of a page of this server, with or without a query. Otherwise it returns "/", so that the sign-in
-// page never sends a visitor to another site.
+// localPath returns its argument if this is a path on this server, with or without a query. Otherwise
+// it returns "/", to prevent redirects to other sites.
 func localPath(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(path, `\`) {
@@ -115,8 +115,8 @@ func signIn(v *visit) error {
 	return nil
 }
 
-// showPastedLinks stores the secret of a new session in the browser's cookie. It then shows the page Track with the given text in the form. It
-// does not redirect the browser to this page, because the text can be too long for a URL.
+// showPastedLinks stores the secret of a new session in the browser's cookie. Then it shows the page
+// Track with the pasted text in its form.
 func (v *visit) showPastedLinks(session, text string) error {
 	var err error
 	if v.id, err = v.Backend.Identify(v.r.Context(), session); err != nil {
@@ -124,6 +124,7 @@ func (v *visit) showPastedLinks(session, text string) error {
 	}
 	v.setCookie(session, int(store.SessionLife.Seconds()))
 	v.session, v.notice = session, "You are signed in. Press Track to track the links."
+	// The response is no redirect, because the text can be too long for a URL.
 	return v.renderTrackingForm(http.StatusOK, trackPage{Text: text, Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")})
 }
 
@@ -136,8 +137,8 @@ func (v *visit) refuseSignIn(err error) error {
 	return v.renderPage(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next"), HiddenFields: v.readTrackingForm()})
 }
 
-// showLoginLink shows a button that signs the visitor in and uses up the login link. Opening the link does not use it up, because programs
-// that show previews of links also open it.
+// showLoginLink shows a button that signs the visitor in. Opening the login link must not use it up,
+// because preview programs also open links.
 func showLoginLink(v *visit) error {
 	secret := v.r.PathValue("link")
 	id, err := v.Backend.FindLoginLink(v.r.Context(), secret)

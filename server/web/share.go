@@ -37,8 +37,8 @@ type displaySettings struct {
 	} `json:"sort"`
 }
 
-// settingsOf returns the display settings of a collection. settingsJSON is a JSON object, or nil if no settings are stored. A setting that
-// is not stored gets its default. The default of the title is defaultTitle.
+// settingsOf decodes the display settings of a collection and adds defaults. settingsJSON is a JSON
+// object, or nil if no settings are stored.
 func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, error) {
 	var d displaySettings
 	if settingsJSON != nil {
@@ -67,8 +67,8 @@ func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, err
 // shareMetric is a metric that a share page can show: a column of its table of videos.
 type shareMetric struct {
 	videoColumn
-	// currentSum returns the current sum of the metric over all videos of the collection, and sumOfDay returns its sum on one day. Both
-	// functions are nil if the metric has no sum.
+	// The functions currentSum and sumOfDay return sums over the videos of the collection. Both are nil if
+	// the metric has no sum.
 	currentSum func(*client.CollectionStatistics) *int64
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }
@@ -131,8 +131,8 @@ type shareVisit struct {
 	settings displaySettings
 }
 
-// getFromAPI sends a GET request to the API and decodes the response into result, which must be a pointer. The path of the request is the path of
-// the shared collection, followed by subPath, for example /videos.
+// getFromAPI reads data of the shared collection from the API into result, which must be a pointer.
+// subPath is the path below the collection.
 func (s *shareVisit) getFromAPI(subPath string, query url.Values, result any) error {
 	return s.visit.getFromAPI("/collections/"+s.share.Collection.ID.String()+subPath, query, result)
 }
@@ -213,12 +213,12 @@ func showShare(v *visit) error {
 	return v.executeTemplate(status, "share", "shared", page)
 }
 
-// errShareNotFound is the error for a share page that does not exist. It is the same for an unknown address, for a private collection and for
-// a share page that has expired.
+// errShareNotFound is the only error for an unknown address, a private collection and an expired share
+// page. Visitors cannot tell these cases apart.
 var errShareNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it is no longer shared. Ask the sender of the link for a new one."}
 
-// renderShareError sends the error page for a failed visit of a share page. The error page has no link to the dashboard, because visitors of
-// a share page may have no token.
+// renderShareError sends the error page for a share page. The error page has no link to the dashboard,
+// because visitors may have no token.
 func (v *visit) renderShareError(problem *Problem) {
 	if problem.Status == http.StatusNotFound {
 		problem = errShareNotFound
@@ -232,8 +232,8 @@ func (v *visit) renderShareError(problem *Problem) {
 	}
 }
 
-// openShare returns the collection of the requested share page. It finds the collection by the hash in the path of the request. For an
-// unknown hash, for a private collection and for a share page that has expired, the error is a *Problem with status 404.
+// openShare finds the shared collection by the hash in the path. If the share page is missing, private
+// or expired, the error is a *Problem with status 404.
 func (v *visit) openShare() (store.Share, error) {
 	v.w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 	return v.Backend.FindShare(v.r.Context(), v.r.PathValue("hash"))
@@ -316,8 +316,8 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	return nil
 }
 
-// loadVideos reads one page of the videos, in the order of the display settings. Visitors cannot choose the order: if they could sort by a
-// hidden metric, they would see which of two videos has the higher count.
+// loadVideos reads one page of the videos. Visitors cannot choose the order: sorting by a hidden
+// metric would show which video has the higher count.
 func (s *shareVisit) loadVideos(page *sharePage) error {
 	n, err := s.visit.pageNumber()
 	if err != nil {
@@ -338,8 +338,7 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	return nil
 }
 
-// loadSums reads the sums of the collection, and also their history if the page shows it. The API refuses to compute the sums if the
-// collection has too many videos. The limit is lower for a long period. If the API refuses, loadSums stores the API's error in page.Refused.
+// loadSums reads the sums of the collection, and also their history if the page shows it.
 func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	var sums []shareMetric
 	for _, m := range page.Metrics {
@@ -350,6 +349,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	var now client.CollectionStatistics
 	err := s.getFromAPI("/statistics", query, &now)
+	// The API refuses if the collection has too many videos for the length of the period.
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusConflict {
 		page.Refused = problem
 		return nil
@@ -417,8 +417,8 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 	return err
 }
 
-// lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. The page closes at closesAt. If closesAt is nil, the page
-// stays open, and lastDay returns "".
+// lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. It returns "" if the
+// page stays open.
 func lastDay(closesAt *time.Time) string {
 	if closesAt == nil {
 		return ""
@@ -438,8 +438,8 @@ func endOfDay(day string) (*time.Time, error) {
 	return new(begins.AddDate(0, 0, 1)), nil
 }
 
-// saveShare stores the access, the password and the display settings of a collection from the form. Display settings that are not in the
-// form do not change. Metrics that were already selected keep their order, and newly selected metrics follow them.
+// saveShare stores the settings of a share page from the form. Display settings that are not in the
+// form do not change.
 func (v *visit) saveShare(path string) error {
 	var before client.Collection
 	if err := v.getFromAPI(path, nil, &before); err != nil {
@@ -466,6 +466,7 @@ func (v *visit) saveShare(path string) error {
 	if len(chosen) == 0 && access != string(client.AccessPrivate) {
 		return &Problem{Status: http.StatusBadRequest, Code: "validation_error", Title: "Not saved", Detail: "Choose at least one of the numbers that the share page shows. Nothing was changed."}
 	}
+	// Metrics that were already selected keep their order, and newly selected metrics follow them.
 	metrics := slices.DeleteFunc(known.Metrics, func(name string) bool { return !slices.Contains(chosen, name) })
 	for _, name := range chosen {
 		if !slices.Contains(metrics, name) {

@@ -10,8 +10,7 @@ import (
 // pageSize is the number of table rows on a page.
 const pageSize = 50
 
-// tableView says how the rows of a table are sorted, and which page of the table is shown. Visitors can bookmark and share this view,
-// because the address of the page contains it.
+// tableView says how the rows of a table are sorted, and which page of the table is shown.
 type tableView struct {
 	Column     string // the rows are sorted by this member of the API's records
 	Ascending  bool
@@ -23,8 +22,8 @@ type tableView struct {
 	query      url.Values // query of the page's URL
 }
 
-// tableView returns the order of a table and the number of the table page that is shown. It reads both from the query of the URL. If the
-// query contains no order, the rows are sorted by defaultColumn.
+// tableView reads the order of a table and the number of the shown page from the URL. By default, the
+// rows are sorted by defaultColumn.
 func (v *visit) tableView(defaultColumn string) (tableView, error) {
 	n, err := v.pageNumber()
 	if err != nil {
@@ -62,8 +61,8 @@ func (v *visit) redirectToLastPage(t tableView) bool {
 	return true
 }
 
-// refuseFilter handles an error of a page with filters. If err says that a filter is invalid, refuseFilter stores err in v.refused and
-// returns nil. The page then shows err above the form. Other errors, and all errors of CSV files, are returned unchanged.
+// refuseFilter makes the page show an error about an invalid filter, and returns nil. Other errors,
+// and all errors of CSV files, are returned unchanged.
 func (v *visit) refuseFilter(err error) error {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok || problem.Status != http.StatusBadRequest || v.csvPart() != "" {
@@ -84,8 +83,8 @@ func (t tableView) AriaSort(column string) string {
 	return "descending"
 }
 
-// SortLink returns the query string of a link that sorts the rows of this page by a column. The order is descending, or ascending if the page
-// already sorts the rows by this column in descending order.
+// SortLink returns the URL query that sorts the rows by a column, in descending order. If the rows
+// already have this order, the new order is ascending.
 func (t tableView) SortLink(column string) string {
 	direction := ""
 	if column == t.Column && !t.Ascending {

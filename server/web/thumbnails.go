@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// placeholder is the SVG image that pages show for a video until a thumbnail (a small preview picture) of the video is stored. It has the
+// placeholder is the SVG image that pages show while a video has no stored thumbnail. It has the
 // proportions of a portrait video.
 const placeholder = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 160" width="90" height="160"><rect width="90" height="160" fill="#8883"/>` +
 	`<path d="M36 64v32l26-16z" fill="#888"/></svg>`

@@ -70,8 +70,8 @@ var linkPattern = regexp.MustCompile(`(?i)(?:https?://[^\s<>"'` + "`" + `]+|(?:[
 // addressPattern matches a word that can be a mistyped link, or the link of a platform that is not supported.
 var addressPattern = regexp.MustCompile(`://|^[^\s/]+\.[^\s/]+/`)
 
-// linksIn returns the links in a text, in order and without duplicates. If a line has no link, linksIn returns the words that can be mistyped
-// links: a word that is alone in its line, and words that match addressPattern. The API refuses these words, and the visitor sees why.
+// linksIn returns the links in a text, in order and without duplicates. For a line without links, it
+// returns the words that can be mistyped links.
 func linksIn(text string) []string {
 	var links []string
 	seen := map[string]bool{}
@@ -79,6 +79,7 @@ func linksIn(text string) []string {
 		found := linkPattern.FindAllString(line, -1)
 		if words := strings.Fields(line); len(found) == 0 {
 			for _, word := range words {
+				// The API refuses a mistyped link, and the visitor sees why.
 				if len(words) == 1 || addressPattern.MatchString(word) {
 					found = append(found, word)
 				}
@@ -183,9 +184,8 @@ func trackPastedLinks(v *visit) error {
 	return v.renderTrackingForm(status, content)
 }
 
-// lookUpTrackedItems requests the states of videos and accounts that were tracked before, and stores these states in results. It sends at most
-// maxLookUps requests to the API. If a video or account still waits for numbers, its state is not stored. Later, the page requests all states
-// that are still missing.
+// lookUpTrackedItems stores the states of already tracked videos and accounts in results. It sends at
+// most maxLookUps requests. The page requests the missing states later.
 func (v *visit) lookUpTrackedItems(results []trackResult) error {
 	lookUps := 0
 	for n := range results {
@@ -211,8 +211,8 @@ func (v *visit) lookUpTrackedItems(results []trackResult) error {
 // maxBulk is the maximum number of links in a bulk request to the API.
 const maxBulk = 500
 
-// sendLinks calls send for at most maxBulk links at a time. If the API refuses a request, the links of this and of all later requests stay in
-// the form, and the page shows the problem.
+// sendLinks calls send with at most maxBulk links at a time. The links of a refused request, and all
+// later links, stay in the form.
 func (p *trackPage) sendLinks(links []string, send func([]string) error) error {
 	for some := range slices.Chunk(links, maxBulk) {
 		refused := len(p.Problems) > 0
@@ -239,8 +239,8 @@ func (p *trackPage) addWarnings(warnings []string) {
 	}
 }
 
-// addProblem handles the error of a request. If the visitor can solve the problem, addProblem adds err to the problems on the page and
-// returns nil. Otherwise, it returns err unchanged.
+// addProblem shows err on the page if the visitor can solve the problem, and then returns nil.
+// Otherwise, it returns err unchanged.
 func (p *trackPage) addProblem(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
 		if problem.Status == http.StatusTooManyRequests { // the API's own text names an API operation, which visitors do not know
@@ -298,19 +298,20 @@ func (p progress) FetchedCount() int { return p.Total - len(p.Waiting) }
 const (
 	// maxRounds is the maximum number of requests for progress. The page sends one every five seconds, so it stops after about ten minutes.
 	maxRounds = 120
-	// maxLookUps is the maximum number of look-ups while the server handles one request from the browser. A look-up is a request to the API
-	// for the state of one video or account.
+	// maxLookUps is the maximum number of look-ups for one request from the browser. A look-up requests
+	// one video or account from the API.
 	maxLookUps = 10
 )
 
-// showProgress answers a request of the page that tracks links. The response says which of the tracked videos and accounts have their first
-// numbers now. The form lists the videos and accounts that had no numbers at the previous request.
+// showProgress says which videos and accounts have been fetched for the first time. The page Track
+// regularly sends this request.
 func showProgress(v *visit) error {
 	if err := v.r.ParseForm(); err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
 	}
 	total, errTotal := strconv.Atoi(v.r.PostFormValue("total"))
 	rounds, errRounds := strconv.Atoi(v.r.PostFormValue("rounds"))
+	// The form lists the videos and accounts that had no numbers at the previous request.
 	waiting := v.r.PostForm["waiting"]
 	if errTotal != nil || errRounds != nil || len(waiting) > maxPasted || total < len(waiting) {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form does not belong to this page."}
@@ -348,8 +349,8 @@ func showProgress(v *visit) error {
 // accounts in one request for progress.
 const maxPasted = 1000
 
-// recentVideos returns a map from the ids of the organisation's newest videos to their fetch status and views. It has at most
-// len(waitingItems) videos. The map is empty if waitingItems contains no video, or if the tier masks metrics.
+// recentVideos returns the organisation's newest videos by their ids, at most len(waitingItems)
+// videos. The map is empty if the tier masks metrics.
 func (v *visit) recentVideos(waitingItems []string) (map[uuid.UUID]firstFetch, error) {
 	states := map[uuid.UUID]firstFetch{}
 	if v.hidesNumbers() || !slices.ContainsFunc(waitingItems, func(item string) bool { return strings.HasPrefix(item, "video:") }) {

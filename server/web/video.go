@@ -87,8 +87,8 @@ func (v *visit) itemID() (string, error) {
 	return id.String(), nil
 }
 
-// historyQuery returns the query parameters of a request for the history in the period. The history begins a week before the period, so
-// that the gain of the period's first day can be computed.
+// historyQuery returns the query parameters for the history in the period. The request also covers the
+// week before, to compute the gain of the first day.
 func (v *visit) historyQuery(p period) url.Values {
 	return url.Values{"start_date": {max(p.Oldest, p.Start-7).String()}, "end_date": {p.End.String()}, "include": {"quality"}}
 }
@@ -101,8 +101,8 @@ func textOrEmpty[T ~string](s *T) string {
 	return string(*s)
 }
 
-// metricTiles returns one tile for each metric of the chart. Each tile shows the latest value of the metric and its change in the period.
-// latestValues has the latest values, in the order of the metrics.
+// metricTiles returns one tile for each metric of the chart, with its change in the period.
+// latestValues has the same order as c.Metrics.
 func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
@@ -113,14 +113,10 @@ func metricTiles(c chart, points []point, p period, latestValues []*int64) []til
 	return tiles
 }
 
-// computeChange returns the change of the metric with the index m: last value minus first value. The last value is the newest known value in
-// the period. The first value is the newest known value before the period. If no earlier value is known, the first value is the oldest known
-// value in the period. If the period has no known value, change is nil. change is also nil if only one value is known up to the end of the
-// period.
-//
-// span says in words which days the change covers, such as "since 2026-11-20". span is "" if the change covers the whole period, or if change
-// is nil. The points must be sorted by day, the newest first.
+// computeChange returns the change of a metric in the period, or nil if too few values are known. The
+// points must be sorted by day, the newest first.
 func computeChange(points []point, m int, p period) (change *int64, span string) {
+	// first is the newest known value before the period, or else the oldest known value in the period.
 	var first, last *point
 	for n := range points {
 		at := &points[n]
@@ -134,10 +130,12 @@ func computeChange(points []point, m int, p period) (change *int64, span string)
 			break
 		}
 	}
+	// The change needs a known value in the period, and an earlier known value.
 	if last == nil || last.Day < p.Start || first == last {
 		return nil, ""
 	}
 	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because fetches are daily
+	// span stays "" if the change covers the whole period.
 	switch {
 	case late && early:
 		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)
@@ -167,8 +165,8 @@ func changeAccount(v *visit) error {
 	})
 }
 
-// changeItem performs the action of a button on the page of an item, and shows the page again. kind is "video" or "account". The function
-// readLink requests the item from the API by its path, and returns the item's link.
+// changeItem performs the action of a button on the page of an item. kind is "video" or "account".
+// readLink requests the link of the item.
 func (v *visit) changeItem(kind string, readLink func(path string) (link string, err error)) error {
 	id, err := v.itemID()
 	if err != nil {
@@ -201,8 +199,8 @@ func (v *visit) changeItem(kind string, readLink func(path string) (link string,
 	return nil
 }
 
-// requestRefresh asks the API for an immediate fetch of a video or account. operationPath is the path of the API's operation. The result is a
-// value for the query parameter "notice". The page then shows the visitor what was done.
+// requestRefresh asks the API for an immediate fetch. It returns the value of the query parameter
+// "notice", which tells the visitor the result.
 func (v *visit) requestRefresh(operationPath, id string) (notice string, err error) {
 	status, err := v.sendJSON(http.MethodPost, operationPath, client.RefreshVideoRequest{Link: id}, nil)
 	if status == http.StatusAccepted {
@@ -211,8 +209,8 @@ func (v *visit) requestRefresh(operationPath, id string) (notice string, err err
 	return "refresh-not-due", err
 }
 
-// changeChosenVideos performs an action on the videos that the visitor has chosen in a list, and shows the list again. The form field
-// "back" contains the path and query of the list.
+// changeChosenVideos performs an action on the videos that the visitor has chosen in a list, and shows
+// the list again.
 func changeChosenVideos(v *visit) error {
 	back, err := url.Parse(v.r.PostFormValue("back"))
 	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {

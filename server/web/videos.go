@@ -28,8 +28,8 @@ func (p videosPage) IsFilterSectionOpen() bool {
 	return slices.ContainsFunc(videoFilters[3:], p.Filter.Has)
 }
 
-// videoFilters are the names of the filters for the list of videos. The page takes them from its own query and sends them to the API. The
-// form fields of the first three filters are always shown, and the others are under "More filters".
+// videoFilters are query parameters of the page and of the API. The form always shows the first three;
+// the others are under "More filters".
 var videoFilters = []string{"q", "platform", "fetch_status", "username", "collections", "hashtag", "uploaded_at_start", "uploaded_at_end", "has_metrics", "include_removed"}
 
 // The values of filters, in the order in which the pages show them.

@@ -44,8 +44,8 @@ var templateFiles embed.FS
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
 	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/thumbnails/*", "/docs/guides", "/docs/guides/*"}
 
-// policy is the Content-Security-Policy of the pages. Pages can load scripts, styles and images only from this server, and send requests
-// only to this server. Inline scripts and inline styles are forbidden.
+// policy is the Content-Security-Policy of the pages. Pages can load files only from this server.
+// Inline scripts and inline styles are forbidden.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'"
 
@@ -65,18 +65,17 @@ type Backend interface {
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
 	// SignOut ends the session with this secret.
 	SignOut(ctx context.Context, session string) error
-	// FindShare returns the public or protected collection with the given hash. For an unknown hash, for a private collection and for a share
-	// page that has expired, the error is a *Problem with status 404.
+	// FindShare returns the collection whose share page has this hash. If the page is unknown,
+	// private or expired, the error is a *Problem with status 404.
 	FindShare(ctx context.Context, hash string) (store.Share, error)
 	// RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 	RecordShareVisit(ctx context.Context, share store.Share)
-	// LastShareVisit returns when a visitor last opened the share page with the given hash. The time can be too early by up to
-	// store.ShareVisitInterval. LastShareVisit returns nil if no visitor has opened the page, or if the page does not belong to the
-	// organisation id.Organisation.
+	// LastShareVisit returns when a visitor last opened a share page, accurate to
+	// store.ShareVisitInterval. It returns nil for a page without visits and for another
+	// organisation's page.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
-	// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text for a
-	// cookie that lets the browser read the page. The error is a *Problem if the password is wrong, or if there were too many wrong
-	// passwords.
+	// CheckSharePassword checks a share page's password and returns a pass, which is a signed
+	// cookie value. The error is a *Problem if the password is wrong.
 	CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error)
 	// HasSharePass returns true if pass was returned by CheckSharePassword for this share page and is still valid. A new password of the page makes
 	// every pass invalid.
@@ -87,11 +86,11 @@ type Backend interface {
 	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
 	// *Problem with status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API and returns the API's response. The request to the API has the rights of the token identity.Token.
-	// visitorRequest is another request: the visitor's browser sent it for a page, and this page needs the API's response.
+	// Do returns the API's response to a request. The request has the rights of identity.Token.
+	// visitorRequest is the request that the browser sent for the page.
 	Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (Response, error)
-	// Operations returns the JSON of /status, which describes the queue and the sources. It also returns the versions of the program and of
-	// the API. visitorRequest is the visitor's request for the page.
+	// Operations returns the JSON of /status and the versions of the program and the API.
+	// visitorRequest is the visitor's request for the page.
 	Operations(visitorRequest *http.Request) (status []byte, version Version, err error)
 	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
 	FetchableLinks(ctx context.Context) (queue.Fetchable, error)
@@ -202,8 +201,8 @@ func (p *Pages) ServeUnknownAddress(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeHTTP answers a request for a page. It refuses a POST that comes from a page of another site, because the browser would send the
-// session's cookie with such a POST.
+// ServeHTTP answers a request for a page. It refuses POST requests from pages of other sites,
+// because browsers send the session's cookie with such requests.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setPageHeaders(w.Header())
 	if err := p.sameSite.Check(r); err != nil {
@@ -281,12 +280,12 @@ func (p *Pages) routes() *http.ServeMux {
 // fallbackPattern is the pattern of p.mux that matches a request if no other pattern matches.
 const fallbackPattern = "/"
 
-// wideSection is the value of page.Section for public pages that are always wide, such as the guides. All other pages are narrow if the
-// visitor has no session. No item of the navigation has this value.
+// wideSection is the value of page.Section for public pages that are always wide. Without a
+// session, all other pages are narrow.
 const wideSection = "wide"
 
-// errNotFound is the error for a requested page that does not exist. The error message is the same for an unknown id and for an id that
-// belongs to another organisation.
+// errNotFound is the error for a page that does not exist. An id of another organisation gives the
+// same error as an unknown id.
 var errNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it belongs to another organisation."}
 
 // visit is one request for a page.
@@ -297,7 +296,7 @@ type visit struct {
 	id      store.Identity // token and organisation of the session; zero on pages without a session
 	session string         // secret of the session
 	notice  string         // message about the last action; if it is "", the query parameter "notice" selects a message
-	refused *Problem       // error in the filter or the period of the page; nil if there is none. The page shows the error above its other content. The response has the HTTP status of the error
+	refused *Problem       // error in the filter or the period of the page, shown above the content; nil if there is none
 	back    string         // path and query for the link "Back" on an error page; if it is "", pageToReturnTo derives them from the request
 }
 
@@ -347,8 +346,8 @@ func (v *visit) isReadOnly() bool {
 	return v.id.Organisation.Name != "" && !v.id.Token.HasScope(store.ScopeWrite)
 }
 
-// executeTemplate sends the result of a template. templateFile is the file of the template without its ending, and definitionName is the name of a
-// definition in this file. If the template fails, nothing is sent.
+// executeTemplate sends the output of a definition in a template file. templateFile is the file's
+// name without .html. If the template fails, nothing is sent.
 func (v *visit) executeTemplate(status int, templateFile, definitionName string, data any) error {
 	templates, err := v.templates()
 	if err != nil {
@@ -378,13 +377,13 @@ const (
 	maxWait     = time.Hour
 )
 
-// secondsToWait returns a number of seconds. After this time, a page that waits for numbers reloads itself. nextFetch is the time of the
-// next fetch, or nil if it is not known; no numbers can arrive before nextFetch. If the fetch is late, for example because no collector is
-// running, the number of seconds grows with the delay.
+// secondsToWait returns the number of seconds after which a waiting page reloads itself. nextFetch
+// is the time of the next fetch, or nil if unknown.
 func (v *visit) secondsToWait(nextFetch *time.Time) int {
 	wait := minWait
 	if nextFetch != nil {
 		if wait = nextFetch.Sub(v.Now()); wait < 0 {
+			// The fetch is late, for example because no collector is running. The wait grows with the delay.
 			wait = min(-wait/10, maxLateWait)
 		}
 	}
@@ -394,8 +393,8 @@ func (v *visit) secondsToWait(nextFetch *time.Time) int {
 // refreshScheduled is the notice that new numbers of a video or account are being fetched.
 const refreshScheduled = "refresh-scheduled"
 
-// awaitsNumbers returns true if the page must reload itself, because the visitor has requested a refresh and its numbers have not arrived
-// yet. updatedAt is the time of the newest numbers, or nil.
+// awaitsNumbers returns true if the visitor has requested a refresh and its numbers have not
+// arrived. updatedAt is the time of the newest numbers, or nil.
 func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
 	if v.r.URL.Query().Get("notice") != refreshScheduled || v.hidesNumbers() {
 		return false
@@ -428,8 +427,8 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"webhook-disable": "The webhook was disabled.",
 }
 
-// parseTemplates parses the templates of all pages. The keys of the result are the names of the pages. Each page has its own file, which
-// uses the definitions of layout.html and parts.html.
+// parseTemplates returns the templates of all pages by name. Each page has its own file, which uses
+// the definitions of layout.html and parts.html.
 func (p *Pages) parseTemplates() (map[string]*template.Template, error) {
 	shared, err := template.New("").Funcs(p.templateFunctions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
 	if err != nil {

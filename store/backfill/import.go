@@ -22,7 +22,7 @@ const ImportSource = "import"
 
 // ImportVideo is a video in the export of another tracker. A field is "" or nil if the export does not have the value.
 type ImportVideo struct {
-	Link        link.Link   // the link of the video
+	Link        link.Link   // the link of the video; an import must not contain a video twice
 	Username    string      // the account's handle in lower case and without "@"; used only if neither the link nor the stored video has a handle
 	AccountID   string      // the platform's own id of the account; used only if neither the link nor the stored video has a handle
 	Title       string      // the caption; used only if the stored video has no caption
@@ -48,19 +48,13 @@ type ImportResult int
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point has no row of its own. It is older than Retention.Daily, and this import or an earlier import has a later point of
-	// the same week. The later point is stored as the weekly point.
+	// PointFolded: the point is older than Retention.Daily and gets no row. A later imported point
+	// is stored as the weekly point of the same week.
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
-	// PointKept: the imported point is not stored, because the history already has one of these points:
-	//
-	//   - a point of the same day with other counts
-	//   - if the imported point is older than Retention.Daily: a daily point of the same week
-	//   - if the imported point is older than Retention.Daily: a weekly point of the same week, unless that weekly point was imported
-	//
-	// There is one exception. If an earlier import stored a point without counts, and the imported point has counts, the imported point replaces the
-	// stored point.
+	// PointKept: the point is not stored, because its day has other stored counts.
+	// If the point is older than Retention.Daily, the reason can be a point of the same week.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -68,21 +62,16 @@ const (
 	PointBeforeUpload
 )
 
-// ImportedVideo is the result of Import for one video.
+// ImportedVideo is the result of Import for one video. Import returns the results in the order of
+// the videos. In a dry run, a result says what Import would do.
 type ImportedVideo struct {
 	New     bool           // the organisation did not have the video before the import
 	Stopped bool           // the video is not tracked: the organisation has stopped it, or the video is new and the export marks it as stopped
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
-// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The list must
-// not contain a video twice. In a dry run, Import writes nothing, and the results say what it would do.
-//
-// Import tracks the videos that the organisation does not have. They are first fetched at their scheduled time. Stopped videos stay stopped. Import
-// never replaces a measured point, and a repeated import changes nothing. The latest counts, statistics and daily sums are the same as if the points
-// had been fetched on their days.
-//
-// Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.
+// Import adds old points to videos and tracks new videos, in one transaction. It never replaces a
+// measured point. A repeated import changes nothing. If dryRun is true, Import writes nothing.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool) ([]ImportedVideo, error) {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -141,8 +130,8 @@ func (i *importing) firstDayForDailyPoints() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
-// checkVideos returns an error if a link is not the link of a video. It also returns an error if the points of a video are out of order, on the same
-// UTC day or in the future.
+// checkVideos returns an error if a link does not name a video. It also returns an error if points
+// break the rules at ImportVideo.Points.
 func (i *importing) checkVideos() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -272,8 +261,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNewVideos tracks the videos that the organisation does not have. If a stored video has no account, trackNewVideos finds or creates the account
-// that the import names. It then sets the fields username and account of the mergedVideo.
+// trackNewVideos tracks the videos that the organisation does not have. If a stored video has no
+// account, trackNewVideos finds or creates the imported account.
 func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	if err := i.setHandlesByID(videos); err != nil {
 		return err
@@ -311,11 +300,8 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets the field `named` of each video to the handle in the import, or to "" if the import has no handle.
-//
-// If mustFindAccountByID returns true for a video, setHandlesByID searches for the account that has the imported account id. It creates the account
-// if it does not exist. Then it sets `named` to the account's handle, unless this handle now belongs to another account. A created account has no
-// known handle, so its id becomes its handle.
+// setHandlesByID sets the field `named` of each video. If mustFindAccountByID returns true,
+// setHandlesByID finds or creates the account that has the imported id.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -337,6 +323,7 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 			named[queue.TargetKey(a.Platform, *a.ExternalID)] = a
 		}
 	}
+	// A created account has no known handle, so its id becomes its handle.
 	var links []link.Link
 	for _, m := range videos {
 		if key := queue.TargetKey(m.in.Link.Platform, m.in.AccountID); m.mustFindAccountByID() && named[key] == nil {
@@ -361,14 +348,14 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	return nil
 }
 
-// mustFindAccountByID returns true if the video's account must be found by its id: the import has the account's id, but neither the link nor the
-// stored video has a handle. The imported field Username can also have a handle, but Username does not change the result.
+// mustFindAccountByID returns true if the import has the account's id, but neither the link nor the
+// stored video has a handle. The imported Username does not matter.
 func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
-// trackLinks tracks the videos of links. The slice newVideos has the imported data of the same videos, in the same order. trackLinks sets the field
-// `before` of each element to the video's row in the database.
+// trackLinks tracks the videos of links. The slice newVideos has the same videos, in the same
+// order. trackLinks sets the field `before` of each video to the stored row.
 func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
@@ -416,8 +403,8 @@ func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, erro
 	return known, err
 }
 
-// mergeVideo sets m.after, the video as it is after the import, and adds the rows of the video's new points to i. If the import does not change
-// the video, mergeVideo adds nothing.
+// mergeVideo sets m.after, and adds the rows of the video's new points to i. If the import does not
+// change the video, mergeVideo adds nothing.
 func (i *importing) mergeVideo(m *mergedVideo) {
 	m.after = m.before
 	if !m.fillDetails() && len(m.added) == 0 && !m.isNew {
@@ -501,8 +488,8 @@ func (i *importing) writeChanges() error {
 	return db.RunWrites(i.Tx, ingest.StatementsForTotals(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
-// fillDetails sets the caption, upload date, length and account of m.after, if the stored video lacks the value and the import has it. It returns
-// true if it changed a value.
+// fillDetails sets the caption, upload date, length and account of m.after if only the import has
+// the value. It returns true if it changed a value.
 func (m *mergedVideo) fillDetails() bool {
 	v, in, changed := &m.after, m.in, false
 	if v.Title == "" && in.Title != "" {

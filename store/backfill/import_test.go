@@ -58,8 +58,8 @@ func (v scenarioVideo) videoLink(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
-// trackAndFetch tracks the videos of a scenario. It fetches each point for which isWanted returns true, on the day of the point. The tracking of a
-// video begins on the day of its first fetched point.
+// trackAndFetch fetches each point for which isWanted returns true, on the point's day. It tracks a
+// video on the day of its first fetched point.
 func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, org int, isWanted func(scenarioPoint) bool) {
 	t.Helper()
 	known := map[int]bool{}
@@ -441,8 +441,8 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 	})
 }
 
-// TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to one account. It imports two videos before the
-// first fetch, and two videos after a source has reported the account's handle.
+// TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to
+// one account, also after a source has reported the account's handle.
 func TestImport_findsAccountsByTheirID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -483,8 +483,8 @@ func TestImport_findsAccountsByTheirID(t *testing.T) {
 	})
 }
 
-// TestImport_fillsLatestCountsThatTheLastFetchLacks checks that an imported count becomes the latest count if the last fetch did not report this
-// count. The imported point is older than the last fetch. Counts that the last fetch reported stay unchanged.
+// TestImport_fillsLatestCountsThatTheLastFetchLacks checks that imported counts become latest
+// counts only if the last fetch did not report them. The imported point is older than this fetch.
 func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -11,11 +11,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. So an imported point
-// changes the row of its day and the rows of later days.
+// The tables account_days and organisation_days have, for each day, sums of the videos' last known
+// counts. So an imported point also changes the rows of later days.
 
-// dayChange contains the amounts that an import adds to the sums of an account or organisation. An amount is added to the sums of one day and to
-// the sums of all later days.
+// dayChange contains amounts that an import adds to sums of an account or organisation. It changes
+// the sums of one day and of all later days.
 type dayChange struct {
 	counts [store.MetricCount]int64 // for each metric: the change in the sum
 	known  [store.MetricCount]int64 // for each metric: the change in the number of videos whose value is known
@@ -44,16 +44,16 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// addChange records that the sums of the given day and of all later days change by c. If a change is already recorded for the day, addChange adds c
-// to it.
+// addChange adds c to the recorded change for the day. The change affects this day and all later
+// days.
 func (h *history) addChange(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.addAmounts(c)
 	h.changes[day] = sum
 }
 
-// addCounts records in h how the counts of one video change the sums. The slice steps has the days on which counts of the video change, and the new
-// counts. If sign is 1, the counts are added to the sums. If sign is -1, the counts are subtracted from the sums.
+// addCounts records in h how the steps of one video change the sums. The counts are added if sign
+// is 1, and subtracted if sign is -1.
 func (h *history) addCounts(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -70,8 +70,8 @@ func (h *history) addCounts(steps []step, sign int64) {
 	}
 }
 
-// trackedSince returns the first day on which the sums include the video: the day of its first point, or the day of its creation if that is
-// earlier. A weekly point counts from the Monday of its week. If afterImport is false, trackedSince ignores the points that the import adds.
+// trackedSince returns the first day on which the sums include the video. It is the day of the
+// first step or the day of the video's creation, whichever is earlier.
 func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
@@ -120,17 +120,15 @@ func (i *importing) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls updateDay for each day whose row must change, and for each day that needs a new row. The oldest day comes first. The slice
-// storedDays contains the days that already have a row, in ascending order.
-//
-// The function updateDay gets the day, storedIndex and the amounts c. It must compute the row of the day: it adds c to the row of the day
-// storedDays[storedIndex]. If the day already has a row, storedDays[storedIndex] is the day itself. Otherwise, storedDays[storedIndex] is the last
-// earlier day that has a row. If no earlier day has a row, storedIndex is -1, and updateDay adds c to an empty row.
+// eachDay calls updateDay for each day whose row is new or must change, the oldest first. The
+// function updateDay must add c to the stored row at storedIndex.
 func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
+	// The slice storedDays has the days that already have a row, in ascending order.
 	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)
 	changed := slices.Sorted(maps.Keys(h.changes))
 	var sum dayChange
+	// row is the index of the last stored day up to the current day. -1 stands for an empty row.
 	next, row := 0, -1
 	for _, day := range slices.Compact(days) {
 		for next < len(changed) && changed[next] <= day {
@@ -224,8 +222,8 @@ func (i *importing) updateAccountDays(changesByAccount map[uuid.UUID]*history) e
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
-// upsertDays inserts n rows into a table. If the table already has a row with the same key, upsertDays replaces the values of that row in the columns
-// sumColumns. The parameter rows must be a slice.
+// upsertDays inserts n rows into a table. If a row with the same key exists, the values in the
+// columns sumColumns are replaced. The parameter `rows` must be a slice.
 func (i *importing) upsertDays(table string, key, sumColumns []string, rows any, n int) error {
 	if n == 0 {
 		return nil

@@ -25,8 +25,8 @@ type mergedVideo struct {
 	account       *uuid.UUID    // the id of the account that the import adds to a stored video without an account; otherwise nil
 }
 
-// classifyPoints returns what the import does with each imported point of the video. It stores the points to import in m.added. It moves the stored
-// points that the import replaces from m.stored to m.gone.
+// classifyPoints returns the results for the imported points of the video. It also sets m.added,
+// and moves replaced points from m.stored to m.gone.
 func (m *mergedVideo) classifyPoints(today db.Date, retention db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.firstPossibleDay()
@@ -82,9 +82,9 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
-		// In all further cases, the imported point p is older than Retention.Daily, and the stored point s is in the same week. A daily point s is
-		// kept. A weekly point s that was not imported is kept too: if retention made it, the days of the points that it replaced are unknown.
+		// In all further cases, p is older than Retention.Daily, and s is in the same week.
 		case !s.Weekly || !s.isImported():
+			// A weekly point that retention made is kept, because the days of the replaced points are unknown.
 			return PointKept
 		// A previous import stored the weekly point s, and s has a later day than p.
 		case day < s.Day:
@@ -106,8 +106,8 @@ func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 	return s.isImported() && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
 
-// UploadMargin is the highest number of days by which a point can be earlier than its video's upload date. The upload date comes from the
-// video's id and can be wrong by some hours. Another tracker may also use the days of another time zone.
+// UploadMargin is the highest number of days by which a point can precede its video's upload date.
+// Such points exist because another tracker can use another time zone.
 const UploadMargin db.Date = 1
 
 // firstPossibleDay returns the first day on which the video can have a point: UploadMargin days before the upload date. It returns 0 if the upload
@@ -119,14 +119,15 @@ func (m *mergedVideo) firstPossibleDay() db.Date {
 	case m.in.UploadedAt != nil:
 		return *m.in.UploadedAt - UploadMargin
 	}
+	// The time in a video's id can be wrong by some hours.
 	if at, ok := link.UploadTime(m.in.Link); ok {
 		return db.DateOf(at) - UploadMargin
 	}
 	return 0
 }
 
-// isAddedPointWeekly returns true if m.added[n] is stored as the weekly point of its week. The weekly point of a week is its last point in m.added
-// before the day firstDaily. The caller must check that m.added[n] is earlier than firstDaily, because all later points are stored as daily points.
+// isAddedPointWeekly returns true if m.added[n] is the last added point of its week before the day
+// firstDaily. The caller must check that m.added[n] is before firstDaily.
 func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -135,9 +136,8 @@ func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
 	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts with which the import stores m.added[n] as a weekly point. It merges the points of the same week: first the weekly
-// point that is already in the database, if there is one, and then the points in m.added up to the index n. The result has the last known value of
-// each count. The result `rounded` is true if one of the merged points has rounded counts.
+// weekCounts returns the last known counts in the week of m.added[n]. It merges the stored weekly
+// point, if there is one, and the added points up to m.added[n].
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weeklyPoint(week); w != nil {
@@ -167,8 +167,8 @@ type step struct {
 	store.Counts
 }
 
-// convertToStep converts the stored point to a step with the same counts. The day of the step is the day of the point. For a weekly point, the day of
-// the step is the Monday of the week. So the sums of all days of the week include the weekly point.
+// convertToStep converts the stored point to a step. A weekly point becomes a step on Monday, so
+// all days of the week include its counts.
 func (s *storedPoint) convertToStep() step {
 	day := s.Day
 	if s.Weekly {
@@ -177,8 +177,8 @@ func (s *storedPoint) convertToStep() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps converts points of the video to steps, and returns the steps, the oldest first. If afterImport is true, it converts the points that the
-// video has after the import. Otherwise, it converts the points that the video had before the import.
+// steps converts the video's points to steps, and returns the oldest step first. If afterImport is
+// false, steps uses the points that the video had before the import.
 func (m *mergedVideo) steps(afterImport bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
@@ -235,8 +235,8 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			// The video has a latest value of this metric, but no stored point has a value of it. So the day of the latest value is unknown. An
-			// imported value replaces the latest value only if the imported point is later than all stored points.
+			// No stored point has a value of this metric, so the day of the latest value is
+			// unknown. Only points after all stored points replace the latest value.
 			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times must be in the past. The caller chooses
-// the ids of all rows. Load skips rows whose ids exist, so a repeated load must use the same ids.
+// LoadBatch is the argument of Load. All times must be in the past. Load skips rows whose ids
+// exist, so a repeated load must use the same ids.
 type LoadBatch struct {
 	// Collections are created before the accounts and videos. A parent must come before its children. Accounts and videos can also be
 	// members of collections of earlier batches.
@@ -58,8 +58,8 @@ type LoadVideo struct {
 	store.Video
 	Collections []uuid.UUID // ids of the collections to which the video itself was added
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
-	// Refused says why there are no newer points, or is nil if the last fetch succeeded. Load ignores it for a stopped or pending video and for
-	// a video without points.
+	// Refused says why the last fetch failed. It is nil if the last fetch succeeded. Load ignores
+	// Refused if the video is stopped, pending or without points.
 	Refused *FetchRefusal
 }
 
@@ -80,14 +80,8 @@ type LoadPoint struct {
 	Rounded bool // at least one of the counts is rounded; Load ignores this field
 }
 
-// Load writes a batch in one transaction. The result is the same as if the videos had been tracked, and had been fetched at the times of their
-// points. If points are older than Retention.Daily, Load writes only one point a week. The targets in the queue are due tomorrow.
-//
-// Load skips collections and accounts whose id the organisation already has, and the videos of these accounts. So loading a batch a second time
-// changes nothing. The rows of organisation_days are correct only if Load wrote all data of the organisation.
-//
-// Load returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data. It returns
-// ErrDuplicate if the organisation has a video or account of the batch under another id.
+// Load writes a batch in one transaction. It skips existing collections, existing accounts and
+// their videos. It returns ErrDuplicate if a video or account exists with another id.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -301,8 +295,8 @@ func (l *loading) countAccount(a *store.Account) {
 	}
 }
 
-// nextFetch returns the time of the first scheduled fetch of a loaded target. This fetch is on the next UTC day, because the loaded data already
-// has a point for the present day.
+// nextFetch returns the time of a target's first scheduled fetch. This fetch is on the next UTC
+// day, because the loaded data has a point for today.
 func (l *loading) nextFetch(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
@@ -315,8 +309,8 @@ func valueOrZero(n *int64) int64 {
 	return *n
 }
 
-// newVideo converts a LoadVideo to a video for the database. It computes the latest counts and the growth from in.Points. It returns an error in
-// three cases: the points are not in the order of time, two points are on the same UTC day, or a point is in the future.
+// newVideo converts a LoadVideo to a store.Video, and computes its latest counts and growth. It
+// returns an error if the points break the rules at LoadVideo.Points.
 func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
@@ -337,8 +331,8 @@ func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error
 	return v, nil
 }
 
-// viewsOn returns the views at the end of the given day. It ignores all points after this day and all points without views. Of the remaining
-// points, it uses the last one. It returns nil if no point remains.
+// viewsOn returns the last known views at the end of the given day, or nil if no point up to this
+// day has views.
 func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	for _, p := range slices.Backward(points) {
 		if p.At.Day() <= day && p.Views != nil {
@@ -364,9 +358,10 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
-// addVideo adds the rows of the video v to l, and adds its counts to l.totals. If v is tracked and not pending, addVideo also adds a target for the
-// queue to l.entries. The caller must set the latest counts and the growth of v before the call.
+// addVideo adds the rows and counts of the video v to l. If v is tracked and not pending, addVideo
+// also adds a target for the queue.
 func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
+	// The caller has already set the latest counts and the growth of v.
 	latest := v.LatestCounts()
 	status, attemptedAt := loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt
 	if in.Refused != nil && status == queue.FetchOK {
@@ -405,8 +400,8 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// addPoints adds the rows of a video's points to l. From firstDayForDailyPoints on, it adds a point for each day. For earlier days, it adds
-// only one point for each week, because the retention job also keeps only one.
+// addPoints adds the rows of a video's points to l. Before firstDayForDailyPoints, it adds only one
+// point for each week, like the retention job.
 func (l *loading) addPoints(video uuid.UUID, points []LoadPoint) {
 	oldest := l.firstDayForDailyPoints()
 	var known store.Counts // the last known counts in the week of the point p, including the counts of p
@@ -424,8 +419,8 @@ func (l *loading) addPoints(video uuid.UUID, points []LoadPoint) {
 	}
 }
 
-// fetchedTarget is the time and result of the last fetch of a loaded video or account. Load stores them in the target's row in the queue,
-// as if a collector had fetched the target.
+// fetchedTarget is the last fetch of a loaded video or account. Load stores this fetch in the
+// queue, as if a collector had fetched the target.
 type fetchedTarget struct {
 	platform   link.Platform
 	kind       queue.Kind
@@ -480,9 +475,8 @@ func (l *loading) writeRows() error {
 	return l.setLastFetches()
 }
 
-// setLastFetches copies the last fetch of each target from the loaded data to the queue: the time of the fetch, its result, and the views that it
-// reported. If the target already has a fetch time in the queue, for example because a collector has fetched the target, setLastFetches leaves the
-// target unchanged.
+// setLastFetches copies the last fetch of each loaded target to the queue. It does not change
+// targets that already have a fetch time in the queue.
 func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))

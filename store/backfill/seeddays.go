@@ -21,8 +21,8 @@ type daySums struct {
 	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
 }
 
-// addDays computes sums for each day of the account: the sum of each count of the account's videos, and the number of followers. If a day lacks a
-// value, the last known value is used. addDays adds the sums to l.accountDays as rows, and to the organisation's sums in l.days.
+// addDays adds the account's sums for each day to l.accountDays and l.days. If a day lacks a value,
+// the last known value is used.
 func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	first, today := firstDay(in), l.now.Day()
 	if first > today {
@@ -121,6 +121,7 @@ type organisationUploads struct {
 
 // addToDays adds the daily sums of the batch to organisation_days, and the numbers of uploaded videos to organisation_uploads.
 func (l *loading) addToDays() error {
+	// The sums in organisation_days are correct only if Load wrote all data of the organisation.
 	var days []organisationDay
 	for _, day := range slices.Sorted(maps.Keys(l.days)) {
 		d := l.days[day]
@@ -138,8 +139,8 @@ func (l *loading) addToDays() error {
 	return l.addRows("organisation_uploads", uploads, "uploads")
 }
 
-// addRows inserts rows into a table whose key is the organisation and the day. If a row with the same key exists, addRows adds the values
-// of the named columns to that row.
+// addRows inserts rows into a table whose key is the organisation and the day. If a row exists,
+// addRows adds the values of the named columns to this row.
 func (l *loading) addRows(table string, rows any, columnNames ...string) error {
 	sums := map[string]any{}
 	for _, c := range columnNames {

@@ -146,8 +146,8 @@ func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 	})
 }
 
-// Other transactions track videos while backups are written. In the database, the number of videos in the totals always equals the number of rows of
-// videos. So the two numbers must also be equal in each backup.
+// Other transactions track videos while backups are written. In each backup, the number of videos
+// in the totals must equal the number of video rows.
 func TestWrite_writesTheStateOfOneMoment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

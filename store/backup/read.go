@@ -28,8 +28,8 @@ func newDamagedError(format string, args ...any) error {
 	return &DamagedError{fmt.Sprintf(format, args...)}
 }
 
-// Check reads a whole backup. It returns a *DamagedError if the number of rows or the checksum differs from the value that is stored in the backup.
-// Check repeatedly calls `progress` with the number of rows that were read so far and the total number of rows.
+// Check reads a whole backup. It returns a *DamagedError if the number of rows or the checksum is
+// wrong. It calls `progress` with numbers of rows.
 func Check(from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {
@@ -44,8 +44,8 @@ type reader struct {
 	lines    *bufio.Reader
 	close    func()
 	sum      hash.Hash
-	done     int64 // number of rows read so far
-	progress func(done, of int64)
+	done     int64                // number of rows read so far
+	progress func(done, of int64) // gets the number of rows read so far and the total number of rows
 }
 
 // newReader returns a reader for a backup. It reads and checks the header of the backup.
@@ -91,9 +91,8 @@ func (r *reader) nextLine() ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// readTables reads all tables. It calls startTable at the beginning of each table, addRow for each row, and finishTable at the end of each table. The
-// values of a row are nil, or a string, int64, float64, bool or []byte. At the end, it computes the checksum of the lines and compares it with the
-// checksum in the last line.
+// readTables reads all tables. It calls addRow for each row, startTable before the rows of a table
+// and finishTable after them. Finally it verifies the checksum.
 func (r *reader) readTables(startTable func(tableStart) error, addRow func(values []any) error, finishTable func(table string, rows int64) error) (Summary, error) {
 	summary := Summary{Header: r.header}
 	for {

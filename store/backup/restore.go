@@ -13,12 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Restore reads a backup into an empty database of either engine. Only the table "settings" may have rows. Restore first brings the schema
-// to the version of the backup. Then it inserts all rows in one transaction, and commits the transaction only if the checksum is right.
-// Finally it updates the schema to the version of this program. It returns a *DamagedError for a damaged backup, and a *store.SchemaError
-// for a backup of a newer program.
-//
-// Restore repeatedly calls `progress` with the number of rows read so far and the total number of rows.
+// Restore reads a backup into an empty database of either engine. It returns a *DamagedError for a
+// damaged backup, and a *store.SchemaError for a backup with a newer schema.
 func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {
@@ -34,6 +30,7 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 	}
 	var summary Summary
 	started := false
+	// The transaction is committed only if the checksum is right.
 	err = s.DB().BulkTx(ctx, func(tx *gorm.DB, insert db.InsertRows) (err error) {
 		if started {
 			return errors.New("another program changed the database in the meantime: restore into a database that no other program uses")
@@ -110,8 +107,8 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 const (
 	// maxRowsPerInsert is the maximum number of rows that one call of InsertRows inserts.
 	maxRowsPerInsert = 5000
-	// maxBytesPerInsert is the approximate maximum size of the texts that one call of InsertRows inserts, in bytes. A single row can
-	// exceed it, and so can the collections of one organisation, which are inserted with one call.
+	// maxBytesPerInsert is the approximate size limit for the texts of one InsertRows call, in
+	// bytes. One row, or the collections of one organisation, can exceed this limit.
 	maxBytesPerInsert = 8 << 20
 )
 
@@ -137,8 +134,8 @@ func (l *loader) beginRestore() error {
 	return l.tx.Exec("DELETE FROM " + settings).Error
 }
 
-// startTable prepares the loader for the rows of a table: it looks up the columns of the table in the database. It returns a *DamagedError if
-// the database does not have the table or one of its columns.
+// startTable prepares the loader for the rows of a table. It returns a *DamagedError if the
+// database lacks the table or one of its columns.
 func (l *loader) startTable(t tableStart) error {
 	at := slices.IndexFunc(l.tables, func(s db.StoredTable) bool { return s.Name == t.Table })
 	if at < 0 {
@@ -180,12 +177,13 @@ func (l *loader) addRow(values []any) error {
 	return nil
 }
 
-// isFull returns true if the collected rows must be inserted before the next row is added, because they are too many or too large.
-// Collections of the same organisation refer to each other, so they are always inserted with one call.
+// isFull returns true if the collected rows must be inserted before the next row is added: they are
+// too many or too large.
 func (l *loader) isFull(next []any) bool {
 	if len(l.rows) == 0 {
 		return false
 	}
+	// Collections of the same organisation refer to each other, so one call inserts all of them.
 	if l.table == "collections" && l.rows[0][l.org] == next[l.org] {
 		return false
 	}

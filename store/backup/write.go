@@ -69,11 +69,8 @@ const endOfBackup = "backup"
 // reportEvery is the number of rows after which the progress is reported.
 const reportEvery = 5000
 
-// Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read. Transactions that are
-// committed later are not in it. If Write fails, the written part is not a valid backup. If the schema is newer than this program, Write
-// returns a *store.SchemaError, because this program does not know all tables.
-//
-// Write repeatedly calls `progress` with the number of rows written so far and the total number of rows.
+// Write writes a backup of the database to w. All data are from the moment when Write starts to
+// read. After an error, the output is not a valid backup.
 func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writer, progress func(done, of int64)) (Summary, error) {
 	target := &target{Writer: w}
 	compressed, err := zstd.NewWriter(target)
@@ -90,6 +87,7 @@ func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writ
 	if err != nil {
 		return Summary{}, err
 	}
+	// This program does not know all tables of a newer schema.
 	if have > want {
 		return Summary{}, &store.SchemaError{Have: have, Want: want}
 	}
@@ -104,8 +102,8 @@ func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writ
 	return b.summary, err
 }
 
-// target passes the backup to a writer, and keeps the first error of this writer. If the disk is full, Snapshot can return an error that looks like
-// an error of the database. The kept error says what really failed.
+// target passes the backup to a writer, and keeps the first error. If the disk is full, Snapshot
+// can return an error that looks like a database error.
 type target struct {
 	io.Writer
 	err error
@@ -125,8 +123,8 @@ type writer struct {
 	tables   []db.StoredTable
 	summary  Summary
 	line     []byte
-	done     int64 // number of rows written so far
-	progress func(done, of int64)
+	done     int64                // number of rows written so far
+	progress func(done, of int64) // gets the number of rows written so far and the total number of rows
 }
 
 // writeLines writes the lines of the backup.

@@ -12,16 +12,15 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// mergeRecords merges two records of one account into one tracked record, and returns that record. The first parameter is the record of the fetched
-// target.
-//
-// compareForMerge decides which record is kept. The kept record gets the videos, daily points and collection memberships of the other record. Its
-// tracking type and start of tracking come from the record that was tracked first.
+// mergeRecords merges two records of one account into one tracked record, and returns it. The
+// parameter `fetched` is the record of the fetched target.
 func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, error) {
 	into, from, tracking := fetched, other, *fetched
 	if compareForMerge(other, fetched) < 0 {
 		into, from = other, fetched
 	}
+	// The tracking type and the start of tracking come from the tracked record whose tracking began
+	// first.
 	var began, otherBegan db.Instant
 	db.Assign(&began, fetched.TrackedAt)
 	db.Assign(&otherBegan, other.TrackedAt)
@@ -51,11 +50,12 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 	return into, d.addFollowers(before, *into)
 }
 
-// compareForMerge orders duplicate records. The record to keep comes first. The first of these rules that distinguishes two records decides:
+// compareForMerge orders duplicate records. The record to keep comes first. The rules, the most
+// important first, are to keep:
 //
-//   - A record that is or was tracked precedes a record that was never tracked.
-//   - A fetched record precedes an unfetched record.
-//   - An older record precedes a newer record.
+//   - records that are or were tracked
+//   - fetched records
+//   - older records
 func compareForMerge(a, b *store.Account) int {
 	trueFirst := func(a, b bool) int {
 		switch {
@@ -70,8 +70,8 @@ func compareForMerge(a, b *store.Account) int {
 		cmp.Compare(a.CreatedAt, b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// mergeValues copies ids and profile values from src to dst, which are records of the same account. An id is copied if dst has none. A profile value
-// is copied if dst has none, or if src was fetched later than dst.
+// mergeValues copies values from src to dst if dst does not have them. If src was fetched later,
+// its known profile values also replace those of dst.
 func mergeValues(dst, src *store.Account) {
 	older, newer := *src, *dst
 	if src.CheckedAt != nil && (dst.CheckedAt == nil || *src.CheckedAt > *dst.CheckedAt) {
@@ -102,9 +102,7 @@ func (d discovery) correctTotals(records ...*store.Account) error {
 		tracked-1, removed, d.org).Error
 }
 
-// moveRows moves the rows of the old account to the kept account, and deletes the old account. If both accounts have a point of the same day,
-// only the kept account's point stays, and its missing follower counts are copied from the other point. If both accounts have a subscription,
-// only the kept account's subscription stays.
+// moveRows moves the rows of the old account to the kept account, and deletes the old account.
 func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
 	// If both accounts have a subscription, delete the subscription of the old account, and update the lane of the old account's target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
@@ -119,6 +117,8 @@ func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
 		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
 SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
 ON CONFLICT (organisation_id, collection_id, account_id) DO NOTHING`,
+		// For a day with two points, the kept account's point stays, and its missing follower
+		// counts are filled.
 		`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, ` + store.MetricColumns("{m}") + `, fetched_at, source)
 SELECT d.organisation_id, @to, d.day, d.followers, d.following, d.videos, ` + store.MetricColumns("d.{m}") + `, d.fetched_at, d.source
   FROM account_days d WHERE d.organisation_id = @org AND d.account_id = @from

@@ -46,11 +46,8 @@ type AccountOutcome struct {
 	Account *AccountFacts // nil if the fetch failed
 }
 
-// AcknowledgeAccounts writes the outcomes of a claim of accounts in one transaction. It writes the profiles and the follower counts. It also adds
-// videos for each organisation that tracks one of the accounts. The organisation's tracking type for the account determines which videos are added.
-//
-// An outcome is written even if its lease has ended. If another collector has claimed the account in the meantime, that collector's lease stays
-// unchanged.
+// AcknowledgeAccounts writes the outcomes of claimed accounts in one transaction, even if their
+// leases have ended. It also adds new videos for the organisations that track the accounts.
 func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -81,6 +78,8 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 			if err := events.Save(); err != nil {
 				return err
 			}
+			// If another collector has claimed an account meanwhile, that collector's lease stays
+			// unchanged.
 			if err := acknowledgeTargets(tx, c, s.db.Now(), fetchedAt, plain); err != nil {
 				return err
 			}
@@ -112,9 +111,8 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid
 	return orgs, db.RaiseVersions(tx, s.db.Now(), orgs...)
 }
 
-// writeAccount stores the outcome of a fetch of one account for each subscribed organisation in orgs. The transaction has locked these organisations.
-// An organisation that subscribed after the call of lockSubscribers is not in orgs. For such an organisation, the account becomes due again
-// immediately.
+// writeAccount stores the outcome of one account's fetch for the subscribed organisations in orgs.
+// The transaction has locked these organisations.
 func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost && o.statusChange() == nil {
 		return nil
@@ -128,6 +126,8 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	depth := 0
 	for _, sub := range subs {
 		if !slices.Contains(orgs, sub.OrganisationID) {
+			// The organisation subscribed after the call of lockSubscribers, so the account is due
+			// again immediately.
 			continue
 		}
 		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
@@ -140,10 +140,8 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity updates the account's target in the queue. It adds the account's ids and handle, if the target does not have them yet.
-//
-// saveIdentity also stores depth, the number of videos that the next fetch must request. The depth 0 stands for one page. If depth is greater than 0,
-// the next fetch must request a longer list. To make this fetch due immediately, saveIdentity increments requested_at.
+// saveIdentity adds missing ids and a missing handle to the account's target. The parameter `depth`
+// is how many videos to request next, or 0 for one page.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -151,6 +149,7 @@ func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	var handle string
 	db.Assign(&handle, o.Account.Username)
 	statement := `UPDATE fetch_targets SET native_id = COALESCE(native_id, ?), source_id = COALESCE(source_id, ?), handle = CASE WHEN handle = '' THEN ? ELSE handle END, depth = ?`
+	// Incrementing requested_at makes the fetch of the longer list due immediately.
 	if depth > 0 {
 		statement += `, requested_at = requested_at + 1`
 	}
@@ -168,8 +167,8 @@ type discovery struct {
 	events  *store.EventRecorder
 }
 
-// writeOutcome writes the outcome to the organisation's account with the given id. If the list of videos in the outcome was too short to find all new
-// videos, writeOutcome returns the length of the list to request next. Otherwise it returns 0.
+// writeOutcome writes the outcome to the organisation's account with the given id. It returns how
+// many videos to request next, or 0 for one page.
 func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	var found []store.Account
 	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {
@@ -198,8 +197,8 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	if !outdated {
 		d.setProfile(a)
 	}
-	// Add the listed videos even if the answer is outdated, because the list can include videos that the organisation does not have. The method
-	// trackNewVideos does not insert a video that the organisation already has.
+	// Add the listed videos even if the answer is outdated, because the list can include videos
+	// that the organisation does not have.
 	if f != nil && f.Listed {
 		reach, err := d.findUnpinnedOldVideo(a)
 		if err != nil {
@@ -245,8 +244,8 @@ func addFetchState(a *store.Account, columns map[string]any) map[string]any {
 	return columns
 }
 
-// isOutdated returns true if a newer answer about the account was already written. That happens if a fetch took so long that its lease
-// ended and the account was fetched again.
+// isOutdated returns true if a newer answer about the account is stored. This can happen if a fetch
+// takes longer than its lease.
 func (d discovery) isOutdated(a *store.Account) bool {
 	return a.CheckedAt != nil && *a.CheckedAt > d.at
 }
@@ -269,8 +268,8 @@ func (d discovery) setProfile(a *store.Account) {
 	}
 }
 
-// updateIdentity updates the account's ids, handle and name with the values that the source reported, and returns the account's record. If the
-// reported values show that two records belong to the same account, it merges the records and returns the merged record.
+// updateIdentity updates the account's ids, handle and name with the reported values. It merges
+// duplicate records of the account, and returns the account's record.
 func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	f := d.outcome.Account
 	reported := store.Author{Platform: a.Platform, Name: f.Name}
@@ -289,6 +288,7 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 		}
 		reported.Username = a.Username // the fetch used the handle of the record, so the answer is about this handle
 	}
+	// The account can have other records, for example if it was tracked by its old and new handle.
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
 		a.ID, a.Platform, reported.ExternalID, reported.SourceID, reported.Username)
 	var rows []*store.Account
@@ -296,9 +296,8 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Merge all records of the fetched account. A record belongs to the account if it has the reported id. A record with the reported handle belongs
-	// to it too, if the record has no id and was never fetched. There are several records if a video was tracked before its account, or if the
-	// account was tracked by its old and its new handle.
+	// Merge records with a reported id. Also merge records that have the reported handle, have no
+	// id, and were never fetched.
 	fetched := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
@@ -328,10 +327,8 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the queue.
-//
-// If the found videos come from the first complete list since tracking began, or from an incomplete list before it, trackNewVideos also tracks
-// stopped videos again: see resumeStopped. If the found videos come from a later list, stopped videos stay stopped.
+// trackNewVideos inserts the found videos that the organisation does not have, and adds them to the
+// queue.
 func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -361,6 +358,7 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 		return err
 	}
 	added := len(fresh)
+	// Until the first complete list since tracking began is stored, track stopped videos again.
 	if a.DiscoveredAt == nil {
 		resumed, err := d.resumeStopped(a, found)
 		if err != nil {
@@ -394,8 +392,8 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", added, d.org).Error
 }
 
-// limitToPreview returns the videos to fetch. With a paid subscription, it returns all given videos. Without a paid subscription, at most d.preview
-// videos of the account are fetched: limitToPreview returns the first of the given videos up to this limit, and marks the others as pending.
+// limitToPreview returns the videos to fetch. Without a paid subscription, at most d.preview videos
+// of the account are fetched, and the other given videos become pending.
 func (d discovery) limitToPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
@@ -416,8 +414,8 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resumeStopped searches the list for stopped videos of the account, tracks them again, and returns them. It leaves out each video that the
-// organisation had tracked individually, by a link to the video.
+// resumeStopped tracks the account's stopped videos again if they are in the list, and returns
+// them. It skips videos that the organisation tracked by a link.
 func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))
 	for i, f := range listed {
@@ -438,9 +436,8 @@ func (d discovery) readOrganisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers updates the organisation's totals after a fetch of an account: the number of followers and the number of followed accounts. The
-// arguments are the account before and after the fetch; the totals change by the difference. Then addFollowers stores the totals as the
-// organisation's point for the day of the fetch.
+// addFollowers updates the organisation's totals of followers and followed accounts. Its arguments
+// are the account before and after the change.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64
@@ -453,5 +450,6 @@ func (d discovery) addFollowers(before, after store.Account) error {
 	if err != nil {
 		return err
 	}
+	// Store the totals as the organisation's point for the day of the fetch.
 	return db.RunWrites(d.tx, store.StatementsForOrganisationDays(d.tx, []uuid.UUID{d.org}, d.at.Day())...)
 }

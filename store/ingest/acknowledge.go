@@ -11,12 +11,12 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// maxInteractiveWait limits how long a failed target can wait for its next attempt in the interactive lane. If the next attempt is later, the target
-// returns to its base lane, the lane of its scheduled fetches.
+// maxInteractiveWait limits how long a failed target waits in the interactive lane. If its next
+// attempt is later, the target returns to its base lane.
 const maxInteractiveWait = 5 * time.Minute
 
-// acknowledgeTargets ends the leases of the targets and stores when they are due next. If an organisation requested a target after it was
-// claimed, the target is due again immediately, because the outcome of this claim may be missing in this organisation's data.
+// acknowledgeTargets ends the leases of the targets and stores their next due times. A target that
+// was requested after its claim is due again immediately.
 func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
 	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
@@ -48,8 +48,8 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
 		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
-	// Each row of the list u contains the bucket and the token of the claim. If they were parameters of the UPDATE instead, the UPDATE would be
-	// slow: PostgreSQL would compare each target of the claim with each row of u, and SQLite would read all targets of the bucket.
+	// Each row of the list u contains the bucket and the token of the claim. With these values as
+	// parameters, PostgreSQL and SQLite would choose slow query plans.
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
@@ -80,9 +80,8 @@ func (o *Outcome) targetStatus(hasCounts bool) queue.FetchStatus {
 	return c.Status
 }
 
-// reserveInteractiveTurns returns one number for each outcome. The number is a new turn if the outcome's target is in the interactive lane, the
-// organisation that requested the target is known, and the attempt continues with another source. Otherwise, the number is 0. The turn
-// is part of the order in which the targets of the interactive lane are claimed: see queue.Queue.Claim.
+// reserveInteractiveTurns returns one number for each outcome. The number is a new turn if an
+// organisation's interactive request continues with another source, and otherwise 0.
 func reserveInteractiveTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	keys := make([]queue.TurnKey, len(outcomes))
 	for i, o := range outcomes {

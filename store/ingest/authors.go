@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// findAccounts returns the account record of each video for which the source reported an author, by Video.Key. It creates missing records. After
-// writing the videos, the caller must call updateHandles, which writes new handles of the accounts to the other tables.
+// findAccounts returns the account record of each video with a reported author, by Video.Key. It
+// creates missing records. After writing the videos, the caller must call updateHandles.
 func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {

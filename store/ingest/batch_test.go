@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// countBatchStatements tracks new videos for some organisations, and stores a batch of answers for the videos twice. It returns the number of
-// statements of the second write. firstVideo is the number of the first video.
+// countBatchStatements tracks new videos for some organisations, and stores answers for the videos
+// twice. It returns the number of statements of the second write.
 func countBatchStatements(t *testing.T, db *storetest.DB, orgs, firstVideo, videos int) int {
 	t.Helper()
 	const authors = 5

@@ -61,8 +61,8 @@ func TestRetention_runsOnSQLiteWithoutADatabaseClock(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// openStoreWithClock returns a Store with a clock that the test can set. The Store treats the clock as the real clock of the machine. The
-// database has an organisation that was created a year ago.
+// openStoreWithClock returns a Store with a clock that the test can set. The Store treats this
+// clock as the real clock of the machine.
 func openStoreWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads updates the table organisation_uploads, which has the number of uploaded videos for each organisation and day. It counts each video
-// whose upload date was unknown before and is known now. The parameter `undated` has the keys of the videos whose upload date was unknown.
+// CountUploads updates the table organisation_uploads. It counts the videos in `undated` that now
+// have an upload date. Their upload date was unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type orgDay struct {
 		org uuid.UUID
@@ -111,12 +111,10 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	return err
 }
 
-// SetGrowth computes the fields of Growth from the latest views of the video. The day of the last fetch is fetchDay. The day of the last point
-// with views is lastDayWithViews, or nil if no point has views. The function viewsOn returns the last known views on a day, or nil if they are
-// unknown.
-//
-// If no point in a period has views, the growth in the period is unknown.
+// SetGrowth computes the fields of Growth. The argument lastDayWithViews is nil if no point has
+// views. The function viewsOn returns the last known views on a day, or nil.
 func SetGrowth(v *store.Video, fetchDay db.Date, lastDayWithViews *db.Date, viewsOn func(db.Date) *int64) {
+	// The growth in a period is unknown if no point in the period has views.
 	before := func(days db.Date) *int64 {
 		if lastDayWithViews == nil || *lastDayWithViews <= fetchDay-days {
 			return nil

@@ -22,14 +22,15 @@ func randomCount(t *rapid.T, name string, maximum int64) *int64 {
 	return new(rapid.Int64Range(0, maximum).Draw(t, name))
 }
 
-// expectedGrowth returns the growth of the views in the given number of days up to `day`, as a number and in percent. The growth is `latest`
-// minus the last known views from before this period. A result that cannot be computed is nil.
+// expectedGrowth returns how much the views grew in the period up to `day`, as a number and in
+// percent. A result that cannot be computed is nil.
 func expectedGrowth(byDay map[store.Date]int64, latest *int64, day store.Date, days int) (gained *int64, percent *float64) {
 	start, measured := day-store.Date(days), false
 	for d := day; d > start; d-- {
 		_, known := byDay[d]
 		measured = measured || known
 	}
+	// Subtract the last views that were known before the period.
 	for d := start; measured && latest != nil && d >= day-400; d-- {
 		before, known := byDay[d]
 		if !known {

@@ -24,12 +24,13 @@ func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 	}
 }
 
-// compareStates copies the present fetch statuses of videos. The function that it returns compares the copy with the changed statuses, and adds
-// events about the changes. It uses only the keys and the statuses of the videos.
+// compareStates copies the present fetch statuses of the videos. The function that it returns adds
+// events about the statuses that have changed since then.
 func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error) {
 	if !w.events.HasEnabledFeed() {
 		return func() error { return nil }
 	}
+	// Only the keys and the statuses of the videos are used.
 	before := make([]store.FetchStatus, len(videos))
 	for i := range videos {
 		before[i] = videos[i].FetchStatus

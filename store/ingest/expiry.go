@@ -10,11 +10,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file deletes old rows of all tables except the tables of points. Each transaction deletes one batch of rows. So no statement holds locks for
-// long, and an interrupted run can be continued.
+// This file deletes old rows of all tables except the tables of points. Each transaction deletes
+// one batch, so no statement holds locks for long.
 
-// timedRows lists tables whose rows expire: the name of the table, its key columns, and a SQL condition that selects expired rows. The
-// parameter of the condition is the current time minus Table.Retention.
+// timedRows lists tables whose rows expire. The parameter of the SQL condition `expired` is the
+// current time minus Table.Retention.
 var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},
 	{"quota_windows", "source, win", "updated_at < ?"},
@@ -28,13 +28,11 @@ var timedRows = []struct{ table, key, expired string }{
 	{"token_uses", "token_id", "last_used_at < ? AND NOT EXISTS (SELECT 1 FROM api_tokens t WHERE t.id = token_uses.token_id)"},
 }
 
-// DeleteExpired deletes rows that are older than the Retention of their Table, except points. It returns the number of deleted rows of each
-// table. It can be interrupted and repeated at any time.
-//
-// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. If the clock may be wrong, it deletes nothing and returns
-// a *ClockError.
+// DeleteExpired deletes expired rows, except points, and returns the number of deleted rows of each
+// table. After each transaction, it calls keepAlive, and stops if keepAlive fails.
 func (s *Writer) DeleteExpired(ctx context.Context, keepAlive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
+	// If the clock may be wrong, delete nothing and return a *ClockError.
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return deleted, err
 	}

@@ -22,15 +22,15 @@ func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	}
 }
 
-// insertersByTable returns a map of functions. Its keys are the names of all tables whose old rows are deleted. Each function inserts a row into
-// its table. The argument `at` is the time of the row's last use. The keys of some rows contain n, so two rows of the same table need different
-// values of n.
+// insertersByTable returns one function for each table with expiring rows. Each function inserts a
+// row that was last used at the time `at`.
 func insertersByTable(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
 	owner := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM videos WHERE organisation_id = ? LIMIT 1", o.ID())[0]
 	account := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM accounts WHERE organisation_id = ? LIMIT 1", o.ID())[0]
 	add := func(statement string, args ...any) func() { return func() { db.Exec(t, statement, args...) } }
+	// Some keys contain n, so two rows of a table need different values of n.
 	return map[string]func(){
 		"api_tokens":    add("INSERT INTO api_tokens (id, organisation_id, name, hash, scopes, created_at, revoked_at) VALUES (?, ?, 'x', ?, 'read', 0, ?)", id, o.ID(), id[:], i),
 		"token_uses":    add("INSERT INTO token_uses (token_id, last_used_at) VALUES (?, ?)", id, i),

@@ -30,8 +30,8 @@ func renameTarget(tx *gorm.DB, o AccountOutcome) error {
 	}
 	if existing > 0 {
 		statements = []string{
-			// The remaining target gets the greater depth and the earlier due time of the two targets. If its depth grows while it is claimed,
-			// it becomes due again after the claim.
+			// The merged target gets the greater depth and the earlier due time. If its depth grows
+			// while it is claimed, it becomes due again after the claim.
 			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
   depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
   requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,
@@ -55,9 +55,8 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// externalIDAfterFetch returns the external id that an account's target must have after a fetch. It selects the best of the present external id
-// and the ids that the source reported. The platform's id of the account is the best, an id of the source is the second best, and a handle is the
-// third.
+// externalIDAfterFetch returns the external id of an account's target after a fetch. It prefers the
+// platform's id, then an id of the source, then a handle.
 func externalIDAfterFetch(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
@@ -83,8 +82,8 @@ func (d discovery) isOtherAccount(a *store.Account) bool {
 	return a.IsOtherThan(reported)
 }
 
-// markHandleLost sets HandleCurrent of the account's record to false, because its handle now belongs to another account. It does nothing if the fetch
-// used another handle, or if a newer answer about the account was already written.
+// markHandleLost sets HandleCurrent of the account's record to false. It does nothing if the fetch
+// used another handle, or if the answer is outdated.
 func (d discovery) markHandleLost(a *store.Account) error {
 	if !a.HandleCurrent || d.isOutdated(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil
@@ -92,8 +91,8 @@ func (d discovery) markHandleLost(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Update("handle_current", false).Error
 }
 
-// subscribeToSeparateTarget is called if the source answered about another account instead of the organisation's account a. It ends the
-// organisation's subscription to the fetched target. Then it subscribes the organisation to a new target for the account a.
+// subscribeToSeparateTarget moves the organisation's subscription to a new target for the account
+// a. It is called if the source answered about another account.
 func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err

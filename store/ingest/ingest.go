@@ -79,27 +79,24 @@ type Outcome struct {
 	// Handle is the handle of the video's account if a source has confirmed it, and "" otherwise. If Facts has a username, the username is
 	// stored in place of Handle.
 	Handle string
-	// TriedHandles are handles from Target.Handles. The video was requested with each of them, and the source did not find it. The next fetch
-	// begins with handles that were not tried yet.
+	// TriedHandles are the handles from Target.Handles with which the source did not find the
+	// video. The next fetch tries other handles first.
 	TriedHandles []string
-	// Fetch is the change of the fetch status. If it is nil, an outcome with counts or with the facts of an account changes the status to
-	// queue.FetchOK, and any other outcome leaves the status unchanged.
+	// Fetch is the change of the fetch status. If Fetch is nil, an outcome with counts or account
+	// facts changes the status to queue.FetchOK.
 	Fetch *queue.FetchChange
 
 	account   bool // the target is an account and its facts were written
 	followers *int64
 }
 
-// Acknowledge writes the outcomes of a claim in one transaction. It stores the points, updates the latest counts and all values that are computed
-// from them, and sets when the targets are due again. The points get the UTC day of fetchedAt, the time of the call to the source.
-//
-// Acknowledge may be called twice for the same outcomes, or late. It does not replace counts that are newer than fetchedAt. If another collector has
-// claimed a target in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes
-// nothing and returns a *store.DataKindError.
+// Acknowledge writes the outcomes of a claim in one transaction. It can be called late or twice.
+// Counts that are newer than fetchedAt stay unchanged.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
 	}
+	// The source was called at fetchedAt. The points get the UTC day of this time.
 	if err := s.db.EnsurePartitions(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
 		return err
 	}
@@ -109,6 +106,7 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 				if o.Facts == nil {
 					continue
 				}
+				// Demo data and real data must not be mixed. The error is a *store.DataKindError.
 				if err := store.RequireDataKind(tx, store.KindOfSource(o.Source)); err != nil {
 					return err
 				}
@@ -117,6 +115,7 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 			if err := writeOutcomes(tx, fetchedAt, outcomes); err != nil {
 				return err
 			}
+			// A target that another collector has claimed since keeps its lease and due time.
 			return acknowledgeTargets(tx, c, s.db.Now(), fetchedAt, outcomes)
 		})
 	})
@@ -193,8 +192,8 @@ type videoWriter struct {
 	events    *store.EventRecorder
 }
 
-// writeVideos writes the outcomes to the videos with the given keys. It also updates everything that is computed from the videos, such as the
-// statistics of their accounts and the totals of the organisations.
+// writeVideos writes the outcomes to the videos with the given keys. It also updates everything
+// that is computed from these videos.
 func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	videos, err := w.loadVideos(keys)
 	if err != nil || len(videos) == 0 {
@@ -292,8 +291,8 @@ func (w videoWriter) collectAccounts(gotCounts map[db.RowKey]bool, videos []stor
 	}
 }
 
-// statementsForAccountDays returns the statements that store a point of each account for the day of the fetch. The point has the present statistics
-// of the account. If a video of the account got counts, the point also gets the time and source of the fetch.
+// statementsForAccountDays returns the statements that store the present statistics of each account
+// for the day of the fetch.
 func (w videoWriter) statementsForAccountDays(touched map[db.RowKey]bool) []db.Write {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, hasCounts := range touched {
@@ -305,6 +304,7 @@ func (w videoWriter) statementsForAccountDays(touched map[db.RowKey]bool) []db.W
 	}
 	stamp := store.DayStamp{Day: w.fetchedAt.Day()}
 	writes := store.StatementsForAccountDays(w.tx, db.SortedKeys(others), stamp)
+	// Only accounts whose videos got counts are stored with the time and source of the fetch.
 	for _, o := range w.outcomes {
 		if o.hasCounts() {
 			stamp.FetchedAt, stamp.Source = &w.fetchedAt, &o.Source
@@ -316,12 +316,14 @@ func (w videoWriter) statementsForAccountDays(touched map[db.RowKey]bool) []db.W
 // loadedColumns are the columns of a video that loadVideos reads: all columns of a Video.
 var loadedColumns = append(store.VideoColumns(), db.Column[store.Video]{Name: "title_folded", Set: func(v *store.Video, row *db.Values, i int) { v.TitleFolded = row.String(i) }})
 
-// loadVideos reads the videos with the given keys, ordered by organisation, platform and the platform's id. It leaves out stopped videos and
-// videos that have counts of a later fetch. This transaction has locked the organisations, so no other transaction can change the videos.
+// loadVideos reads the videos with the given keys. It leaves out stopped videos and videos that
+// have counts of a later fetch.
 func (w videoWriter) loadVideos(keys []db.RowKey) ([]store.Video, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
+	// No other transaction can change these videos, because this transaction has locked their
+	// organisations.
 	return db.FindColumns(w.tx, db.Keys(keys), loadedColumns, `SELECT `+db.ColumnNames("videos", loadedColumns)+` FROM wanted CROSS JOIN videos
  WHERE videos.organisation_id = {org} AND videos.id = wanted.id AND NOT videos.removed
    AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
@@ -385,8 +387,8 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
-// isRoundedLength returns true if reportedSeconds is the known length of the video, rounded or truncated to whole seconds. Some sources report only
-// whole seconds. Such a length must not replace a more exact known length.
+// isRoundedLength returns true if reportedSeconds is the known length, rounded or truncated to
+// whole seconds. Such a value must not replace the known length.
 func isRoundedLength(known *string, reportedSeconds float64) bool {
 	if known == nil {
 		return false
@@ -400,8 +402,8 @@ func (f *VideoFacts) reportedCounts() store.Counts {
 	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
-// statementsForPoints returns the statements that store a point of each video for the day of the fetch. A count that the source did not report keeps
-// its value from an earlier fetch of the same day.
+// statementsForPoints returns the statements that store a point of each video for the day of the
+// fetch.
 func (w videoWriter) statementsForPoints(videos []*store.Video) []db.Write {
 	if len(videos) == 0 {
 		return nil
@@ -414,6 +416,7 @@ func (w videoWriter) statementsForPoints(videos []*store.Video) []db.Write {
 		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.Rounded)}, counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
+	// A count that the source did not report keeps its value from an earlier fetch that day.
 	return db.StatementsForInsert(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
  fetched_at = excluded.fetched_at, source = excluded.source, `+store.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
  WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)

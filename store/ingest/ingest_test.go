@@ -56,8 +56,8 @@ func TestAcknowledge_storesEveryValueThatTheSourceReported(t *testing.T) {
 	})
 }
 
-// The first fetch returns an exact count, the next two fetches return rounded counts, and the last two fetches return exact counts. The first
-// rounded count is lower than the exact count before it. The second rounded count is higher than the exact count after it.
+// The first rounded count is lower than the exact count before it. The second rounded count is
+// higher than the exact count after it.
 //
 // Requirements in docs/coverage.md: 11.12-04
 func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {
@@ -373,8 +373,8 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 	})
 }
 
-// Acknowledge reads a video, changes it, and then writes all columns that a fetch can change. If Acknowledge did not read one of these columns, the
-// column would lose its value.
+// Acknowledge writes all columns that a fetch can change. A column that Acknowledge did not read
+// before would lose its value.
 func TestAcknowledge_keepsTheValuesThatTheFetchDoesNotReport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

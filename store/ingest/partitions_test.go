@@ -58,8 +58,8 @@ func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-c
 	return done
 }
 
-// readTimeout limits how long a read may take. It is long enough for a busy machine. The simulated dump ends only after the read, so a read that
-// waits for the dump fails at this limit.
+// readTimeout is how long a read may take, also on a busy machine. A read that waits for the
+// simulated dump exceeds this limit.
 const readTimeout = 10 * time.Second
 
 // historyReader returns a function that reads the history of a video. The returned function fails if the read takes longer than maxDuration.
@@ -136,8 +136,8 @@ func TestMigrate_doesNotDelayReadsDuringADump(t *testing.T) {
 	require.NoError(t, db.CheckSchema(t.Context()))
 }
 
-// Dropping the partition of a month needs an exclusive lock on the whole table. If another session uses the table, the drop is postponed,
-// so that reads do not have to wait for the lock.
+// The drop of a partition is postponed while another session uses the table. Otherwise, reads would
+// wait for the exclusive lock of the drop.
 func TestRetention_doesNotDropAPartitionWhileItIsInUse(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

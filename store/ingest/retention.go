@@ -14,15 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// The history of a video first has a point for each day. After store.Retention.Daily days, retention replaces the points of a week by one weekly
-// point. This is called roll-up. After store.Retention.Weekly days, retention deletes the weekly point.
-//
-// The weekly point is a copy of the last daily point of the week. If the last daily point lacks a count, the weekly point gets this count from an
-// earlier daily point of the week: the latest one that has the count.
-//
-// A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
-// separate transaction drops the table partition of a month. Before the drop, this transaction checks that all points of the month have a weekly
-// point. Each step can be repeated, so an interrupted run loses no point.
+// The history of a video has daily points for store.Retention.Daily days. Roll-up replaces older
+// daily points by weekly points. After store.Retention.Weekly days, weekly points are deleted.
 
 // retentionBatch is the maximum number of videos or accounts that one transaction processes. The transaction rolls up or deletes their points.
 const retentionBatch = 500
@@ -36,13 +29,12 @@ type RetentionReport struct {
 	Expired int64    // number of deleted points that were older than Retention.Weekly: points of videos, accounts and organisations
 }
 
-// ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the coming
-// months. It can be interrupted and repeated at any time, can run while points are written, and is safe for concurrent use.
-//
-// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. If the clock may be wrong, it deletes nothing and returns
-// a *ClockError.
+// ApplyRetention replaces old daily points by weekly points, and deletes the oldest points. It can
+// be interrupted and repeated. It calls keepAlive after each transaction, and stops if keepAlive
+// fails.
 func (s *Writer) ApplyRetention(ctx context.Context, keepAlive func() error) (RetentionReport, error) {
 	var done RetentionReport
+	// If the clock may be wrong, nothing is deleted. The error is then a *ClockError.
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return done, err
 	}
@@ -57,6 +49,7 @@ func (s *Writer) ApplyRetention(ctx context.Context, keepAlive func() error) (Re
 	// Roll up only whole weeks, because the last point of an unfinished week is not known yet.
 	keep := s.db.Retention()
 	daily := (today - keep.Daily).Week()
+	// Other processes may write points or apply retention at the same time.
 	if err := s.rollUpOldPoints(ctx, orgs, daily, &done, keepAlive); err != nil {
 		return done, err
 	}
@@ -102,11 +95,12 @@ func (s *Writer) rollUpOldPoints(ctx context.Context, orgs []uuid.UUID, firstKep
 	return nil
 }
 
-// requireWeeklyPoints returns an error if a daily point in the range has no weekly point that replaces it. A weekly point replaces a daily point of
-// the same week if it is not older and has every count that the daily point has.
+// requireWeeklyPoints returns an error if a daily point in the range has no weekly point that
+// replaces it.
 func requireWeeklyPoints(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
+		// The weekly point must have each count of the daily point, and must not be older.
 		err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
 SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
    AND `+store.JoinMetrics("(d.{m} IS NULL OR w.{m} IS NOT NULL)", " AND ")+`)`,
@@ -121,15 +115,17 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.
 	return nil
 }
 
-// upsertWeeks is the SQL statement that writes the weekly points for the daily points of a range of days. A week that begins in one month and ends in
-// the next needs two runs. Their order does not matter, because counts of later days replace counts of earlier days. A weekly point that already has
-// the right counts is not updated.
+// upsertWeeks is the SQL statement that writes the weekly points for a range of days. A weekly
+// point is a copy of the last daily point of its week.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range store.MetricNames("") {
 		columns.WriteString(", " + c)
+		// A count that the last daily point lacks comes from the latest daily point that has it.
 		fmt.Fprintf(&last, ", FIRST_VALUE(d.%[1]s) OVER (PARTITION BY d.video_id, d.week ORDER BY d.%[1]s IS NULL, d.day DESC) AS %[1]s", c)
+		// A week that spans two months needs two runs, in any order. The latest counts are kept.
 		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN COALESCE(snapshots_weekly.%[1]s, excluded.%[1]s) ELSE COALESCE(excluded.%[1]s, snapshots_weekly.%[1]s) END, ", c)
+		// A weekly point that already has the right counts is not updated.
 		fmt.Fprintf(&changed, " OR (snapshots_weekly.%[1]s IS NULL AND excluded.%[1]s IS NOT NULL) OR (snapshots_weekly.day = excluded.day AND snapshots_weekly.%[1]s <> excluded.%[1]s)", c)
 	}
 	for _, c := range []string{"fetched_at", "source", "day"} {
@@ -145,8 +141,8 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
  WHERE snapshots_weekly.day < excluded.day` + changed.String()
 }()
 
-// rollUpDays writes the weekly points for the daily points in a range of days. If the range is a whole partition, the caller drops the partition
-// afterwards. Otherwise rollUpDays deletes the daily points.
+// rollUpDays writes the weekly points for the days in r. It also deletes the daily points, unless r
+// is a whole partition.
 func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, keepAlive func() error) error {
 	return s.runInBatches(ctx, "videos", orgs, done, keepAlive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
@@ -155,6 +151,7 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 		}
 		batch.Weeks = weeks.RowsAffected
 		if r.Partition {
+			// The caller drops the partition.
 			return nil
 		}
 		days := tx.Exec(`DELETE FROM snapshots_daily WHERE organisation_id = ? AND video_id > ? AND video_id <= ? AND day >= ? AND day < ?`,
@@ -164,11 +161,8 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// runInBatches divides the rows of a table into batches, ordered by id. All rows of a batch belong to one organisation. For each batch, it calls
-// processBatch in a transaction.
-//
-// processBatch must process the rows with ids after afterID, up to and including lastID. It must set batch to the numbers of points that it wrote and
-// deleted. runInBatches adds these numbers to the report.
+// runInBatches calls processBatch in one transaction for each batch of rows of a table. A batch has
+// the ids after afterID, up to and including lastID.
 func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUID, report *RetentionReport, keepAlive func() error,
 	processBatch func(tx *gorm.DB, org, afterID, lastID uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
@@ -183,6 +177,7 @@ func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUI
 				break
 			}
 			last := ids[len(ids)-1]
+			// processBatch sets the numbers of points that it wrote and deleted.
 			var batch RetentionReport
 			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = RetentionReport{}; return processBatch(tx, org, after, last, &batch) })
 			if err != nil {

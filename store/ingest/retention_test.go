@@ -18,13 +18,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// firstDayForDailyPoints returns the first day whose points ApplyRetention must keep as daily points. ApplyRetention replaces only whole weeks by
-// weekly points. On PostgreSQL, it deletes only the points of whole months.
+// firstDayForDailyPoints returns the first day whose points ApplyRetention must keep as daily
+// points.
 func firstDayForDailyPoints(db *storetest.DB) store.Date {
+	// ApplyRetention replaces only whole weeks by weekly points.
 	week := (storetest.Today(db) - store.DailyDays).Week()
 	if !db.SharedByProcesses() {
 		return week
 	}
+	// On PostgreSQL, ApplyRetention deletes only whole months of daily points.
 	at := week.Time()
 	return store.DateOf(at.AddDate(0, 0, 1-at.Day()))
 }
@@ -243,8 +245,8 @@ func TestRetention_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 	})
 }
 
-// ApplyRetention rolls up the daily points of a month, checks the weekly points, and then drops the month's partition. If a count is written
-// between the roll-up and the check, the month is not dropped. The next call of ApplyRetention then rolls up the count.
+// If a count is written after the weekly points of its month were written, ApplyRetention does not
+// drop the month. The next call adds the count to the weekly point.
 func TestRetention_keepsAMonthIfItsWeeklyPointsLackACount(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

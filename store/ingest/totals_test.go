@@ -129,8 +129,8 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 	})
 }
 
-// If the counts of a fetch from before midnight are written after midnight, they change the totals of the previous day. But if a fetch of the new
-// day was written first, the totals of the previous day stay unchanged.
+// Counts that were fetched before midnight can be written after midnight. They change the totals of
+// the previous day, unless counts of the new day were written first.
 func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -2,8 +2,8 @@ package link
 
 import "strings"
 
-// FoldUsername returns a username in the form in which ReelTally stores and compares usernames: in lower case, without surrounding blanks,
-// and without one leading "@". It does not remove the suffix "~ID" that some Facebook usernames have.
+// FoldUsername returns a username as ReelTally stores and compares it: in lower case, without
+// surrounding blanks and a leading "@". It keeps the suffix "~ID" of some Facebook usernames.
 func FoldUsername(s string) string {
 	return strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "@")))
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AccountURL returns the canonical link of the account with a handle, or "" if the handle is "". In links of YouTube and Facebook, it
-// percent-encodes the characters of the handle that are not ASCII.
+// AccountURL returns the canonical link of the account with a handle, or "" if the handle is "". It
+// percent-encodes handles of YouTube and Facebook.
 func AccountURL(p Platform, handle string) string {
 	if handle == "" {
 		return ""
@@ -22,8 +22,8 @@ func AccountURL(p Platform, handle string) string {
 	return "https://www.facebook.com/" + url.PathEscape(DisplayUsername(handle))
 }
 
-// AccountURLFromID returns a link that contains the account's id on the platform instead of its handle. Instagram has no such links, so for
-// Instagram, id must be the handle. For TikTok, id can be a numeric id or a secUid.
+// AccountURLFromID returns an account's link with the id instead of the handle. For Instagram, id
+// must be the handle. For TikTok, id can be numeric or a secUid.
 func AccountURLFromID(p Platform, id string) string {
 	switch p {
 	case TikTok:

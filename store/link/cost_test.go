@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// TestParse_allocatesAtMost80KiBForLongestLinks parses links of the greatest accepted length. If Parse allocates at most 80 KiB for a link,
-// it allocates at most 40 MiB for the 500 links of a bulk request.
+// TestParse_allocatesAtMost80KiBForLongestLinks parses links of the greatest accepted length. A
+// bulk request with 500 such links then allocates at most 40 MiB.
 //
 //nolint:paralleltest // the test measures the allocations of the whole process
 func TestParse_allocatesAtMost80KiBForLongestLinks(t *testing.T) {

@@ -1,7 +1,7 @@
 package link
 
-// Description is a parsed link in the form in which the program prints it as JSON. A member is null if the link does not contain this
-// value. All members are null if Parse refuses the link.
+// Description is a parsed link, as the program prints it in JSON. A member is null if the link does
+// not contain this value.
 type Description struct {
 	Platform  *Platform `json:"platform"`
 	Kind      *Kind     `json:"kind"`

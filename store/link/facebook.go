@@ -114,9 +114,8 @@ func (a *address) facebookVideoLink(accountName, id string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccountLink returns the link of an account. The name is the first part of the path: a chosen name, an account id, the title of a page
-// followed by the page's id, such as "Any-Title-100063551323670", or a canonical username, such as "some.name~100063551323670". For a canonical
-// username, facebookAccountLink returns the link with the account's id, because an account can change its name but not its id.
+// facebookAccountLink returns the link of an account. The name is the first part of the path: the
+// account's id, or a name that can contain the id.
 func (a *address) facebookAccountLink(name string) (Link, *Error) {
 	if !a.isAccountHost() {
 		return Link{}, a.refusePath()
@@ -124,6 +123,7 @@ func (a *address) facebookAccountLink(name string) (Link, *Error) {
 	if consistsOf(name, 1, 20, isDigit) {
 		return a.facebookAccountIDLink(name)
 	}
+	// The link of "some.name~100063551323670" uses the id, because the account can change the name.
 	if chosen, id, ok := strings.Cut(name, "~"); ok && isFacebookName(chosen) && consistsOf(id, 1, 20, isDigit) {
 		return a.facebookAccountIDLink(id)
 	}
@@ -145,11 +145,11 @@ func (a *address) facebookAccountIDLink(id string) (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Account, ID: id, Canonical: AccountURLFromID(Facebook, id)}, nil
 }
 
-// facebookShareLink returns the short link of a path such as /share/CODE, /share/v/CODE, /share/r/CODE or /share/p/CODE. It accepts the path
-// /share/p/CODE, which leads to a post, because a post can be a video.
+// facebookShareLink returns the short link of a path such as /share/CODE or /share/v/CODE.
 func (a *address) facebookShareLink() (Link, *Error) {
 	path, code, length := "share/", a.pathPart(1), 2
 	switch word := a.lowerPathPart(1); word {
+	// The path /share/p/CODE leads to a post, which can be a video.
 	case "v", "r", "p", "reel", "video":
 		path, code, length = "share/"+word+"/", a.pathPart(2), 3
 	}
@@ -159,10 +159,11 @@ func (a *address) facebookShareLink() (Link, *Error) {
 	return Link{Platform: Facebook, Kind: Short, ID: code, Canonical: "https://www.facebook.com/" + path + code + "/"}, nil
 }
 
-// facebookShortLink returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede
-// the code in the path, as in /v/CODE. The argument ending is the end of the canonical link: "/" or "".
+// facebookShortLink returns the short link of an address on fb.watch or fb.me. The argument ending
+// is the end of the canonical link: "/" or "".
 func (a *address) facebookShortLink(host, ending string) (Link, *Error) {
 	code, path := a.pathPart(0), ""
+	// A short word can precede the code in the path, as in /v/CODE.
 	if len(a.parts) == 2 && consistsOf(code, 1, 5, isAlnum) {
 		code, path = a.pathPart(1), a.lowerPathPart(0)+"/"
 	} else if len(a.parts) > 1 {
@@ -199,8 +200,8 @@ func (a *address) facebookInnerLink() (inner string, ok bool) {
 // isFacebookID reports whether s has the form of a Facebook video id.
 func isFacebookID(s string) bool { return consistsOf(s, 9, 17, isDigit) }
 
-// isFacebookName reports whether s can be the account name in a link. Such a name either was chosen by the account, or consists of a page's title,
-// a hyphen and the page's id, as in "Any-Title-100063551323670".
+// isFacebookName reports whether s can be the account name in a link: a name that the account
+// chose, or a text that facebookPageID accepts.
 func isFacebookName(s string) bool {
 	if consistsOf(s, 2, 80, func(c byte) bool { return isIDCharacter(c) || c == '.' }) {
 		return s[len(s)-1] != '.'
@@ -216,8 +217,8 @@ func isFacebookName(s string) bool {
 	return true
 }
 
-// facebookPageID returns the id of a page from a text that consists of the page's title, a hyphen and the id, such as
-// "Any-Title-100063551323670". It returns false if s does not have this form.
+// facebookPageID returns the page id at the end of a name such as "Any-Title-100063551323670". It
+// returns false if s does not have this form.
 func facebookPageID(s string) (id string, ok bool) {
 	i := strings.LastIndexByte(s, '-')
 	if i < 1 || !consistsOf(s[i+1:], 9, 20, isDigit) {

@@ -29,15 +29,15 @@ var hosts = [...]struct {
 // facebookOnion is Facebook's host in the Tor network.
 const facebookOnion = "facebookwkhpilnemxj7asaniu7vnjjbiltxjqhye3mhbshg7kx5tfyd.onion"
 
-// PlatformOfHost returns the platform of a host, or false if the host belongs to no platform. The host must have no port, and can be in upper case.
-// PlatformOfHost compares whole labels from the end. So "eviltiktok.com", "tiktok.com.evil.net" and "tiktok.com." belong to no platform.
+// PlatformOfHost returns the platform of a host, in upper or lower case. It returns false for other
+// hosts, and if a port or a dot follows the host.
 func PlatformOfHost(host string) (Platform, bool) {
 	platform, _, ok := lookUpHost(strings.ToLower(host))
 	return platform, ok
 }
 
-// lookUpHost returns the platform of a host, or false if the host belongs to no platform. The host must be in lower case. The second result is the
-// platform's domain name at the end of the host, such as "tiktok.com".
+// lookUpHost returns the platform of a host in lower case, and the domain name with which the host
+// ends, such as "tiktok.com". It returns false for other hosts.
 func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	for _, h := range hosts {
 		rest, found := strings.CutSuffix(host, h.name)
@@ -47,6 +47,8 @@ func lookUpHost(host string) (platform Platform, base string, ok bool) {
 		if rest == "" {
 			return h.platform, h.name, true
 		}
+		// A subdomain needs a dot before the domain name, so "eviltiktok.com" does not belong to
+		// TikTok.
 		if rest[len(rest)-1] == '.' && isLabelSequence(rest[:len(rest)-1]) {
 			return h.platform, h.name, true
 		}

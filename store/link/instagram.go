@@ -58,9 +58,8 @@ func (a *address) parseInstagram() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// instagramVideoLink returns the link of the post with the given code. accountName is the account's name in the link, or "" if the link has none.
-// pathWord is the path part before the code, such as "p" or "reel". The same post has links with each of these words. The canonical link has "reel"
-// if pathWord is "reel" or "reels", and "p" otherwise.
+// instagramVideoLink returns the link of the post with the given code. The path part before the
+// code is pathWord. If the link has no account name, accountName is "".
 func (a *address) instagramVideoLink(accountName, pathWord, code string) (Link, *Error) {
 	if len(code) > privateSuffixLength && consistsOf(code, 1, 2*privateSuffixLength, isIDCharacter) {
 		code = code[:len(code)-privateSuffixLength]
@@ -71,6 +70,7 @@ func (a *address) instagramVideoLink(accountName, pathWord, code string) (Link, 
 	if !isInstagramName(accountName) {
 		accountName = ""
 	}
+	// The same post has links with each path word, such as "p", "tv" and "reel".
 	canonical := "https://www.instagram.com/p/" + code + "/"
 	if pathWord == "reel" || pathWord == "reels" {
 		canonical = "https://www.instagram.com/reel/" + code + "/"

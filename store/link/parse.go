@@ -19,23 +19,15 @@ const maxParts = 32
 // maxTrim is the largest number of characters that Parse removes from the end of a link because they can belong to the surrounding text.
 const maxTrim = 8
 
-// closers are characters that often follow a link in a text. Some of them, such as "_", can also be the last character of an id. So Parse
-// first tries the complete link. It removes such a character from the end only if the complete link is refused. There is one exception: if
-// a link ends in "_" and contains an Instagram code of the length longCodeLength, Parse always removes the "_". Almost all codes are
-// shorter.
+// closers are characters that often follow a link in a text. Some can also end an id, so Parse
+// first tries the link with them.
 const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
 
 // openers are characters that often precede a link in a text. Parse always removes them.
 const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 
-// Parse parses a link of a video or account. If the link is not accepted, the error is an [*Error], which explains the reason to the
-// caller. All links to the same video give the same Platform and ID.
-//
-// Parse accepts a link without scheme, on any host of the platform, with any query and fragment, with percent-encoding or "&amp;", and with
-// punctuation of the surrounding text. It refuses a host that ends in a dot: no platform uses such hosts.
-//
-// If a link contains another link in its query, as the links of redirectors and login pages do, Parse returns the inner link. It refuses an
-// inner link that itself contains a link.
+// Parse parses a link of a video or account. Every error is an [*Error]. All links to the same
+// video, except short links, give the same ID.
 func Parse(raw string) (Link, error) {
 	l, err := parseLink(raw)
 	if err != nil {
@@ -58,14 +50,14 @@ func parseLink(raw string) (Link, *Error) {
 	}
 	l, first := parseBareLink(s, 0)
 	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == longCodeLength {
-		// Without the final "_", the code has the usual length. So this "_" probably does not belong to the code. It can be the end of an
-		// emphasis in the surrounding text, as in _text_.
+		// Almost all codes are one character shorter. So the "_" probably marks an emphasis in the
+		// surrounding text.
 		s = before
 		l, first = parseBareLink(s, 0)
 	}
 	for err, i := first, 0; err != nil; i++ {
-		// The last character of s, such as a full stop, can belong to the surrounding text. If the host belongs to a platform, and the last
-		// character is in the list "closers", remove this character and try again.
+		// The last character can be punctuation after the link. Remove it if it is in closers, and
+		// try again.
 		_, size := utf8.DecodeLastRuneInString(s)
 		if first.Reason != UnsupportedLink || i == maxTrim || size == 0 || !strings.Contains(closers, s[len(s)-size:]) {
 			return Link{}, first
@@ -165,8 +157,8 @@ func cutScheme(s string) (string, *Error) {
 	return "", newError(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
-// setHost sets a.platform, a.host, a.base and a.sub. The authority is the part of the link between the scheme and the path. setHost refuses a link
-// with a user name, with a port other than 80 and 443, or with a host that belongs to no platform.
+// setHost sets a.platform, a.host, a.base and a.sub. The authority is the part of the link between
+// the scheme and the path.
 func (a *address) setHost(authority string) *Error {
 	host, userinfo := authority, false
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
@@ -269,8 +261,8 @@ func splitQuery(query string) func(yield func(string) bool) {
 	}
 }
 
-// addressInFragment returns the address that is in the fragment of a link such as "https://host/#!/path?query" or "https://host/#/path".
-// Its host is the host of the link. Old web applications used such links. addressInFragment returns nil if the fragment is not a path.
+// addressInFragment returns a copy of the address whose path and query come from the fragment, as
+// in "host/#!/path?query". It returns nil if the fragment has no valid path.
 func (a *address) addressInFragment() *address {
 	fragment := a.fragment
 	if fragment == "" { // the "#" can be percent-encoded
@@ -291,8 +283,8 @@ func (a *address) addressInFragment() *address {
 	return &b
 }
 
-// parseInnerLink parses a link that was found in the query of an outer link. The inner link can also be only a path on the host of the outer link. If
-// the outer link itself was found inside another link, parseInnerLink returns an error, so that the nesting is limited.
+// parseInnerLink parses a link that was found in the query of the outer link. The inner link can
+// also be only a path.
 func (a *address) parseInnerLink(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
@@ -305,8 +297,8 @@ func (a *address) parseInnerLink(inner string) (Link, *Error) {
 	return parseBareLink(inner, a.depth+1)
 }
 
-// isAccountHost reports whether the first part of the path can be the name of an account on this host, as on www.instagram.com. On hosts such as
-// help.instagram.com, the first part means something else.
+// isAccountHost reports whether the first part of the path can be an account name, as on
+// www.instagram.com but not on help.instagram.com.
 func (a *address) isAccountHost() bool {
 	switch a.sub {
 	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":

@@ -94,8 +94,8 @@ func TestParse_returnsSameResultForCanonicalLink(t *testing.T) {
 	}
 }
 
-// parsedCanonicalLink returns the result that Parse must return for l.Canonical. For a video of Instagram or Facebook, the result is l without its
-// handle, because the canonical link contains no handle. For every other link, the result is l.
+// parsedCanonicalLink returns the expected result of Parse for l.Canonical. The canonical links of
+// videos on Instagram and Facebook contain no handle.
 func parsedCanonicalLink(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""

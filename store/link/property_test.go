@@ -109,8 +109,8 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 	}))
 }
 
-// checkInvariants parses raw and checks the rules that hold for every result of Parse. For example, an accepted link has a canonical link with
-// https, and Parse returns the same result for the canonical link.
+// checkInvariants parses raw and checks rules for every result of Parse. For example, Parse must
+// also accept the canonical link of an accepted link.
 func checkInvariants(t require.TestingT, raw string) {
 	got, err := link.Parse(raw)
 	if err != nil {

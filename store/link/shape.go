@@ -12,8 +12,8 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 // isAlnum reports whether c is an ASCII letter or digit.
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isIDCharacter reports whether c can occur in an id: a letter, a digit, a hyphen or an underscore. This is the alphabet of base64url,
-// which the platforms use for ids with letters.
+// isIDCharacter reports whether c can occur in an id. The platforms use the alphabet of base64url
+// for ids with letters.
 func isIDCharacter(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
 // consistsOf reports whether s has minLength to maxLength bytes, and whether the function isAllowed returns true for each of them.
@@ -39,12 +39,13 @@ func isLocale(s string) bool {
 // isBlank reports whether r is a white space or another invisible character. Such characters often surround a pasted link.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// isForbidden reports whether Parse refuses a link that contains r. Parse refuses white space, control characters, and invisible characters
-// such as marks that change the direction of text. It allows zero-width joiners and non-joiners, because some scripts need them in handles.
+// isForbidden reports whether Parse refuses a link that contains r. Zero-width joiners and
+// non-joiners are allowed, because some scripts need them in handles.
 func isForbidden(r rune) bool {
 	if r < 0x80 {
 		return r <= ' ' || r == 0x7f
 	}
+	// unicode.Cf contains invisible characters, such as marks that change the direction of text.
 	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d'
 }
 

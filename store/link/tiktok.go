@@ -113,9 +113,8 @@ func (a *address) tiktokVideoLink(handle, kind, id string) (Link, *Error) {
 	}, nil
 }
 
-// tiktokAccountLink returns the link of the account with the given handle. In the place of the handle, TikTok also accepts its two kinds of
-// ids. A secUid becomes the ID of the link. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as
-// long as a numeric id.
+// tiktokAccountLink returns the link of the account with the given handle. TikTok also accepts a
+// secUid or a numeric id in place of the handle.
 func (a *address) tiktokAccountLink(handle string) (Link, *Error) {
 	l := Link{Platform: TikTok, Kind: Account}
 	switch {
@@ -124,7 +123,7 @@ func (a *address) tiktokAccountLink(handle string) (Link, *Error) {
 		return l, nil
 	case !isTikTokHandle(handle):
 		return Link{}, a.refuseHandle(handle, tiktokHandleShape)
-	case isTikTokID(handle):
+	case isTikTokID(handle): // the number can be a handle or a numeric id, so the link gets both
 		l.ID = handle
 	}
 	l.Handle = FoldUsername(handle)
@@ -141,8 +140,8 @@ func (a *address) tiktokAccountIDLink(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountURLFromID(TikTok, id)}, nil
 }
 
-// tiktokShortLink returns the short link whose code is the path part with index i. It refuses the link if further parts follow. The prefix is the
-// part of the canonical link before the code.
+// tiktokShortLink returns the short link whose code is the path part with index i. The canonical
+// link begins with the prefix.
 func (a *address) tiktokShortLink(i int, prefix string) (Link, *Error) {
 	code := a.pathPart(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {

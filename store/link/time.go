@@ -12,9 +12,8 @@ const idEpoch = 1314220021721
 // oldestUpload is a time before the first upload to TikTok or Instagram. An earlier time in an id is not an upload time.
 var oldestUpload = time.Date(2010, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// UploadTime returns the upload time in the id of a TikTok or Instagram video, in UTC. The time is approximate: the platform creates the id
-// when the upload begins, up to minutes before the video is public. A scheduled video or a draft can become public days later. UploadTime
-// returns false for all other links, and for an id without a plausible time.
+// UploadTime returns when the upload of a TikTok or Instagram video began, in UTC. The video can
+// become public days later. UploadTime returns false if the id contains no time.
 func UploadTime(l Link) (time.Time, bool) {
 	if l.Kind != Video {
 		return time.Time{}, false
@@ -42,8 +41,8 @@ func UploadTime(l Link) (time.Time, bool) {
 	return t, true
 }
 
-// shortcodeNumber returns the number that the code of an Instagram post represents in base 64. It returns false if the code is not valid or
-// the number has more than 64 bits.
+// shortcodeNumber decodes an Instagram code as a number in base 64. It returns false if the code is
+// invalid or the number exceeds 64 bits.
 func shortcodeNumber(code string) (n uint64, ok bool) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	for i := range len(code) {

@@ -13,11 +13,8 @@ const (
 	youtubeHandleShape  = "a YouTube handle has 3 to 30 letters, digits, - _ . and ·, as in youtube.com/@handle"
 )
 
-// parseYouTube parses an address whose host belongs to YouTube.
-//
-// Besides handles, YouTube has older account names, in links such as /c/NAME, /NAME and /user/NAME. Such a name and a handle with
-// the same spelling can belong to different channels. So the canonical link keeps the form of the path, for example /c/NAME. Link.Handle is
-// NAME in lower case.
+// parseYouTube parses an address whose host belongs to YouTube. The canonical link keeps a form
+// such as /c/NAME, because the handle @NAME can belong to another channel.
 func (a *address) parseYouTube() (Link, *Error) {
 	if inner := a.addressInFragment(); inner != nil {
 		if l, err := inner.parseYouTube(); err == nil {
@@ -101,8 +98,8 @@ func (a *address) parseYouTubeVideo(firstPart string) (Link, *Error) {
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// parseYouTubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The
-// path part with index tabIndex is the name of a tab, such as "shorts". The function channelLink returns the link of the channel.
+// parseYouTubeChannelPage parses the path of a channel's page and returns the channel or a video.
+// The path part with index tabIndex names a tab, such as "shorts".
 func (a *address) parseYouTubeChannelPage(tabIndex int, channelLink func() (Link, *Error)) (Link, *Error) {
 	word := a.lowerPathPart(tabIndex)
 	switch word {
@@ -157,8 +154,8 @@ func refuseLastCharacter(id, kind string) *Error {
 	return newError(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
-// isYouTubeChannel reports whether s can be a channel id: "UC" and 22 characters. The 22 characters encode a 128-bit number with 6 bits
-// each, so only four different characters are possible at the end.
+// isYouTubeChannel reports whether s can be a channel id. The last 22 characters encode 128 bits,
+// so only four characters are possible at the end.
 func isYouTubeChannel(s string) bool {
 	return consistsOf(s, 24, 24, isIDCharacter) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
@@ -197,8 +194,8 @@ func (a *address) youtubeInnerLink() (inner string, ok bool) {
 	return "", false
 }
 
-// youtubeVideoIDInQuery returns the first valid video id in a parameter "v" or "vi". It searches the query and then the fragment, because some
-// links have the query in the fragment. It returns false if there is no valid video id.
+// youtubeVideoIDInQuery returns the first valid video id in a parameter "v" or "vi". It also
+// searches the fragment, where some links have the query.
 func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
 		for pair := range splitQuery(query) {
@@ -214,9 +211,8 @@ func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	return "", false
 }
 
-// leadingYouTubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. Other text can follow the id if it
-// begins with a character that cannot occur in an id, as in "ID?t=1". Some programs append certain words to ids by mistake, and such a word can
-// follow too.
+// leadingYouTubeID returns the video id at the start of s. Other text can follow the id, as in
+// "ID?t=1".
 func leadingYouTubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {
@@ -228,15 +224,15 @@ func leadingYouTubeID(s string) (id string, ok bool) {
 	if !consistsOf(id, length, length, isIDCharacter) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
 		return "", false
 	}
+	// Some programs append one of these words to an id by mistake.
 	for _, appended := range [...]string{"share", "feature=", "http"} {
 		ok = ok || strings.HasPrefix(tail, appended)
 	}
 	return id, ok || tail == "" || !isIDCharacter(tail[0])
 }
 
-// isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, hyphens,
-// underscores, full stops and middle dots. A name that contains only ASCII characters must have at least minLength characters. A name with
-// other characters can be a single character.
+// isYouTubeName reports whether s has the form of a handle or an older account name. Only ASCII
+// names need minLength characters.
 func isYouTubeName(s string, minLength int) bool {
 	count, ascii := 0, true
 	for _, r := range s {

@@ -22,27 +22,23 @@ type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       Kind
 	ExternalID string // the platform's own id of the video or account; for an Instagram video the shortcode
-	// Handle is the account's handle. For a video, it is the handle of the video's account if a source has confirmed it, and otherwise "".
-	// For one fetch, the collector can replace Handle by a handle from a caller's link.
+	// Handle is the account's handle. For a video, Claim sets it only if a source has confirmed the
+	// handle.
 	Handle string
-	// HandleClaimed is true if Handle comes only from a caller's link and no source has confirmed it.
+	// HandleClaimed is true if the collector has set Handle to an unconfirmed handle for one fetch.
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles are unconfirmed handles of the video's account, from the links with which organisations track the video. There are at most
-	// claimedHandles of them. They are sorted by the time of the last try, the oldest first. A handle that was never tried is sorted by the
-	// time at which its link was added. The handle "" stands for a link without a handle. This empty handle comes first only if there is no
-	// other handle.
-	Handles  []string `gorm:"-"`
-	Link     string
-	Lane     Lane
-	BaseLane Lane // lane of the target while no organisation waits for a fetch
-	Pace     Pace
-	Attempts int // number of failed fetches since the last successful fetch
-	// RefusedAs is the kind of the last refusal: "gone", "unconfirmed" or "refused". Refusals is the number of consecutive refusals of this kind. A
-	// temporary failure is not a refusal and changes neither field.
-	RefusedAs string
-	Refusals  int
+	// Handles are unconfirmed handles of the video's account, sorted by FetchSubscription.HandleAt.
+	// The handle "" stands for a link without a handle. It is first only if it is alone.
+	Handles   []string `gorm:"-"`
+	Link      string
+	Lane      Lane
+	BaseLane  Lane // lane of the target while no organisation waits for a fetch
+	Pace      Pace
+	Attempts  int         // number of failed fetches since the last successful fetch
+	RefusedAs string      // kind of the last refusal: "gone", "unconfirmed" or "refused"; a temporary failure is not a refusal
+	Refusals  int         // number of consecutive refusals of the kind RefusedAs
 	FetchedAt *db.Instant // time of the last successful fetch
 	DetailsAt *db.Instant // time of the last successful fetch with details
 	Views     *int64      // the last stored number of views; for an account, the last stored number of followers
@@ -51,15 +47,13 @@ type Target struct {
 	Suspect   *string // the collector's note on a count that it has not stored, because the count is suspicious
 	// RequestedAt is the time of the last request to fetch the target. Each request raises it by at least a microsecond.
 	RequestedAt db.Instant
-	// AccountID is the platform's own id of an account. SourceID is the id that the source uses for the account, if the source has its own
-	// ids. An unknown id is "".
+	// AccountID is the platform's own id of an account, or "" if the id is unknown.
 	AccountID string `gorm:"column:native_id"`
-	SourceID  string
-	Depth     int // for an account: the minimum number of newest videos to request from the source
-	// Route is the source to ask next. Answers are the stored answers of the sources that were asked before Route in the same attempt, in
-	// the collector's format. Answers is nil if no source was asked before.
+	SourceID  string // id that the source uses for the account; "" if unknown or if the source has no own ids
+	Depth     int    // for an account: the minimum number of newest videos to request from the source
+	// Route is the source to ask next.
 	Route   string
-	Answers *string
+	Answers *string // answers of the sources asked before Route in the same attempt, in the collector's format; nil if none was asked
 	// AskedBy is the organisation whose request put the target into the interactive lane.
 	AskedBy *uuid.UUID
 }
@@ -78,29 +72,24 @@ type ClaimRequest struct {
 	Route string
 	// Kinds are the kinds of targets to claim.
 	Kinds []Kind
-	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the number of due targets in the earlier
-	// lanes is less than Candidates.
+	// Lanes are the lanes to claim from. A later lane is used only if the earlier lanes have fewer
+	// than Candidates due targets.
 	Lanes []Lane
-	// If Idle is true, the claim takes only targets that idle organisations have requested. An organisation is idle if this source is
-	// fetching none of the targets that the organisation has requested. If Idle is true, Lanes must contain only the interactive lane.
+	// If Idle is true, the claim skips organisations for which this source is already fetching a
+	// target. Lanes must then contain only the interactive lane.
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead is how long before its due time a target can be claimed. A claim gets such early targets only if the number of due targets is
-	// at least one, but less than Candidates. A target can be claimed early only if it becomes due on the same UTC day, it is not in the
-	// interactive lane, and its last fetch has not failed.
+	// Ahead is how long before its due time a target can be claimed. Claim uses Ahead only if at
+	// least one target is due, but fewer than Candidates.
 	Ahead time.Duration
-	// Pick chooses the batch of due targets for the next call to the source. It also chooses the duration of the lease. All targets of the batch
-	// must have the same platform and kind.
+	// Pick chooses the targets for the next call to the source, all of one platform and kind. It
+	// also chooses the duration of the lease.
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim leases the due targets that r.Pick chooses. No other collector can claim them before the lease ends. The claim is empty if no target
-// is due. Claim deletes due targets that no organisation tracks any more.
-//
-// r.Pick gets the targets of a lane in a fixed order. In the interactive lane, the targets of the organisation with the fewest claimed
-// targets come first. If two organisations have equally many claimed targets, the target with the lower turn comes first. In the other lanes,
-// the target that has been due longest comes first.
+// Claim leases the due targets that r.Pick chooses. The claim is empty if no target is due. r.Pick
+// gets the most urgent targets first.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -171,6 +160,7 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 	if len(due) == 0 || r.Ahead == 0 {
 		return due, nil
 	}
+	// Early targets become due on the same UTC day. The interactive lane has no early targets.
 	endOfDay := db.InstantOf((now.Day() + 1).Time()) - 1
 	for _, lane := range Lanes[LanePremium:] {
 		if err := add(lane, now, min(now.Add(r.Ahead), endOfDay)); err != nil {
@@ -183,22 +173,23 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// comparedTargets limits among how many due targets a claim in the interactive lane chooses: among the targets with the lowest turns. If several
-// targets have the same turn, there can be a few more. If no more than comparedTargets organisations wait, the first target of each organisation
-// is among them.
+// comparedTargets limits the number of due targets that an interactive claim compares: those with
+// the lowest turns. Targets with equal turns can exceed the limit.
 const comparedTargets = 1000
 
-// dueTargets returns at most limit targets of a lane whose due time is later than dueAfter and not later than dueBy. If dueAfter is not zero, it
-// leaves out targets that a collector has claimed and targets whose last fetch failed.
+// dueTargets returns targets of a lane whose due time is later than dueAfter and not later than
+// dueBy.
 func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, dueBy db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {
+		// Targets of the organisation with the fewest claimed targets come first. Among equals, the
+		// lowest turn comes first.
 		idle := ""
 		if r.Idle {
 			idle = " AND held.targets IS NULL"
 		}
-		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at. The rows are needed in the order of
-		// the column "turn", and that index has another order.
+		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at. That
+		// index is not in the order of the column "turn".
 		err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by
@@ -210,6 +201,8 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 		return found, err
 	}
 	early := ""
+	// Leave out claimed targets, and targets whose last fetch failed or returned a suspicious
+	// count.
 	if dueAfter > 0 {
 		early = " AND t.claimed_by IS NULL AND t.attempts = 0 AND t.suspect IS NULL"
 	}
@@ -220,8 +213,8 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 	return found, err
 }
 
-// claimedHandles is the maximum number of unconfirmed handles to try in one fetch of a video. The handles come from callers' links. The next fetch
-// tries handles that were not tried yet.
+// claimedHandles is the maximum number of unconfirmed handles to try in one fetch of a video. The
+// next fetch tries further handles.
 const claimedHandles = 30
 
 // claimedHandle is the account handle in a link with which an organisation tracks a target. No source has confirmed the handle.
@@ -230,8 +223,8 @@ type claimedHandle struct {
 	Handle     string
 }
 
-// dropOrphans deletes orphans from the queue: targets that no organisation tracks any more. It returns the other targets, with the field Handles set.
-// It does not delete an orphan that was requested after the targets were read, because the request may have added a subscription.
+// dropOrphans deletes targets that no organisation tracks any more from the queue. It returns the
+// other targets, with the field Handles set.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {
@@ -264,6 +257,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	for i := range kept {
 		kept[i].setHandles(handles[key(kept[i].Platform, kept[i].Kind, kept[i].ExternalID)])
 	}
+	// Keep an orphan that was requested meanwhile, because the request may have added a
+	// subscription.
 	for _, g := range GroupByKind(orphans) {
 		err := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND requested_at <= ?`,
 			Bucket, g.Platform, g.Kind, g.IDs, readAt).Error
@@ -274,8 +269,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles sets t.Handles, the unconfirmed handles of a video. It takes them from the list "all", but leaves out the confirmed handle
-// t.Handle. The constant claimedHandles is the maximum number of handles. setHandles does nothing if t is an account.
+// setHandles sets t.Handles of a video to at most claimedHandles of the given handles. It leaves
+// out the confirmed handle t.Handle.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return
@@ -293,9 +288,10 @@ func (t *Target) setHandles(all []claimedHandle) {
 	}
 }
 
-// DueLanes returns the lanes in which a target is due for the given source, the most urgent lane first. It reads only one index entry for each lane,
-// so it takes the same time for every size of the queue.
+// DueLanes returns the lanes in which a target is due for the given source, the most urgent lane
+// first.
 func (s *Queue) DueLanes(ctx context.Context, sourceName string) ([]Lane, error) {
+	// Read only one index entry for each lane, so that a longer queue takes no more time.
 	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}
 	for i, lane := range Lanes {
@@ -319,7 +315,7 @@ func (s *Queue) DueLanes(ctx context.Context, sourceName string) ([]Lane, error)
 	return due, nil
 }
 
-// Release ends the lease of a claim's targets early, because the source could not be asked. The targets are due again at nextAt. Their numbers of
+// Release ends the lease of a claim early. The targets become due at nextAt, and their numbers of
 // failed attempts do not change.
 func (s *Queue) Release(ctx context.Context, c Claim, nextAt time.Time) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -18,15 +18,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claimAll starts the given number of workers, each with its own connection to the database. Each worker claims up to limit targets at a
-// time until no target is due. claimAll returns the external ids of the targets of each claim.
+// claimAll lets several workers claim targets until no target is due. It returns the external ids
+// of the targets of each claim.
 func claimAll(t *testing.T, db *storetest.DB, workers, limit int) [][]string {
 	t.Helper()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var claims [][]string
 	for range workers {
-		s := db.Open(t)
+		s := db.Open(t) // each worker has its own connection
 		wg.Go(func() {
 			for {
 				r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Minute, queue.LanePremium)
@@ -75,9 +75,8 @@ func TestClaim_givesEachTargetToOneWorker(t *testing.T) {
 	})
 }
 
-// Claim must not select its targets with IN (SELECT … LIMIT 50 FOR UPDATE SKIP LOCKED). PostgreSQL can run such a subquery again for each
-// row of a nested loop, and then claims more than 50 targets. It chooses a nested loop if it has no statistics, or if other joins are
-// disabled as in this test.
+// Claim must not select targets with IN (SELECT … FOR UPDATE SKIP LOCKED). In a nested loop,
+// PostgreSQL can run this subquery several times, and claim too many targets.
 func TestClaim_respectsTheLimitWithEveryQueryPlan(t *testing.T) {
 	t.Parallel()
 	const workers, targets, limit = 4, 1000, 50
@@ -86,6 +85,8 @@ func TestClaim_respectsTheLimitWithEveryQueryPlan(t *testing.T) {
 			u, err := url.Parse(db.URL)
 			require.NoError(t, err)
 			name := strings.TrimPrefix(u.Path, "/")
+			// PostgreSQL chooses a nested loop if it has no statistics, or if other joins are
+			// disabled.
 			db.Exec(t, "ALTER TABLE fetch_targets SET (autovacuum_enabled = false)")
 			for _, off := range []string{"enable_hashjoin", "enable_mergejoin", "enable_material", "enable_memoize"} {
 				db.Exec(t, "ALTER DATABASE "+name+" SET "+off+" = off") // this setting applies to new connections

@@ -54,8 +54,8 @@ func medianClaimTime(t *testing.T, db *storetest.DB) time.Duration {
 	return durations[len(durations)/2]
 }
 
-// The duration of a claim depends on the number of claimed targets and not on the size of the queue. The test checks the query plan. To see
-// the durations, run the test with -claim.targets=10000000 -v.
+// A claim must not take longer if the queue is longer. The test checks the query plan. With the
+// flag -v, go test shows the durations.
 func TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -97,8 +97,7 @@ func processorTime(t *testing.T, db *storetest.DB) time.Duration {
 }
 
 // The processor time of the coordinator limits how many targets a Citus cluster can fetch: see
-// docs/decisions/0090-the-queue-stays-on-the-coordinator.md. In this test, eight collectors claim all due targets, 50 at a time, and release them. A
-// release updates each target once, as the storing of a fetch result does.
+// docs/decisions/0090-the-queue-stays-on-the-coordinator.md.
 func TestClaim_takesLittleProcessorTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -116,6 +115,7 @@ func TestClaim_takesLittleProcessorTimeOfTheServer(t *testing.T) {
 				r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Hour, queue.LanePremium)
 				r.Candidates = 50
 				c, err := db.Claim(t.Context(), r)
+				// Release updates each target once, as the storing of a fetch result does.
 				if err != nil || len(c.Targets) == 0 || db.Release(t.Context(), c, db.Clock.Now().Add(24*time.Hour)) != nil {
 					if err != nil {
 						t.Error(err)

@@ -12,32 +12,26 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// The interactive lane is fair between organisations: if one organisation sends 500 links, a single link of a second organisation must not
-// wait for all of them. Each target in the lane has a number, its turn. The targets of the organisation with the fewest claimed targets are
-// claimed first. If organisations have equally many claimed targets, the target with the lowest turn is claimed first.
-//
-// The turns of one organisation's targets are consecutive numbers, which begin with the turn that is served now. So organisations that wait
-// at the same time are served alternately, and an organisation that starts to wait is served next. This is start-time fair queueing with
-// equal weights.
+// The interactive lane serves waiting organisations alternately: a single link must not wait for
+// another organisation's 500 links. The method is start-time fair queueing with equal weights.
 
-// orgTurn is a row of the table org_turns, for one organisation and one source. In the interactive lane of a source, each target has a
-// number that is called its turn. If organisations have equally many claimed targets, the target with the lowest turn is claimed first: see
-// Claim. The field Turn is the highest turn that a target of the organisation has got so far in this lane.
+// orgTurn is a row of the table org_turns. A turn is a number that orders the targets of one source
+// in the interactive lane.
 type orgTurn struct {
 	Route          string    `gorm:"primaryKey"`
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
-	Turn           int64
+	Turn           int64     // highest turn that a target of the organisation has got so far
 }
 
-// TurnKey identifies one sequence of turns. A turn is a number that a target in the interactive lane has: see orgTurn. Each organisation has
-// one sequence of turns for each source.
+// TurnKey identifies one sequence of turns: see orgTurn. Each organisation has one sequence of
+// turns for each source.
 type TurnKey struct {
 	Route        string    // name of the source
 	Organisation uuid.UUID // the organisation that requested the target; for the zero UUID, TakeTurns returns 0
 }
 
-// TakeTurns returns a new turn for each key, in the order of the keys. A turn is a number that orders the targets in the interactive lane of
-// a source: see orgTurn. If a key has no organisation, its turn is 0.
+// TakeTurns returns a new turn for each key, in the order of the keys. The type orgTurn explains
+// what a turn is.
 func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	last, turns := map[TurnKey]int64{}, make([]int64, len(keys))
 	for i, k := range keys {
@@ -69,8 +63,8 @@ func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
-// routeEntries sets the fields "route" and "turn" of each entry. The route is the source that is asked first for the entry's platform and kind. The
-// turn orders the targets of the interactive lane: see orgTurn. In the other lanes, the turn is 0.
+// routeEntries sets the fields "route" and "turn" of each entry. Outside the interactive lane, the
+// turn is 0.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	var routes []Route
 	if err := tx.Find(&routes).Error; err != nil {
@@ -93,9 +87,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the number after which the new turns of k begin. It is the higher of two numbers: the last turn of k, and the number
-// directly below the lowest turn that a waiting target has. If no target waits in the interactive lane of the source, lastTurn returns the
-// current time in microseconds.
+// lastTurn returns the number after which the new turns of k begin. An organisation that starts to
+// wait is served next.
 func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),
@@ -109,5 +102,6 @@ func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	case !given.Valid:
 		return lowest.Int64 - 1, nil
 	}
+	// Begin with the lowest turn of the waiting targets, but after the last turn of k.
 	return max(lowest.Int64-1, given.Int64), nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// fetchInteractiveTargets claims up to limit TikTok videos in the interactive lane, advances the clock by fetchTime, and stores a result for each video. It
-// returns the external ids of the videos.
+// fetchInteractiveTargets claims TikTok videos in the interactive lane and stores a result for each
+// video after fetchTime. It returns the external ids of the videos.
 func fetchInteractiveTargets(t *testing.T, db *storetest.DB, limit int, fetchTime time.Duration) []string {
 	t.Helper()
 	c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
@@ -89,8 +89,8 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 					least = min(least, count)
 				}
 			}
-			// All organisations that still wait must have got about the same number of fetches. The numbers can differ by 2, because the
-			// organisations did not begin to wait at the same time.
+			// Organisations that still wait must have got about equally many fetches. The numbers
+			// can differ by 2, because the organisations began to wait at different times.
 			require.LessOrEqual(rt, most-least, 2, "%v", served)
 			if len(served) < limit {
 				require.Empty(rt, slices.Concat(waiting...), "a claim must be full while targets are waiting")

@@ -47,8 +47,8 @@ type FetchChange struct {
 	// Status is the new status, or "" if the status does not change. For an organisation that has no counts of the video or account,
 	// FetchOK becomes FetchPending.
 	Status FetchStatus
-	// Reason is the first part of the sentence that explains the status, without a full stop. It never contains a credential. If Status is "",
-	// the reason is stored only if the present status is FetchPending or FetchOK.
+	// Reason explains the status, without credentials, as the start of a sentence. If Status is "",
+	// only rows with the status FetchPending or FetchOK store the reason.
 	Reason string
 	// Attempted is true if a source was asked.
 	Attempted bool
@@ -56,9 +56,8 @@ type FetchChange struct {
 	NextAt db.Instant
 }
 
-// statementsForNextFetch returns statements that store the time of the next fetch in the rows of videos and accounts. If no configured source can
-// fetch a video or account, its row gets the status FetchUnsupported and the reason instead. An entry whose field Saved is true needs no
-// statement, because its row already has these values.
+// statementsForNextFetch returns statements that store the next fetch times of videos and accounts.
+// An unsupported video or account gets FetchUnsupported and the reason instead.
 func statementsForNextFetch(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind
@@ -82,9 +81,8 @@ func statementsForNextFetch(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes
 	return writes
 }
 
-// StatusOf returns FetchDelayed if the stored status is one of DelayableStatuses and the next fetch is overdue by more than the duration
-// DelayedAfter. Otherwise it returns the stored status. The argument nextAt is the time at which the next fetch is due, or nil if no fetch
-// is scheduled.
+// StatusOf returns the stored status, or FetchDelayed for a late fetch: see DelayableStatuses. If
+// no fetch is scheduled, nextAt is nil.
 func StatusOf(stored FetchStatus, nextAt *db.Instant, now db.Instant) FetchStatus {
 	if nextAt != nil && *nextAt < now.Add(-DelayedAfter) && slices.Contains(DelayableStatuses, stored) {
 		return FetchDelayed

@@ -23,10 +23,10 @@ type JobLease struct {
 	lease time.Duration
 }
 
-// ClaimJob gives the caller the right to run a job for leaseTime, if the job is due. It returns false if the job is not due or if another
-// process has leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because a clock that is
-// ahead could block the job for a long time.
+// ClaimJob leases a job that is due or has never run. Otherwise, it returns false. If the clock may
+// be wrong, it returns a *ClockError.
 func (s *Queue) ClaimJob(ctx context.Context, name string, leaseTime time.Duration) (held JobLease, ok bool, err error) {
+	// A clock that is ahead could block the job for a long time.
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return held, false, err
 	}
@@ -42,7 +42,7 @@ ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.to
 	return held, len(taken) == 1, err
 }
 
-// Extend starts the lease again, so that it lasts for its full duration from now on. It returns ErrLeaseLost if the lease has ended and
+// Extend starts the lease again for its full duration from now on. It returns ErrLeaseLost if
 // another process has leased the job.
 func (l JobLease) Extend(ctx context.Context) error {
 	return l.saveDueTime(ctx, l.s.db.Now().Add(l.lease), &l.token)
@@ -53,8 +53,8 @@ func (l JobLease) Finish(ctx context.Context, nextDue time.Time) error {
 	return l.saveDueTime(ctx, db.InstantOf(nextDue), nil)
 }
 
-// saveDueTime stores the time at which the job is due next, and the token of its lease. A nil token means that the lease ends. It returns
-// ErrLeaseLost if another process has leased the job.
+// saveDueTime stores the time at which the job is due next, and the token of its lease. A nil token
+// ends the lease.
 func (l JobLease) saveDueTime(ctx context.Context, next db.Instant, token *uuid.UUID) error {
 	return l.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := tx.Exec(`UPDATE jobs SET next_at = ?, token = ? WHERE name = ? AND token = ?`, next, token, l.name, l.token)

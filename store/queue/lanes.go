@@ -13,18 +13,16 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A target's base lane is the lane (priority) of its scheduled fetches: the most urgent lane of the organisations that track it. If a
-// further organisation tracks the target, Enqueue makes the base lane more urgent if needed. If an organisation stops tracking it, or the
-// lane of an organisation changes, UpdateLanes computes the base lane again.
+// A target's base lane is the lane of its scheduled fetches: the most urgent lane of its
+// subscribers. Enqueue and UpdateLanes keep the base lane up to date.
 
 // RefreshPause is how long an organisation must wait after a fetch of a target before it can request the next fetch.
 const RefreshPause = 4 * time.Hour
 
-// PremiumTier is the stored tier of organisations whose targets get LanePremium. NoSubscription is the stored subscription of organisations
-// that do not pay, whose targets get LaneFree. All other organisations get LaneBasic.
+// These stored values decide the lane of an organisation: see LaneOf.
 const (
-	PremiumTier    = "premium"
-	NoSubscription = "none"
+	PremiumTier    = "premium" // tier of organisations whose targets get LanePremium
+	NoSubscription = "none"    // subscription of organisations that do not pay
 )
 
 // LaneOf returns the lane of the scheduled fetches of an organisation with the given tier and subscription. laneSQL is the same rule in
@@ -43,9 +41,8 @@ func LaneOf(tier, subscription string) Lane {
 var laneSQL = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
-// UpdateLanes gives the given targets the most urgent lanes of their current subscribers. A target in the interactive lane stays there
-// until its fetch ends, and then gets its base lane. A target that no organisation tracks any more stays unchanged, because Claim deletes
-// it later.
+// UpdateLanes gives the targets the most urgent lanes of their current subscribers. A target in the
+// interactive lane stays there until its fetch ends.
 func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if len(targets) == 0 {
 		return nil
@@ -70,6 +67,7 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if err != nil {
 		return err
 	}
+	// Targets without a subscription stay unchanged, because Claim deletes these targets later.
 	return tx.Exec(list+tiers+`, best AS (
   SELECT u.bucket, u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN `+organisations+` o
    WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
@@ -80,18 +78,13 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscriberTable returns the name of a table with the tiers of organisations. The table has all organisations that track a target in the
-// list "u", and can have further ones. The parameters listSQL and listArgs define "u".
-//
-// Without Citus, the table is "organisations", and the results tiersSQL and tiersArgs are empty.
-//
-// On Citus, a join of "organisations" with the queue would not use the indexes of the queue. So subscriberTable reads the tiers, and
-// returns the name "tiers". This is the name of a list, which the results tiersSQL and tiersArgs define. The caller must append tiersSQL to
-// listSQL, and tiersArgs to listArgs.
+// subscriberTable returns the name of a table with the tiers of all subscribers. The caller must
+// append tiersSQL to listSQL, and tiersArgs to listArgs.
 func subscriberTable(tx *gorm.DB, listSQL string, listArgs []any) (name, tiersSQL string, tiersArgs []any, err error) {
 	if !db.IsSharded(tx) {
 		return "organisations", "", nil, nil
 	}
+	// On Citus, a join of "organisations" with the queue would not use the indexes of the queue.
 	var subscribed []FetchSubscription
 	err = tx.Raw(listSQL+`SELECT DISTINCT s.organisation_id FROM u CROSS JOIN fetch_subscriptions s
  WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id`, listArgs...).Find(&subscribed).Error

@@ -37,8 +37,8 @@ func trackAndFetchOnce(t *testing.T, db *storetest.DB, o *store.Org, links ...li
 	storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 }
 
-// laneDigits returns a text of two digits for each target. The first digit is the number of the target's base lane, and the second digit is the
-// number of its current lane. The texts are sorted by kind and external id of the targets. A lower number is more urgent.
+// laneDigits returns two digits for each target: its base lane and its current lane. The texts are
+// sorted by kind and external id of the targets.
 func laneDigits(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT CAST(base_lane AS text) || CAST(lane AS text) FROM fetch_targets ORDER BY kind, external_id")
@@ -125,8 +125,8 @@ func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackAndFetchOnce(t, db, one, storetest.VideoLink(t, 1))
 		trackAndFetchOnce(t, db, two, storetest.VideoLink(t, 1))
-		// Two transactions run at the same time. The transaction for the organisation "one" has locked the target, but has not yet updated
-		// the target's lane. Then the other transaction changes the tier of the organisation "two".
+		// The transaction for "one" has locked the target, but not yet updated the lane. Meanwhile,
+		// another transaction changes the tier of the organisation "two".
 		finish := storetest.RunBeforeStatement(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})

@@ -10,14 +10,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// DeleteOrphans deletes the subscriptions of deleted organisations, and targets without a subscription that were due more than a day ago.
-// Claim deletes most targets without a subscription, but not those of a platform without a source. DeleteOrphans returns a map from the
-// names of tables to the numbers of deleted rows. It reads the whole queue.
-//
-// After each transaction, it calls keepAlive, and stops if keepAlive returns an error. If the clock may be wrong, it deletes nothing and
-// returns a *ClockError.
+// DeleteOrphans deletes subscriptions of deleted organisations, and old targets without a
+// subscription. It returns the numbers of deleted rows by table. It stops if keepAlive returns an
+// error.
 func (s *Queue) DeleteOrphans(ctx context.Context, keepAlive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
+	// If the clock may be wrong, delete nothing and return a *ClockError.
 	if err := s.db.CheckAndWriteClock(ctx); err != nil {
 		return deleted, err
 	}
@@ -63,6 +61,8 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 // deleteOrphanTargets deletes targets that have no subscription and were due more than a day ago. It adds the number of these targets to
 // deleted["fetch_targets"].
 func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, keepAlive func() error) error {
+	// Claim deletes most targets without a subscription, but not those of a platform without a
+	// source.
 	unclaimedSince := s.db.Now().Add(-db.Day)
 	var last struct {
 		Source     link.Platform
@@ -95,8 +95,8 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 			n = 0
 			for _, group := range GroupByKind(orphans) {
-				// Check the conditions again in the statement that locks the rows. If an organisation has subscribed to a target meanwhile,
-				// the target has a subscription and a later requested_at, and must not be deleted.
+				// Check the conditions again in the statement that locks the rows, because an
+				// organisation may have subscribed to a target meanwhile.
 				done := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
  AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
   WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,

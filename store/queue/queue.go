@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The queue has one target for each tracked video or account, and one subscription for each organisation that tracks the video or account.
-// A target is due at its next_at. Claim sets next_at to the end of the lease, so a target that is never acknowledged becomes due again.
+// A target is due at its next_at. Claim sets next_at to the end of the lease, so a target that is
+// never acknowledged becomes due again.
 
 // Lane is the priority of a target. The collector divides its calls between the lanes by weight.
 type Lane int
@@ -68,19 +68,19 @@ const (
 	KindAccount Kind = "account"
 )
 
-// Bucket is the value of the column "bucket" in all rows of the queue's tables. The column could divide the queue into shards. Decision
-// 90 says why the queue is not divided, not even on Citus.
+// Bucket is the value of the column "bucket" in all rows of the queue. Decision 90 says why the
+// queue is not divided into several buckets.
 const Bucket = 0
 
 // TargetKey returns a text that identifies a video among all videos of all platforms, or an account among all accounts.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
-// slotMargin is the number of seconds at the end of each UTC day for which no fetch is scheduled. So a fetch that starts a little late
-// still happens on the day for which it was scheduled.
+// slotMargin is in seconds. No fetch is scheduled for this time at the end of a UTC day, because a
+// late fetch could start on the next day.
 const slotMargin = 10 * 60
 
-// SlotOf returns the time of day at which the schedule fetches a target. It is computed from a hash of the target's key. So the fetches are
-// spread evenly over the day, and each target is fetched at the same time every day.
+// SlotOf returns the time of day at which the schedule fetches a target every day. A hash spreads
+// the fetches evenly over the day.
 func SlotOf(p link.Platform, externalID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(TargetKey(p, externalID)))
@@ -128,8 +128,8 @@ type Entry struct {
 	Subject        uuid.UUID
 	Depth          int // for an account: the number of newest videos to request from the source; 0 for a video
 	Preview        int // for an account: how many of its videos are fetched if the organisation does not pay; 0 means the default
-	// TrackedAt is when the organisation first tracked the video or account. FetchedAt is when the organisation last got counts of it. Both
-	// are zero if the organisation tracks the video or account for the first time.
+	// TrackedAt is when the organisation first tracked the target. FetchedAt is when the
+	// organisation last got the target's counts. Zero means: not before this entry.
 	TrackedAt, FetchedAt db.Instant
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
@@ -141,8 +141,8 @@ type Entry struct {
 	servedAt db.Instant // time of the last fetch, if deferRecentlyFetched delayed the entry; otherwise 0
 }
 
-// targetRow returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The handle
-// of a video is left out, because no source has confirmed it. It is stored with the subscription instead.
+// targetRow returns the row that adds the entry's target to the queue. The values have the order of
+// the columns in saveTargets.
 func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
@@ -153,6 +153,7 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	if e.servedAt > 0 {
 		fetchedAt = &e.servedAt
 	}
+	// The handle of a video is unconfirmed, and is stored with the subscription instead.
 	if e.Kind != KindVideo {
 		handle = e.Handle
 	}
@@ -160,12 +161,8 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched delays an entry if the target was fetched less than RefreshPause ago, and the organisation had already tracked the
-// target before this fetch. It does not matter whether the organisation had stopped the target before the fetch. So an organisation cannot
-// shorten RefreshPause when it stops tracking a target and then tracks it again.
-//
-// A delayed entry becomes due at the next scheduled time of its target. There is one exception: if the organisation did not get the counts
-// of the last fetch, the entry becomes due no later than RefreshPause after the last fetch.
+// deferRecentlyFetched delays an entry if its target was fetched for the organisation less than
+// RefreshPause ago. Stopping and tracking again must not shorten the pause.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -198,6 +195,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 			continue
 		}
 		served, last := e.FetchedAt, fetched[key{e.Source, e.Kind, e.ExternalID}]
+		// A fetch counts even if the organisation had stopped the target before the fetch.
 		if last >= e.TrackedAt {
 			served = max(served, last)
 		}
@@ -205,6 +203,8 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 			continue
 		}
 		e.servedAt, e.Lane, e.NextAt = served, e.BaseLane, SlotAfter(now, e.Source, e.ExternalID)
+		// The organisation did not get the counts of the last fetch, so the entry waits for
+		// RefreshPause at most.
 		if e.FetchedAt < last {
 			e.NextAt = min(e.NextAt, last.Add(RefreshPause))
 		}
@@ -212,12 +212,8 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already and the entry is more urgent, the target becomes
-// due earlier. No entry makes a target due later.
-//
-// An entry that is not delayed by deferRecentlyFetched sets the state of its target to StateActive and raises requested_at. If the target
-// is being fetched at this time, it becomes due again directly after this fetch. A delayed entry changes neither the state nor requested_at
-// of its target.
+// Enqueue adds the targets and subscriptions of entries to the queue. An entry can make an existing
+// target due earlier, but never later.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	writes, err := StatementsForEnqueue(tx, org, entries, now)
 	if err != nil {
@@ -226,9 +222,8 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 	return db.RunWrites(tx, writes...)
 }
 
-// StatementsForEnqueue returns the statements with which Enqueue writes targets, subscriptions and the times of the next fetches. A caller
-// can run these statements together with its own statements. But StatementsForEnqueue itself writes the new turns of the organisation to
-// the table org_turns, in the transaction tx.
+// StatementsForEnqueue returns the statements of Enqueue, to be run together with the caller's own
+// statements. But StatementsForEnqueue itself writes the new turns to the table org_turns.
 func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) ([]db.Write, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -256,6 +251,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 		"route text", "fetched_at bigint", "status text"}
 	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
+	// A delayed entry changes neither the target's state nor requested_at. A higher requested_at
+	// causes another fetch after a current one.
 	const served = "excluded.fetched_at IS NOT NULL"
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
 	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
@@ -339,9 +336,8 @@ func GroupByKind(targets []Target) []KindGroup {
 	return groups
 }
 
-// Heartbeat records that a collector is running. A collector without a heartbeat for longer than deadAfter counts as dead, and the targets that it
-// has claimed become due immediately. Heartbeat returns the number of these targets. It also stores the collector's sources with their budgets, and
-// the forms of targets that these sources can fetch.
+// Heartbeat records that a collector is running. The claimed targets of collectors without a
+// heartbeat for longer than deadAfter become due. Heartbeat returns the number of these targets.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID

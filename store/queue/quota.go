@@ -9,9 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveQuota reserves units of a source's budget before a call spends them. The window is the name of a period of time, and the limit is the number
-// of units that may be spent in it. ReserveQuota returns false if too few units are left. All collectors share the budget. If the limit is 0, it is
-// unknown, and the units are only counted.
+// ReserveQuota reserves units of a source's budget for one period of time. It returns false if too
+// few units are left. If the limit is 0, the units are only counted.
 func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
@@ -82,8 +81,8 @@ func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, nil
 }
 
-// ResumeSource deletes the pause of a source after a successful call that began at calledAt. It deletes only a pause that was over when the
-// call began. A pause that ends later stays, because it may have begun during the call. ResumeSource returns true if it deleted a pause.
+// ResumeSource deletes a source's pause after a successful call, if the pause was over when the
+// call began. A later pause may have begun during the call.
 func (s *Queue) ResumeSource(ctx context.Context, source string, calledAt db.Instant) (resumed bool, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Where("source = ? AND blocked_until <= ?", source, calledAt).Delete(&Pause{})

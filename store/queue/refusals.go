@@ -18,8 +18,8 @@ type Refusals struct {
 	Calls   int
 }
 
-// NoteRefusal counts a refused call and returns the new count. Each source has one count for each error class, which all collectors share.
-// The text targetKey identifies the target of the refused call.
+// NoteRefusal counts a refused call for the target with the key targetKey. It returns the new count
+// of the source and error class.
 func (s *Queue) NoteRefusal(ctx context.Context, source, class, targetKey string) (Refusals, error) {
 	var r Refusals
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

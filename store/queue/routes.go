@@ -20,8 +20,8 @@ type Route struct {
 // TableName returns the name of the table for GORM.
 func (Route) TableName() string { return "fetch_routes" }
 
-// PublishRoutes stores the first source for each platform and kind. New targets of the platform and kind are fetched by this source. The argument
-// sources has the names of all sources. If the next source of a target is not one of them, the target starts again with the first source.
+// PublishRoutes stores the first source for each platform and kind. A target whose next source is
+// not in the list "sources" starts again with the first source.
 func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []string) error {
 	for _, r := range routes {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -39,8 +39,8 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// resetRoutes changes each target of r.Platform and r.Kind if the next source of the target is not in sources. It sets the next source to r.Route
-// and deletes the target's stored answers. Each transaction changes one range of external ids.
+// resetRoutes lets targets of r.Platform and r.Kind start again with r.Route if their next source
+// is not in "sources". It deletes the stored answers of these targets.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
 	for after, last := "", false; !last; {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -64,8 +64,8 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 	return nil
 }
 
-// AssignRoutes gives each target without a route the first source for the target's platform and kind. The route is the source to ask next.
-// A target has no route if an organisation began to track it while the first collector called PublishRoutes.
+// AssignRoutes gives each target without a route the first source for its platform and kind. Such a
+// target was added while the first collector called PublishRoutes.
 func (s *Queue) AssignRoutes(ctx context.Context) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE fetch_targets SET route = r.route FROM fetch_routes r

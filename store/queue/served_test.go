@@ -70,8 +70,8 @@ func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 	})
 }
 
-// An organisation requests a fetch of a target, stops the target before the fetch, and then tracks it again. The next fetch must wait for the end
-// of the refresh pause.
+// An organisation stops a target before the requested fetch, and then tracks it again. The next
+// fetch must wait for the end of the refresh pause.
 func TestTrackAgain_waitsForTheRefreshPauseAfterAStop(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -95,8 +95,8 @@ func TestTrackAgain_waitsForTheRefreshPauseAfterAStop(t *testing.T) {
 	})
 }
 
-// An organisation has the counts of a video. During a later fetch of the video, the organisation stops the video and tracks it again. That must
-// not cause one more fetch.
+// An organisation with counts of a video stops the video during a fetch and tracks it again. This
+// must not cause one more fetch.
 func TestTrackAgain_causesNoFetchIfTheTargetIsBeingFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

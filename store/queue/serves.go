@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Form describes a group of targets. All targets of the group have the same platform and the same kind. The field ByHandle says whether they
-// have a handle or only an id. Each collector stores the forms that it can fetch.
+// Form describes a group of targets with the same platform and kind. Each collector stores the
+// forms that it can fetch.
 type Form struct {
 	Platform link.Platform
 	Kind     Kind
@@ -38,8 +38,8 @@ func joinForms(forms []Form) string {
 	return strings.Join(texts, " ")
 }
 
-// runningFor is how long the store treats a collector as running after the last heartbeat of the collector. If a collector is not running,
-// the store ignores the sources and the forms that this collector has stored.
+// runningFor is how long a collector counts as running after its last heartbeat. After this time,
+// the store ignores the sources and forms of the collector.
 const runningFor = 10 * time.Second
 
 // Fetchable says what the running collectors can fetch.

@@ -62,8 +62,8 @@ type CollectingState struct {
 	At db.Instant
 	// Queue has one entry for each combination of platform, kind, lane and state that occurs among the targets.
 	Queue []QueueCounts
-	// Pauses is a map from the names of sources and budgets to their pauses. A pause whose BlockedUntil has passed is over, but is still listed,
-	// because no call to the source has succeeded since.
+	// Pauses has the pauses of sources and budgets by name. A pause that is over is still listed
+	// until a call to the source succeeds.
 	Pauses map[string]Pause
 	Quotas []QuotaUse
 	// Statuses counts the targets by fetch status. The counts of FetchStopped have no platform, because stopped videos and accounts have no
@@ -75,11 +75,12 @@ type CollectingState struct {
 	Sources []Source
 }
 
-// CollectingState reads the state of the queue and of the collectors. It reads the whole queue once. For a million targets, this takes some tenths
-// of a second. So callers should keep the result for a while.
+// CollectingState reads the state of the queue and of the collectors. It reads the whole queue, so
+// callers should keep the result for a while.
 func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 	c := CollectingState{At: s.db.Now()}
 	var err error
+	// For a million targets, this takes some tenths of a second.
 	if c.Queue, c.Statuses, err = countTargets(s.db.Read(ctx), c.At); err != nil {
 		return c, db.Translate(err)
 	}
@@ -101,12 +102,8 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 	return c, db.Translate(err)
 }
 
-// targetStatusSQL is a SQL expression for the fetch status of a target. Its three parameters are DelayableStatuses, a time, and
-// FetchDelayed. The result is the first of these statuses whose conditions are met:
-//
-//   - "unsupported": the stored status is "pending", the target has no source to ask, and the table fetch_routes has at least one row
-//   - FetchDelayed: the stored status is in DelayableStatuses, and the fetch was due before the time in the second parameter
-//   - the stored status, without a condition
+// targetStatusSQL is a SQL expression for the fetch status of a target. Its parameters are
+// DelayableStatuses, the time before which a late fetch was due, and FetchDelayed.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // countStoppedVideosAndAccounts counts the stopped videos and accounts of all organisations.
@@ -146,8 +143,8 @@ type TargetStatus struct {
 	Detail    string // why the last attempt gave no numbers; it never contains a credential
 }
 
-// TargetsWithStatus returns targets with the given fetch status, ordered by platform, kind and the platform's id. The parameter limit is the maximum
-// number of targets. The call can take long, because it may read the whole queue.
+// TargetsWithStatus returns at most "limit" targets with the given fetch status, ordered by
+// platform, kind and the platform's id. It may read the whole queue.
 func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit int) ([]TargetStatus, error) {
 	now := s.db.Now()
 	found := []TargetStatus{}
@@ -160,9 +157,8 @@ func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit
 	return found, db.Translate(err)
 }
 
-// countTargets counts the targets of each platform, kind, lane and state, and the targets of each platform, kind and fetch status. Both
-// results are sorted by these columns. On SQLite, the query reads only the index fetch_targets_counts and does not sort, because the index
-// has the columns in the order of the groups.
+// countTargets counts the targets by platform, kind, lane and state, and by platform, kind and
+// fetch status. Both results are sorted by these columns.
 func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses []StatusCount, err error) {
 	query := strings.Builder{}
 	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
@@ -177,6 +173,8 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		query.WriteString(`, COUNT(CASE WHEN fetched_at >= ? THEN 1 END)`)
 		args = append(args, now.Add(-age))
 	}
+	// SQLite reads only the index fetch_targets_counts. It does not sort, because the index has
+	// this order.
 	query.WriteString(` FROM fetch_targets WHERE bucket = ? GROUP BY source, kind, lane, state, status ORDER BY source, kind, lane, state, status`)
 	rows, err := tx.Raw(query.String(), append(args, Bucket)...).Rows()
 	if err != nil {
@@ -240,9 +238,10 @@ func (c *QueueCounts) addCounts(o *QueueCounts) {
 	}
 }
 
-// WhyFailing returns the last error of one target of the platform p: any target that is in the state StateParked, or whose last fetch failed. If
-// there is no such target, it returns "". It reads targets until it finds one, so it is slow if only few targets have failed.
+// WhyFailing returns the last error of any target of the platform p that is in StateParked or whose
+// last fetch failed. Without such a target, it returns "".
 func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
+	// The query reads targets until it finds one, so it is slow if few targets have failed.
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, StateParked).Scan(&detail).Error
 	return detail, db.Translate(err)

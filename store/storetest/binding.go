@@ -18,8 +18,8 @@ type block struct {
 	conditions []condition // the WHERE clause and the ON clauses
 }
 
-// use is one place in a block at which the statement names a table. A table that is joined with itself is named at two places, so it has
-// two uses.
+// use is one place in a block at which the statement names a table. A table that is joined with
+// itself has two uses.
 type use struct {
 	alias       string // the alias, or the name of the table
 	distributed bool   // true if the table has the class Distributed
@@ -42,8 +42,8 @@ type condition struct {
 // isRouted returns true if the block must follow the rules of CheckRouting, because routed is set for the block or for an enclosing query.
 func (b *block) isRouted() bool { return b != nil && (b.routed || b.outer.isRouted()) }
 
-// checkConditions returns an error if the conditions of the block do not restrict each distributed table to one organisation. It also returns an
-// error if a subquery breaks a rule of CheckStatement.
+// checkConditions returns an error if the conditions do not restrict each distributed table to one
+// organisation, or if a subquery breaks a rule of CheckStatement.
 func (b *block) checkConditions(clauses map[string][]node) error {
 	b.bindTables()
 	for _, u := range b.uses {
@@ -156,8 +156,8 @@ func parseJoin(nodes []node, i int) (next int, left bool, err error) {
 	return i + 1, left, nil
 }
 
-// parseTable parses a table, a subquery, or a group of joins in parentheses, with its alias. It begins at nodes[i] of a FROM clause. It adds the
-// tables, subqueries and conditions to the block, and returns the index of the next node.
+// parseTable parses a table, a subquery or a group of joins at nodes[i] of a FROM clause. It adds
+// the result to the block and returns the next index.
 func (b *block) parseTable(nodes []node, i int) (int, error) {
 	lateral := false
 	for i < len(nodes) && nodes[i].isKeyword("only", "lateral") {
@@ -184,6 +184,7 @@ func (b *block) parseTable(nodes []node, i int) (int, error) {
 			return 0, fmt.Errorf("a FROM clause has the function %s() in place of a table", u.alias)
 		}
 		if list, named := b.namedQuery(u.alias); named {
+			// A list of parameters counts as restricted, but not under the rules of CheckRouting.
 			u.bound = list && !b.isRouted()
 		} else {
 			var err error
@@ -209,8 +210,8 @@ func (b *block) parseTable(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery looks up a query by its name in the WITH clauses of the block and of the enclosing queries. The result "named" is true if there
-// is such a query. The result "list" is true if the query selects only parameters and has a column organisation_id: see isParameterList.
+// namedQuery looks up a query by its name in the WITH clauses of the block and of the enclosing
+// queries. The result "list" comes from block.names.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -220,10 +221,8 @@ func (b *block) namedQuery(name string) (list, named bool) {
 	return false, false
 }
 
-// isParameterList returns true if a query of a WITH clause is one of the queries of db.WithRows, which select only parameters:
-//
-//   - SELECT * FROM unnest((SELECT CAST(? AS type[])), …), or the same without the inner SELECT
-//   - SELECT CAST(value ->> 0 AS type), … FROM json_each(?)
+// isParameterList returns true if a query of a WITH clause has one of the two forms that
+// db.WithRows writes. Such a query selects only parameters.
 func isParameterList(query []node) bool {
 	from := keywordAt(query, "from")
 	if len(query) != from+3 || !query[0].isKeyword("select") || query[from+2].kind != groupNode {
@@ -232,8 +231,10 @@ func isParameterList(query []node) bool {
 	selected, arguments := query[1:from], query[from+2].kids
 	switch {
 	case query[from+1].isKeyword("unnest"):
+		// SELECT * FROM unnest((SELECT CAST(? AS type[])), …), or the same without the inner SELECT
 		return len(selected) == 1 && selected[0].isMark("*") && allMatch(splitAt(arguments, isComma), isArrayParameter)
 	case query[from+1].isKeyword("json_each"):
+		// SELECT CAST(value ->> 0 AS type), … FROM json_each(?)
 		_, isParameter := parseParameter(arguments)
 		return isParameter && allMatch(splitAt(selected, isComma), isJSONMember)
 	}
@@ -269,8 +270,8 @@ func isJSONMember(nodes []node) bool {
 	return isCast(cast, 3) && cast[0].isKeyword("value") && cast[1].isMark("->>") && cast[2].kind == literalNode
 }
 
-// isCast returns true if the nodes inside of CAST(…) have the keyword AS at index i, and after it the name of a type. The name of a type consists
-// of one or more words.
+// isCast returns true if the nodes inside of CAST(…) have AS at index i, and after it the name of a
+// type: one or more words.
 func isCast(inside []node, i int) bool {
 	return len(inside) > i+1 && inside[i].isKeyword("as") && !slices.ContainsFunc(inside[i+1:], func(n node) bool { return n.kind != wordNode })
 }
@@ -282,17 +283,8 @@ type equality struct {
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
-// bindTables sets use.bound to true for each table that the conditions restrict to one organisation. A condition restricts a table if it
-// compares the table's organisation_id with one of these values:
-//
-//   - a parameter
-//   - the organisation_id of a list that db.WithRows made
-//   - the organisation_id of another table that is already restricted
-//
-// The list or the other table can belong to an enclosing query. The rules of CheckRouting are stricter: under these rules, lists do not
-// count, and another table counts only if it belongs to the same query.
-//
-// Conditions beside an OR or below a NOT do not count. A condition in the ON clause of a LEFT JOIN restricts only the joined table.
+// bindTables sets use.bound to true for each table that the conditions restrict to one
+// organisation. Its organisation_id must equal a parameter, directly or through other tables.
 func (b *block) bindTables() {
 	var equalities []equality
 	for _, c := range b.conditions {
@@ -304,6 +296,7 @@ func (b *block) bindTables() {
 			}
 		}
 		for _, atom := range splitAtAnd(c.where) {
+			// A condition below a NOT does not count, because parseEquality returns false for it.
 			if e, ok := b.parseEquality(atom); ok {
 				if e.a == nil || e.b == nil {
 					b.wholeStatement().addOrganisation(e.parameter)
@@ -407,17 +400,18 @@ func parameterIndex(nodes []node) int {
 	return nodes[0].index
 }
 
-// findTableOfColumn finds the table to which a column organisation_id belongs. The argument nodes is the parsed text "organisation_id" or
-// "t.organisation_id", where t is the alias or name of a table. Without a table name, the column belongs to the only table of the query. If
-// nodes has another form or no table fits, the result is nil.
+// findTableOfColumn returns the table to which a column organisation_id belongs, or nil if it finds
+// none. The parameter "nodes" is the parsed name of the column.
 func (b *block) findTableOfColumn(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil
 	}
 	switch {
 	case len(nodes) == 1 && len(b.uses) == 1:
+		// The column has no table name, so it belongs to the only table of the block.
 		return b.uses[0]
 	case len(nodes) == 3 && nodes[1].isMark("."):
+		// The table can also belong to an enclosing query, but not under the rules of CheckRouting.
 		for s := b; s != nil && (s == b || !b.isRouted()); s = s.outer {
 			for _, u := range s.uses {
 				if u.alias == nodes[0].text {

@@ -1,11 +1,7 @@
 package storetest
 
-// standIn has SQL statements that imitate the extension Citus in a PostgreSQL database. The store then uses the database like a cluster of Citus,
-// although no table is divided into shards. The functions of the stand-in record their calls in the table citus_calls.
-//
-// Like Citus, these functions refuse a table if one of its unique keys lacks the distribution column. They also refuse a table if a foreign key
-// connects the table to one that is not distributed. As on Citus, a COPY into a distributed table fails with the internal error XX000 if a row breaks
-// a unique key.
+// standIn has SQL statements that imitate the extension Citus, but without shards. Like Citus, they
+// refuse tables with unsuitable keys.
 const standIn = `SET allow_system_table_mods = on;
 CREATE TABLE pg_catalog.citus_calls (at timestamptz DEFAULT clock_timestamp(), name regclass, type text, col text, colocate_with text);
 CREATE VIEW pg_catalog.citus_tables AS

@@ -13,9 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The test stores the results of fetches of videos that two organisations track. Without Citus, the store runs statements with lists of the
-// rows of both organisations. CheckRouting refuses these statements. On Citus, the store runs one statement for each organisation, which
-// CheckRouting accepts.
+// The test stores results of fetches for two organisations. Without Citus, some statements have
+// rows of both, so CheckRouting refuses them. On Citus, CheckRouting must accept every statement.
 func TestStore_runsOneStatementForEachOrganisationOnCitus(t *testing.T) {
 	t.Parallel()
 	for name, engine := range map[string]string{"without Citus": "postgres", "on Citus": "citus"} {
@@ -54,8 +53,8 @@ func TestStore_changesTablesInSequentialMode(t *testing.T) {
 	require.Contains(t, statements[len(statements)-1], "ATTACH PARTITION")
 }
 
-// On Citus, a join of the queue with the reference table "organisations" would not use the indexes of the queue. So the store must read the queue
-// and the organisations in separate statements. The lanes must still change in the same way as without Citus.
+// On Citus, a join with the reference table "organisations" would not use the indexes of the queue.
+// So no statement may read both the queue and this table.
 func TestStore_readsTheQueueAndTheOrganisationsSeparatelyOnCitus(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "citus")
@@ -65,6 +64,7 @@ func TestStore_readsTheQueueAndTheOrganisationsSeparatelyOnCitus(t *testing.T) {
 	shared, own := storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
 	storetest.Track(t, premium, shared, own)
 	storetest.Track(t, basic, shared)
+	// The lanes must change in the same way as without Citus.
 	lanes := func() []int64 {
 		return storetest.Column[int64](t, db, "SELECT base_lane FROM fetch_targets ORDER BY external_id")
 	}

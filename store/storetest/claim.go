@@ -12,9 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// NewClaimRequest returns a request for up to limit due targets of one platform and kind. The claim takes only targets
-// whose next source is not set. In tests, no target has a source until the test calls PublishRoutes.
+// NewClaimRequest returns a request for up to "limit" due targets of one platform and kind. It
+// requests only targets whose next source is not set.
 func NewClaimRequest(collector uuid.UUID, p link.Platform, kind queue.Kind, limit int, lease time.Duration, lanes ...queue.Lane) queue.ClaimRequest {
+	// In tests, no target has a source until the test calls PublishRoutes.
 	return queue.ClaimRequest{Collector: collector, Kinds: []queue.Kind{kind}, Lanes: lanes, Candidates: 1000,
 		Pick: func(due []queue.Target) ([]queue.Target, time.Duration) {
 			var batch []queue.Target
@@ -66,10 +67,11 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// RunBeforeStatement starts f in a goroutine just before the next statement that contains the fragment. It passes a second Store to f, as if f ran in
-// another process. The statement continues when f has returned or waits for a lock. The caller must call finish, which waits until f has returned.
+// RunBeforeStatement starts f before the next statement that contains the fragment. The statement
+// waits until f returns or needs a lock. The caller must call finish.
 func RunBeforeStatement(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
+	// The function f gets a second Store, as if f ran in another process.
 	other, done := db.Open(t), make(chan struct{})
 	db.Guard.BeforeStatement(fragment, func() {
 		go func() {
@@ -84,6 +86,7 @@ func RunBeforeStatement(t *testing.T, db *DB, fragment string, f func(s *store.S
 			}
 		}
 	})
+	// finish waits until f has returned.
 	return func() { <-done }
 }
 

@@ -13,16 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CitusURL is the environment variable with the URL of a database on the coordinator of a real Citus cluster. If it is set, the engine
-// "citus" is this cluster instead of the stand-in. The tests create and drop databases on every node. They connect to the workers with the
-// user and the settings of this URL, at the addresses that citus_get_active_worker_nodes returns.
+// CitusURL is the environment variable with the URL of a database on a Citus coordinator. If it is
+// set, the engine "citus" is this cluster instead of the stand-in.
 const CitusURL = "REELTALLY_TEST_CITUS_URL"
 
 // shards is the number of shards of each distributed table in a test. It is small, because every test creates all tables.
 const shards = 4
 
-// createOnCluster creates a database with the given name on every node of the cluster of CitusURL. It joins the databases of the workers to
-// the database of the coordinator. It returns the URL of the coordinator's database. The databases are dropped when the test ends.
+// createOnCluster creates a database on every node of the cluster and returns the URL of the
+// coordinator's database. The databases are dropped when the test ends.
 func createOnCluster(t testing.TB, name string) string {
 	t.Helper()
 	coordinator := os.Getenv(CitusURL)
@@ -41,6 +40,7 @@ func createOnCluster(t testing.TB, name string) string {
 	created := withDatabaseName(coordinator, name)
 	host, port, err := hostAndPort(coordinator)
 	require.NoError(t, err)
+	// Join the databases of the workers to the coordinator's database.
 	join := []string{fmt.Sprintf("SELECT citus_set_coordinator_host('%s', %d)", host, port)}
 	for _, worker := range workers {
 		host, port, err := hostAndPort(worker)
@@ -51,8 +51,8 @@ func createOnCluster(t testing.TB, name string) string {
 	return created
 }
 
-// workerURLs returns a URL for each active worker of the cluster whose coordinator has the given URL. The URLs differ from the coordinator's
-// only in host and port. It returns an error if the cluster has no worker.
+// workerURLs returns a URL for each active worker of the cluster. The URLs differ from the
+// coordinator's only in host and port. Without a worker, it returns an error.
 func workerURLs(coordinator string) (urls []string, err error) {
 	err = withConnection(coordinator, func(db *sql.DB) error {
 		rows, err := db.QueryContext(context.Background(), "SELECT node_name, node_port FROM citus_get_active_worker_nodes() ORDER BY node_name, node_port")

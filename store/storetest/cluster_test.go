@@ -11,9 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The cluster of this test consists of two PostgreSQL servers: a coordinator and one worker. Each database that storetest creates on these
-// servers has the stand-in for Citus, and a row in pg_extension that says that the extension exists. The function citus_add_node only
-// records its arguments in a table. In Citus, it would add a worker to the cluster.
+// The cluster of this test is a coordinator and one worker. Both have the stand-in for Citus, and a
+// row in pg_extension which says that Citus exists.
 func TestNewURL_createsDatabasesOnEveryNodeOfACluster(t *testing.T) {
 	storetest.SkipIfShort(t)
 	coordinator, worker := storetest.NewServer(t).URL(), storetest.NewServer(t).URL()
@@ -24,7 +23,10 @@ func TestNewURL_createsDatabasesOnEveryNodeOfACluster(t *testing.T) {
 		u, err := url.Parse(node)
 		require.NoError(t, err)
 		template := *u
+		// Each new database of a server is a copy of template1.
 		template.Path = "/template1"
+		// This citus_add_node only records its arguments. In Citus, it would add a worker to the
+		// cluster.
 		runStatements(t, template.String(), storetest.StandIn, fmt.Sprintf(`INSERT INTO pg_extension VALUES (99999, 'citus', 10, 11, false, '13.2-1', NULL, NULL);
 CREATE FUNCTION pg_catalog.citus_set_coordinator_host(host text, port int) RETURNS void LANGUAGE sql AS $$ SELECT $$;
 CREATE TABLE pg_catalog.joined (host text, port int);

@@ -202,8 +202,8 @@ func Migrations(t *testing.T, db *DB) *goose.Provider {
 // YouTubeURL is the URL of a YouTube video. The URL does not contain the author, so tracking the video does not create an account.
 const YouTubeURL = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 
-// RequireConsistent fails the test unless the fetch queue contains exactly the organisation's tracked videos that are not pending. It also fails
-// the test if a list of videos returns a wrong total.
+// RequireConsistent fails the test unless the fetch queue contains exactly the tracked videos that
+// are not pending. It also checks the totals of lists of videos.
 func RequireConsistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})

@@ -31,8 +31,8 @@ func (g *Guard) Statements() []string {
 	return s
 }
 
-// BeforeStatement registers a function that the Guard calls once, just before the next statement that contains the fragment. The statement waits
-// until the function returns. So a test can simulate a concurrent process at a chosen moment.
+// BeforeStatement registers a function that the Guard calls once, just before the next statement that
+// contains the fragment. The statement waits until the function returns.
 func (g *Guard) BeforeStatement(fragment string, do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -22,8 +22,8 @@ func Machine() string {
 		runtime.Version(), cmp.Or(average, "unknown"))
 }
 
-// findValueInFile returns the first value that a file of /proc gives for a name, such as "X" for the line "model name : X". It returns "" if the
-// file has no such line.
+// findValueInFile returns the first value of a name in a file with lines such as "model name : X". It
+// returns "" if the name is missing.
 func findValueInFile(file, name string) string {
 	f, err := os.Open(file) //nolint:gosec // a file of /proc
 	if err != nil {

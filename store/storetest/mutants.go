@@ -2,16 +2,15 @@ package storetest
 
 import "regexp"
 
-// The patterns below find the parts of a SQL statement that restrict a table to one organisation. They do not use the parser of CheckStatement. So
-// they also find faults of the parser.
+// The patterns below find the parts of a SQL statement that restrict a table to one organisation.
+// They also reveal parser faults, because they do not use the parser.
 var (
 	organisationConditions = regexp.MustCompile("(?i)((?:[\"`]?\\w+[\"`]?\\.)?[\"`]?organisation_id[\"`]? = (?:\\$\\d+|\\?|CAST\\([^)]*\\)|\\w+\\.organisation_id))")
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// sharedPattern matches the beginning of a statement, up to a part that Mutants removes, such as a condition or a column. It matches
-	// only if the table to which this part belongs may be used without an organisation. For example, a token is found before its
-	// organisation is known.
+	// sharedPattern matches the beginning of a statement, up to a removed part. It matches only if
+	// the table of this part may be used without an organisation.
 	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 

@@ -34,9 +34,8 @@ func (i *statementInfo) addOrganisation(argument int) {
 	i.organisations = append(i.organisations, argument)
 }
 
-// addInsertedOrganisations records the parameters that an INSERT writes to the column organisation_id. columns is the list of columns, and
-// source is the part of the INSERT with VALUES or SELECT. Rows of VALUES are recorded only for Citus (CheckRouting): on SQLite and
-// PostgreSQL, one INSERT may insert rows of several organisations.
+// addInsertedOrganisations records the parameters that an INSERT writes to the column
+// organisation_id. The parameter "source" is the part of the INSERT with VALUES or SELECT.
 func (b *block) addInsertedOrganisations(columns, source []node) {
 	at := 0
 	for i, column := range splitAt(columns, isComma) {
@@ -56,6 +55,7 @@ func (b *block) addInsertedOrganisations(columns, source []node) {
 	switch {
 	case len(source) == 0:
 	case source[0].isKeyword("values"):
+		// On SQLite and PostgreSQL, one INSERT may insert rows of several organisations.
 		if !b.isRouted() {
 			return
 		}
@@ -72,8 +72,8 @@ func (b *block) addInsertedOrganisations(columns, source []node) {
 // errSeveralOrganisations reports that a statement has parameters with different organisations.
 var errSeveralOrganisations = errors.New("the statement has parameters of several organisations")
 
-// checkArguments compares the arguments that are organisations. It returns an error if they are not all equal, or if one of them is missing. If args
-// is empty, it returns nil.
+// checkArguments returns an error unless all arguments that are organisations are present and equal.
+// If args is empty, it returns nil.
 func (i *statementInfo) checkArguments(args []any) error {
 	if len(args) == 0 || len(i.organisations) == 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Raw returns a connection pool that bypasses the store and its Guard. Tests use it to read rows directly, and to write rows that the store
-// never writes. The pool is closed with the database.
+// Raw returns a connection pool that bypasses the store and its Guard. The pool is closed with the
+// database.
 func (db *DB) Raw(t testing.TB) *sql.DB {
 	t.Helper()
 	db.mu.Lock()
@@ -60,8 +60,8 @@ func (db *DB) Bind(statement string) string {
 	return out.String()
 }
 
-// Column returns the values that a query with one column selects. The query runs on the connection pool that Raw returns. The placeholder for a
-// parameter is ? on every engine.
+// Column returns the values that a query with one column selects. The placeholder for a parameter is
+// ? on every engine.
 func Column[T any](t testing.TB, db *DB, query string, args ...any) []T {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)

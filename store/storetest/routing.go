@@ -36,8 +36,8 @@ var (
 	monthTables = regexp.MustCompile(`snapshots_daily_\d+`)
 )
 
-// NodesOf returns the nodes of a Citus cluster that run a statement, and the sorted names of the statement's tables. It returns no tables for
-// a statement without a table of the schema, and an error if the statement breaks a rule of CheckRouting.
+// NodesOf returns the Citus nodes that run a statement, and the sorted names of the statement's
+// tables. The error is the error of CheckRouting.
 func NodesOf(statement string) (Nodes, []string, error) {
 	if definitions.MatchString(statement) {
 		names := strings.FieldsFunc(monthTables.ReplaceAllString(statement, "snapshots_daily"), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })

@@ -10,15 +10,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// CheckStatement returns an error if a statement breaks one of these rules:
-//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: see bindTables. Both halves of a recursive query
-//     must do so.
-//   - An INSERT into a distributed table names organisation_id in its columns. If it has an ON CONFLICT clause, the clause must have a
-//     conflict target that names organisation_id.
-//   - No statement changes an organisation_id.
-//   - No value comes from a clock, a random function or a sequence of the database.
-//   - Every table is listed in db.Tables, and the parser can read the whole statement.
-//   - All parameters with which an organisation_id is compared have the same value. This rule is checked only if args is not empty.
+// CheckStatement returns an error if a statement breaks a rule. The main rules are:
+//   - Each statement names the organisation_id of its distributed tables: see bindTables.
+//   - No organisation_id changes.
+//   - No value comes from a clock, a random function or a sequence.
 func CheckStatement(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{statement: &statementInfo{}}, args)
 	if err != nil {
@@ -27,12 +22,8 @@ func CheckStatement(statement string, args ...any) error {
 	return nil
 }
 
-// CheckRouting returns an error if Citus might send a statement to more than one shard. It checks the rules of CheckStatement and these
-// rules:
-//   - Each query and each subquery with distributed tables compares an organisation_id of these tables with a parameter. A comparison with a
-//     list or with a table of an enclosing query is not enough.
-//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table.
-//   - The inserted rows and the conditions of a statement name the same organisation. This rule is checked only if args is not empty.
+// CheckRouting returns an error if Citus might send a statement to more than one shard. It is
+// stricter than CheckStatement: see bindTables, checkInsert and addInsertedOrganisations.
 func CheckRouting(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{routed: true, statement: &statementInfo{}}, args)
 	if err != nil {
@@ -44,8 +35,8 @@ func CheckRouting(statement string, args ...any) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkEachStatement checks all statements in a text, which are separated by ";". The block root encloses every statement, and has no tables.
-// args are the arguments of the text. If args is empty, the values of the arguments are not checked.
+// checkEachStatement checks all statements in a text, which are separated by ";". The block "root"
+// encloses every statement.
 func checkEachStatement(statement string, root *block, args []any) error {
 	nodes, err := parseStatement(statement)
 	if err != nil {
@@ -115,10 +106,8 @@ func checkParsedStatement(nodes []node, outer *block) error {
 	}
 }
 
-// checkPartition checks SET, LOCK, DROP and ALTER. It returns an error for all statements except these:
-//   - LOCK TABLE or DROP TABLE for the partition of one month, or ATTACH PARTITION for such a partition
-//   - ALTER TABLE that adds or drops a constraint
-//   - SET LOCAL of a timeout, or of the sequential mode of Citus
+// checkPartition checks SET, LOCK, DROP and ALTER. It allows them only for monthly partitions,
+// constraints, timeouts and settings of Citus.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].isKeyword("set") && len(nodes) > 2 && nodes[1].isKeyword("local") && nodes[2].isKeyword("lock_timeout", "statement_timeout", "citus"):
@@ -142,13 +131,14 @@ func checkDefinition(nodes []node) error {
 	return nil
 }
 
-// checkWITHClause checks the queries of a WITH clause and the statement after the clause. The clause has the form WITH name [(columns)] AS [[NOT]
-// MATERIALIZED] (query), …, and the nodes begin after the word WITH.
+// checkWITHClause checks the queries of a WITH clause and the statement after the clause. The nodes
+// begin after the word WITH.
 func checkWITHClause(nodes []node, outer *block) error {
 	b := &block{outer: outer, names: map[string]bool{}}
 	if len(nodes) > 0 && nodes[0].isKeyword("recursive") {
 		nodes = nodes[1:]
 	}
+	// Each iteration reads one query: name [(columns)] AS [[NOT] MATERIALIZED] (query)
 	for {
 		as := keywordAt(nodes, "as")
 		if as == len(nodes) || !nodes[0].isName() {
@@ -179,6 +169,7 @@ func checkWITHClause(nodes []node, outer *block) error {
 
 // checkQuery checks SELECT and VALUES, and combinations of them with UNION, INTERSECT or EXCEPT.
 func checkQuery(nodes []node, outer *block) error {
+	// Both halves of a recursive query must restrict their tables to one organisation.
 	for _, part := range splitAt(nodes, func(n node) bool { return n.isKeyword("union", "intersect", "except") }) {
 		if len(part) > 0 && part[0].isKeyword("all", "distinct") {
 			part = part[1:]
@@ -355,8 +346,8 @@ func hasQuery(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
 }
 
-// splitAtKeywords splits a statement at the given keywords. The key of the result is a keyword, and the value has the nodes between this keyword
-// and the next one. It returns an error if a keyword occurs twice.
+// splitAtKeywords maps each keyword in a statement to the nodes between this keyword and the next
+// one. It returns an error if a keyword occurs twice.
 func splitAtKeywords(nodes []node, keywords ...string) (map[string][]node, error) {
 	clauses := map[string][]node{}
 	current := ""
@@ -382,11 +373,11 @@ var (
 	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+|citus_\w+)$`)
 )
 
-// isDistributed returns true if statements must compare the organisation_id of a table. This is true for each table with the class store.Distributed,
-// and for the partitions of snapshots_daily. isDistributed returns an error if store.Tables does not list the table, unless the table is such a
-// partition or a system table.
+// isDistributed returns true if statements must compare the organisation_id of a table. It returns an
+// error for an unknown table.
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
+	// Partitions and system tables are not listed in store.Tables.
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {
 		return false, fmt.Errorf("table %q is missing in db.Tables", table)
 	}

@@ -34,8 +34,8 @@ func WithoutProvenance(points []store.Point) []store.Point {
 	return out
 }
 
-// CreatePartitions creates the monthly partitions for the given number of past days. For this purpose, it stores results of fetches of an
-// untracked video, at least one in each month. The first result of a month creates the partition of the month.
+// CreatePartitions creates the monthly partitions for the given number of past days. The store
+// creates a partition when it stores the first result of a month.
 func CreatePartitions(t *testing.T, db *DB, days int) {
 	t.Helper()
 	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
@@ -127,8 +127,8 @@ func isLower(current, previous store.Counts) bool {
 	return false
 }
 
-// RetainedPart returns the series that retention must keep: all daily points since firstDaily, and one weekly point for each earlier week. The
-// weekly point has the day of the last point of its week, and the last known value of each count in the week. Points before firstWeekly are left out.
+// RetainedPart returns the series that retention must keep: the daily points since firstDaily, and
+// one point for each earlier week. It omits weekly points before firstWeekly.
 func (s Series) RetainedPart(firstDaily, firstWeekly store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	last, known := map[store.Date]store.Date{}, s.Points() // maps a week to its last day that has a point
@@ -146,6 +146,7 @@ func (s Series) RetainedPart(firstDaily, firstWeekly store.Date) Series {
 		if day < firstWeekly {
 			continue
 		}
+		// The weekly point has the last known value of each count in the week.
 		for d := week; d <= day; d++ {
 			kept.Weekly[day] = MergeCounts(known[d], kept.Weekly[day])
 		}
@@ -153,8 +154,8 @@ func (s Series) RetainedPart(firstDaily, firstWeekly store.Date) Series {
 	return kept
 }
 
-// WeekWhoseSundayLacksViews returns the Monday and the counts of a week that is about 150 days old. Its Sunday has likes, but no views. If cut
-// is true, the week begins in one month and ends in the next.
+// WeekWhoseSundayLacksViews returns the Monday and the counts of a week about 150 days ago. If "cut"
+// is true, the week contains days of two months.
 func WeekWhoseSundayLacksViews(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
 	monday = (Today(db) - 150).Week()
 	for ((monday + 6).Time().Day() < 7) != cut {

@@ -104,8 +104,8 @@ func (s *Server) Crash(t testing.TB) {
 	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, 5*time.Minute, 20*time.Millisecond, "the server does not answer after the restart")
 }
 
-// Freeze pauses all processes of the server: connections stay open, but the server does not answer. The returned function resumes the processes. It
-// can be called more than once, and it is also called when the test ends.
+// Freeze pauses all processes of the server: connections stay open, but get no answer. The returned
+// function resumes the processes, and also runs when the test ends.
 func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	main := s.mainProcess(t)

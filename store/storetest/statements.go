@@ -11,11 +11,11 @@ import (
 	"sync"
 )
 
-// StatementsVariable is the environment variable with the path of a folder. Each test process writes the statements that it runs into a file in this
-// folder, one RecordedStatement in each line. `make statements` sets it.
+// StatementsVariable is the environment variable with the path of a folder. Each test process writes
+// its statements to a new file in this folder.
 const StatementsVariable = "REELTALLY_TEST_STATEMENTS"
 
-// RecordedStatement is a statement that the tests run.
+// RecordedStatement is a statement that the tests run. It is one line of a file, as JSON.
 type RecordedStatement struct {
 	// Engine is the name of the engine: "sqlite", "postgres" or "citus".
 	Engine string
@@ -36,8 +36,8 @@ type recorder struct {
 
 var recorded = recorder{seen: map[RecordedStatement]bool{}}
 
-// addStatement writes a statement and the name of the function of the store that runs it. If this function has already run a statement of the same
-// form, addStatement writes nothing. It also writes nothing if StatementsVariable is not set, or if no function of the store runs the statement.
+// addStatement writes a statement with the name of the store function that runs it. It skips further
+// statements of the same function with the same form.
 func (r *recorder) addStatement(engine, statement string) error {
 	folder := os.Getenv(StatementsVariable)
 	if folder == "" {
@@ -93,11 +93,12 @@ var (
 	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
 )
 
-// functionName uses these two patterns to remove parts of a name. The pattern "closure" matches the end of the name of a closure or of a generic
-// function, such as ".func1". The pattern "inlined" finds the name of the caller in front of an inlined function, such as "Org.Video." in
-// "Org.Video.Queue.Claim".
+// functionName uses these patterns to remove parts of a name.
 var (
+	// The end of the name of a closure or of a generic function, such as ".func1".
 	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)
+	// The caller's name in front of an inlined function, such as "Org.Video." in
+	// "Org.Video.Queue.Claim".
 	inlined = regexp.MustCompile(`^(.*\.func[\d.]+|\w+\.\w+\.(\w+\.\w+$))`)
 )
 
@@ -108,8 +109,8 @@ func functionName(long string) string {
 	return inlined.ReplaceAllString(closure.ReplaceAllString(name, ""), "$2")
 }
 
-// callingFunction returns the file and the name of the innermost function of the store that runs the present statement. It ignores functions of
-// tests, and the functions of store/internal/db through which all statements are run. It returns "" if a test runs the statement.
+// callingFunction returns the file and the name of the innermost store function that runs the present
+// statement. It returns "" if a test runs the statement.
 func callingFunction() (file, function string) {
 	callers := make([]uintptr, 200)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])

@@ -45,11 +45,8 @@ var Engines = []string{"sqlite", "postgres"}
 // instead of "sqlite" and "postgres".
 const EngineVariable = "REELTALLY_TEST_ENGINE"
 
-// StoreEngines returns the names of the engines on which the function Each runs a test. These are the names in Engines. But if the
-// environment variable EngineVariable is "citus", the only engine is "citus".
-//
-// The engine "citus" is a Citus cluster if CitusURL is set, and otherwise a PostgreSQL database with a stand-in for Citus: see standIn. The
-// Guard of this engine refuses each statement that Citus might send to more than one shard: see CheckRouting.
+// StoreEngines returns the engines on which the function "Each" runs a test. They are the names in
+// Engines, unless EngineVariable is set to "citus".
 func StoreEngines() []string {
 	if os.Getenv(EngineVariable) == "citus" {
 		return []string{"citus"}
@@ -57,8 +54,8 @@ func StoreEngines() []string {
 	return slices.Clone(Engines)
 }
 
-// SkipIfShort skips a test in short mode, which `make test` uses. It is for tests that take long or need programs other
-// than Go and PostgreSQL. `make check` runs all tests, and fails if a test is skipped.
+// SkipIfShort skips a test in short mode, which `make test` uses. It is for tests that take long or
+// need programs other than Go and PostgreSQL.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -84,8 +81,8 @@ type DB struct {
 	raw *sql.DB // the pool that Raw returns; nil before the first call
 }
 
-// Each is a function that runs subtests: one for every engine that StoreEngines returns. Every subtest gets a new database. The test fails
-// if the environment variable PostgresURL is not set, unless the tests run on the Citus cluster of CitusURL.
+// Each is a function that runs one subtest for every engine that StoreEngines returns. Every subtest
+// gets a new database.
 func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, engine := range StoreEngines() {
@@ -215,19 +212,19 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	return os.ReadFile(path) //nolint:gosec // the path is a temporary file that this function has created
 })
 
-// templates has a function for each engine that uses PostgreSQL. At the first call, the function creates a database with the current
-// schema. Every call returns the name of this database. Each test gets a copy of the database. The databases in templates are not dropped,
-// because the whole server is deleted after the test run.
+// templates has a function for each engine that uses PostgreSQL. The function returns the name of a
+// database with the current schema, which tests copy.
 var templates = map[string]func() (string, error){
 	"postgres": sync.OnceValues(func() (string, error) { return newTemplate("") }),
 	"citus":    sync.OnceValues(func() (string, error) { return newTemplate(standIn) }),
 }
 
-// newTemplate creates a PostgreSQL database with the current schema and returns its name. Before it creates the schema, it runs the SQL text
-// extensionSQL. If extensionSQL is not "", it also distributes the tables between the nodes of Citus.
+// newTemplate runs extensionSQL in a new PostgreSQL database, creates the current schema, and returns
+// the database's name. If extensionSQL is not "", it also distributes the tables.
 func newTemplate(extensionSQL string) (string, error) {
 	name := "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	url := withDatabaseName(os.Getenv(PostgresURL), name)
+	// This database is not dropped, because the whole server is deleted after the test run.
 	err := withServerConnection(func(admin *sql.DB) error {
 		_, err := admin.ExecContext(context.Background(), "CREATE DATABASE "+name)
 		return err

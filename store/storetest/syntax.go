@@ -51,8 +51,8 @@ func (n node) isQuery() bool {
 	return first.isKeyword("select", "with", "values", "table") || (len(n.kids) > 1 && first.isQuery() && n.kids[1].isKeyword("union", "except", "intersect"))
 }
 
-// parseStatement splits a SQL statement of SQLite or PostgreSQL into nodes. It returns an error for syntax that it does not know, so that no part of a
-// statement is skipped.
+// parseStatement splits a SQL statement of SQLite or PostgreSQL into nodes. It returns an error for
+// unknown syntax, so it never skips a part.
 func parseStatement(statement string) ([]node, error) {
 	p := parser{s: statement}
 	nodes, err := p.readNodes(false)

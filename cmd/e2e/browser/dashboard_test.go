@@ -41,8 +41,8 @@ import (
 //go:embed testdata/axe-4.14.1.min.js
 var axe string
 
-// These texts contain HTML with scripts. The test stores them as texts that other people can write, such as the title of a video. The dashboard
-// must show them as plain text. If a page contained one of them as HTML, the script would run.
+// These texts contain HTML with scripts. The dashboard must show them as plain text. If a page
+// contained such a text as HTML, the script would run.
 const (
 	hostileTitle    = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 	hostileUsername = `"><svg/onload=alert(1)>`
@@ -70,8 +70,8 @@ var pictureVideos = []ingest.VideoFacts{
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},
 }
 
-// startDashboard starts a server for an organisation with made-up data. The organisation also has a collection named collectionName, with the
-// given videos and one video without numbers. The functions in changeOptions modify the options of the server.
+// startDashboard starts a server for an organisation with made-up data. The collection named
+// collectionName contains the given videos and one video without numbers.
 func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName string, changeOptions ...func(*server.Options)) dashboard {
 	t.Helper()
 	d := dashboard{installation: startInstallation(t, append(changeOptions, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
@@ -123,8 +123,8 @@ func (d dashboard) storeThumbnails(t *testing.T, box *sandbox.Sandbox) {
 	}
 }
 
-// storeAnswers stores captions and counts of videos as if a collector had got them from the sandbox. facts[i] belongs to the video of links[i].
-// If facts is shorter than links, the last videos stay without numbers.
+// storeAnswers stores facts[i] as a collector's answer for the video of links[i]. If facts is
+// shorter than links, the last videos stay without numbers.
 func (d dashboard) storeAnswers(t *testing.T, links []link.Link, facts []ingest.VideoFacts) {
 	t.Helper()
 	outcomes := make([]ingest.Outcome, len(facts))

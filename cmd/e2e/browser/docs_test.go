@@ -26,12 +26,13 @@ func (b *tab) enterToken(token string) {
 		chromedp.Click(".modal-ux .btn-done"))
 }
 
-// executeOperation sends a request for an operation with its default parameters from the page /docs, and waits for the response.
-// operationSelector is the CSS selector of the operation's section of the page.
+// executeOperation opens the section that operationSelector selects on the page /docs, sends the
+// request of the operation, and waits for the response.
 func (b *tab) executeOperation(operationSelector string) {
 	b.t.Helper()
 	b.runSteps(chromedp.Click(operationSelector+".opblock-summary-control"),
 		chromedp.Click(operationSelector+".try-out__btn"),
+		// The parameters keep their default values.
 		chromedp.Click(operationSelector+".execute"),
 		chromedp.WaitVisible(operationSelector+".live-responses-table .response"))
 }

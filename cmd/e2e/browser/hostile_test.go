@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileTexts returns 200 texts that try to run a script. Each text first tries to close the HTML construct that contains it: an
-// attribute, a title, a script, a comment or a template.
+// hostileTexts returns 200 texts that try to run a script or load files. Most texts first close an
+// HTML construct, such as an attribute.
 func hostileTexts() []string {
 	const run = `document.title='owned'`
 	scripts := []string{
@@ -34,9 +34,8 @@ func hostileTexts() []string {
 	return out
 }
 
-// TestDashboardPages_runNoScriptsInTextsOfOtherPeople puts 200 hostile texts into captions, usernames, sounds, names of collections and
-// display settings. If a hostile script runs, it changes the title of the page. If the Content-Security-Policy stops the script, the
-// browser reports an error. The test fails in both cases.
+// TestDashboardPages_runNoScriptsInTextsOfOtherPeople puts hostile texts into captions, names and
+// display settings. The test fails if a script runs, or if the Content-Security-Policy stops a script.
 func TestDashboardPages_runNoScriptsInTextsOfOtherPeople(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -67,11 +66,13 @@ func TestDashboardPages_runNoScriptsInTextsOfOtherPeople(t *testing.T) {
 	for _, path := range paths {
 		var title string
 		b.runSteps(chromedp.Navigate(d.url+path), chromedp.WaitReady("main"), chromedp.Title(&title))
+		// A hostile script that runs changes the title of the page.
 		require.NotEqual(t, "owned", title, path)
 	}
 	b.runSteps(chromedp.Navigate(d.url+"/video/tiktok/"+uuid.NewString()), chromedp.WaitReady("main"))
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// The browser also reports an error for each script that the Content-Security-Policy stops.
 	require.Len(t, b.faults, 1, "the browser must report one error, the status 404 of the last page, but reports %q", b.faults)
 	require.Equal(t, map[string]bool{d.url: true}, b.hosts)
 }

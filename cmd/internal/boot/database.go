@@ -20,8 +20,8 @@ type Database struct {
 	RetentionDaily  time.Duration `setting:"REELTALLY_RETENTION_DAILY" default:"90d" placeholder:"TIME" help:"How long the numbers of each day are kept, in whole days, at least 31d. Afterwards one day of each week is kept. The same for all programs of one database."`
 	RetentionWeekly time.Duration `setting:"REELTALLY_RETENTION_WEEKLY" default:"730d" placeholder:"TIME" help:"How long the numbers of each week are kept, in whole days, at least as long as those of each day."`
 
-	// ReadURL is the URL of the database replica to which reads are sent, or "" if there is none. It is not a setting of Database. The server takes
-	// the value from its own settings.
+	// ReadURL is the URL of the database replica for reads, or "" if there is none. The server
+	// takes it from its own settings.
 	ReadURL Secret `kong:"-"`
 	// StoreTimeout is the timeout of a database transaction; 0 means no limit. It is not a setting: servers and collectors assign a value,
 	// and the operator's commands keep 0.
@@ -31,8 +31,8 @@ type Database struct {
 	Traced bool `kong:"-"`
 }
 
-// Migration tells Database.Open what to do if the schema of the database is missing or old. Other programs may be using a PostgreSQL database, so
-// Open migrates it only with MigrateAny. With every other value, the operator must first run `reeltally migrate`.
+// Migration tells Database.Open what to do if the schema is missing or old. Only MigrateAny
+// migrates a PostgreSQL database, because other programs may be using it.
 type Migration int
 
 const (
@@ -50,8 +50,8 @@ const (
 	ExistingUnchecked
 )
 
-// Open opens the database. It migrates the schema if the parameter migration allows that. If this program cannot use the schema, Open returns a
-// *store.SchemaError. If migration is SkipSchemaCheck or ExistingUnchecked, Open does not check the schema.
+// Open opens the database, and migrates the schema if the parameter migration allows that. It
+// returns a *store.SchemaError if this program cannot use the schema.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
@@ -74,8 +74,8 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migra
 	return st, nil
 }
 
-// minDailyRetention is the smallest allowed value of Database.RetentionDaily, the time for which daily points are kept. It is 31 days,
-// because the growth of the views in the last 30 days is computed from daily points.
+// minDailyRetention is the smallest allowed value of Database.RetentionDaily. The growth of views
+// in the last 30 days is computed from daily points.
 const minDailyRetention = 31 * 24 * time.Hour
 
 // maxRetention is the largest allowed value of Database.RetentionDaily and Database.RetentionWeekly.
@@ -94,8 +94,8 @@ func (d Database) retentionDays() (store.Retention, error) {
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention
 }
 
-// prepareSchema checks the version of the schema. If the schema is missing or old, prepareSchema migrates it, provided that the given Migration
-// allows this. It returns a *store.SchemaError if the migration is not allowed, or if the schema is too new for this program.
+// prepareSchema migrates the schema if it is missing or old. If m does not allow this migration,
+// or the schema is too new, prepareSchema returns a *store.SchemaError.
 func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m Migration) error {
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError

@@ -32,8 +32,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	})
 	d, err := time.ParseDuration(hours)
 	if err != nil {
-		// A duration that is too long causes the same error as an invalid text. To distinguish them, replace each number by 1 and parse again. If
-		// there is no error now, the duration is too long.
+		// To distinguish a duration that is too long from an invalid text, parse again with small
+		// numbers. Only an invalid text still causes an error.
 		if _, err := time.ParseDuration(digits.ReplaceAllString(hours, "1")); err == nil {
 			return 0, fmt.Errorf("%q is too long: the maximum is %s", s, words.Duration(time.Duration(math.MaxInt64).Truncate(day)))
 		}

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// These constants are the time limits of HTTP connections. They are long enough to receive 2 MiB, or to send a response with 5000 videos, on a
-// slow network. A connection that reaches a limit is closed, so a client that sends or reads nothing cannot keep it open forever.
+// These constants limit HTTP connections. Without the timeouts, a client that sends or reads
+// nothing could keep a connection open forever.
 const (
 	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 60 * time.Second
-	writeTimeout      = 2 * time.Minute
+	readTimeout       = 60 * time.Second // long enough to receive 2 MiB on a slow network
+	writeTimeout      = 2 * time.Minute  // long enough to send 5000 videos on a slow network
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 	// lastRequestTimeout is how long Serve still accepts requests on open connections after its context has ended.
@@ -35,8 +35,8 @@ func (e *PortInUseError) Error() string {
 		e.Address, e.Flag, e.Variable)
 }
 
-// Listen listens on a TCP address that comes from a setting. The errors of Listen name the flag and the environment variable of this setting. If the
-// port is in use, the error is a *PortInUseError.
+// Listen listens on a TCP address from a setting. Its errors name the setting's flag and environment
+// variable. If the port is in use, the error is a *PortInUseError.
 func Listen(ctx context.Context, flag, variable, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
@@ -51,8 +51,8 @@ func Listen(ctx context.Context, flag, variable, address string) (net.Listener, 
 	return l, nil
 }
 
-// Serve serves HTTP requests until ctx ends. It then accepts no new connections, answers requests that arrive on open connections, and
-// waits up to 20 seconds until the running requests are finished. The contexts of the requests do not end when ctx ends.
+// Serve serves HTTP requests until ctx ends. It then accepts no new connections, and waits up to 21
+// seconds for running requests. Their contexts do not end with ctx.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *slog.Logger) error {
 	var connections sync.WaitGroup // counts the open connections
 	s := &http.Server{
@@ -80,10 +80,9 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	if err := <-failed; !errors.Is(err, net.ErrClosed) {
 		return errors.Join(err, s.Close())
 	}
-	// s.Shutdown can close a connection on which the server has not received a request yet. If a proxy has just sent its first request on such a
-	// connection, this request would fail. So before Serve calls s.Shutdown, it waits until all connections are closed, for up to
-	// lastRequestTimeout. Keep-alives are switched off for this time, so that each connection closes after its next answer.
-	s.SetKeepAlivesEnabled(false)
+	// s.Shutdown can close a connection on which a proxy has just sent its first request. This
+	// request would fail, so Serve first waits until connections close.
+	s.SetKeepAlivesEnabled(false) // each connection now closes after its next answer
 	closed := make(chan struct{})
 	go func() {
 		connections.Wait()

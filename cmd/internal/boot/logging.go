@@ -32,13 +32,13 @@ func (l Logging) Logger(w io.Writer) *slog.Logger {
 // maxLogDelay is how long a BufferedLogger may keep a log line of level info or debug before it writes the line.
 const maxLogDelay = 200 * time.Millisecond
 
-// BufferedLogger returns a logger that collects log lines of level info and debug, and writes them together to w after at most maxLogDelay.
-// Writing each line separately would take a quarter of the time of a small request. Warnings and errors are written immediately, after all
-// collected lines. The caller must call stop, which writes the collected lines.
+// BufferedLogger returns a logger that writes lines of level info and debug together, after at most
+// maxLogDelay. The caller must call stop, which writes the remaining lines.
 func (l Logging) BufferedLogger(w io.Writer) (logger *slog.Logger, stop func()) {
 	if IsTerminal(w) {
 		return l.Logger(w), func() {}
 	}
+	// Writing each line separately would take a quarter of the time of a small request.
 	buffer := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(w), FlushInterval: maxLogDelay}
 	return slog.New(urgentHandler{l.Logger(buffer).Handler(), buffer}), func() { _ = buffer.Stop() } // a log line that cannot be written is lost
 }

@@ -42,8 +42,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that serves the metrics of the registry r at /metrics. If status is not nil, the service calls this handler for requests
-// to /status. If the setting MetricsListen is empty, there is no service, and the second result is false.
+// Service returns a service that serves the metrics of r, and the handler `status` if it is not
+// nil. The second result is false if MetricsListen is empty.
 func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
 		return Service{}, false, nil
@@ -77,8 +77,8 @@ func CountRequests(r *prometheus.Registry, handler http.Handler) http.Handler {
 	}))
 }
 
-// methodLabel returns the value of the metric label "method" for an HTTP method: the method itself, or "other" if it is not a standard one.
-// Clients can send any text as the method. Without "other", they could create an unlimited number of label values.
+// methodLabel returns the common HTTP methods unchanged, and "other" for all other texts. Without
+// "other", clients could create an unlimited number of label values.
 func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -106,8 +106,8 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // release is the version of the release, such as "v1.2.0". `make dist` sets it with a flag of the linker. In all other programs, it is "".
 var release string //nolint:gochecknoglobals // the linker can set only a variable
 
-// Version returns the version of the program: the version of the release, else the version of the Go module, else the commit. If none of
-// them is known, Version returns "devel".
+// Version returns the version of the release, else the version of the Go module, else the commit,
+// else "devel".
 func Version() string {
 	if release != "" {
 		return release

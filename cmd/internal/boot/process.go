@@ -34,10 +34,11 @@ func (e UsageError) Unwrap() error { return e.Err }
 // ErrHelpShown is the error that Parse returns if the user asked for the help or the version, and Parse has printed it.
 var ErrHelpShown = errors.New("help was shown")
 
-// gcPercent and memoryLimit decide when Go collects garbage: when the heap has grown by gcPercent percent since the last collection, or when the
-// process uses memoryLimit bytes. With Go's default of 100 percent, the server would collect garbage every few requests, because it uses little
-// memory between requests. The environment variables GOGC and GOMEMLIMIT replace these values.
+// Go collects garbage when the heap has grown by gcPercent percent, or when the process uses
+// memoryLimit bytes.
 const (
+	// With Go's default of 100 percent, the server would collect garbage every few requests, because
+	// its heap is small.
 	gcPercent   = 250
 	memoryLimit = 512 << 20
 )
@@ -53,9 +54,8 @@ func reduceGarbageCollection() {
 	}
 }
 
-// Main runs a program with the arguments and environment of this process, and returns its exit status: 0 for success, 1 for a failure or an
-// interrupted command, 2 for wrong usage. The first SIGINT or SIGTERM cancels the context of run. The second signal ends the process
-// immediately.
+// Main calls Run for this process and returns the exit status. The first SIGINT or SIGTERM cancels
+// the context. The second signal ends the process immediately.
 func Main(name string, run func(context.Context, Process) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -88,8 +88,8 @@ func isShutdown(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }
 
-// IgnoreShutdown returns nil if err is only a consequence of the cancellation of ctx, and err otherwise. Programs that run until they are
-// stopped use it, because their shutdown is not a failure.
+// IgnoreShutdown returns nil if err is only a consequence of the cancellation of ctx, and err
+// otherwise. For a long-running program, a shutdown is not a failure.
 func IgnoreShutdown(ctx context.Context, err error) error {
 	if isShutdown(ctx, err) {
 		return nil

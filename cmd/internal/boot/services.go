@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Service is a part of a program, such as the API, that runs concurrently with the program's other services. The function Run returns nil when
-// its context ends. If Run returns earlier, RunAll stops the whole program.
+// Service is a part of a program, such as the API, that runs concurrently with the program's other
+// services.
 type Service struct {
 	Name string
-	Run  func(context.Context) error
+	Run  func(context.Context) error // returns nil when its context ends; if it returns earlier, RunAll stops the program
 }
 
-// RunAll runs services until ctx ends or one of them returns. It then stops the services one after the other, from the last to the first.
-// So a service must come in the list before the services that use it. RunAll returns the joined errors of all services.
+// RunAll runs services until ctx ends or one service returns. It then stops them one by one in
+// reverse order. List a service before the services that use it.
 func RunAll(ctx context.Context, services ...Service) error {
 	type running struct {
 		stop func()

@@ -10,11 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Parse reads the arguments and the environment into the struct to which grammar points. The struct has tags of kong. A flag with the tag
-// `setting:"REELTALLY_…"` gets its value from this environment variable if the flag is not among the arguments.
-//
-// Every program has the flags --help and --version. Parse returns ErrHelpShown if it printed the help or the version. It returns a UsageError
-// in two cases: a value is invalid, or the environment has an unknown variable whose name begins with REELTALLY_.
+// Parse reads arguments and environment variables into the struct to which grammar points. The tag
+// `setting` of a field names its variable. Arguments have priority. Wrong input gives a UsageError.
 func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error) {
 	exited := false
 	options = append([]kong.Option{
@@ -76,10 +73,10 @@ func Description(text string) kong.Option { return kong.Description(text) }
 // variableOf returns the name of a flag's environment variable, or "" if the flag has none.
 func variableOf(v *kong.Value) string { return v.Tag.Get("setting") }
 
-// environmentResolver returns a kong resolver that gives flags the values of environment variables. It reads the variables with lookupEnv. An
-// empty variable counts as not set. The tag env of kong is not used: it reads only the variables of the process, and its errors contain the
-// values of secrets.
+// environmentResolver returns a kong resolver that gives flags the values of environment variables.
+// An empty variable counts as not set.
 func environmentResolver(lookupEnv func(string) (string, bool)) kong.ResolverFunc {
+	// kong's own tag env would read only variables of the process, and would show secrets in errors.
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 		if name := variableOf(f.Value); name != "" {
 			if value, ok := lookupEnv(name); ok && value != "" {
@@ -105,8 +102,8 @@ func flagHelp(v *kong.Value) string {
 	return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(notes, ", ") + ")."
 }
 
-// addVariable adds the name of the environment variable to an error of kong about a flag. It recognises such an error by its text, which begins
-// with the name of the flag. It returns other errors unchanged.
+// addVariable adds the name of the environment variable to errors of kong whose text begins with a
+// flag. It returns other errors unchanged.
 func addVariable(app *kong.Application, err error) error {
 	text := err.Error()
 	var walk func(*kong.Node)
@@ -133,8 +130,8 @@ func InvalidSetting(flag, variable string, value any, allowed string) error {
 	return UsageError{fmt.Errorf("--%s (%s) is %q; it must be %s", flag, variable, fmt.Sprint(value), allowed)}
 }
 
-// CheckBaseURL returns a UsageError if a setting is not an http or https URL to which a path can be appended. The error does not show a password in the
-// URL.
+// CheckBaseURL returns a UsageError if `value` is not an http or https URL to which a path can be
+// appended. The error does not show passwords.
 func CheckBaseURL(flag, variable, value string) error {
 	u, err := url.Parse(value)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && !strings.ContainsAny(value, "?#") {

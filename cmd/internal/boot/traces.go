@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// flushTimeout is the maximum time that Traces.Stop takes to send the last spans. It is short, because the services of a program may take 21
-	// seconds to stop, and Docker Compose kills the program after 30 seconds.
+	// flushTimeout is how long Traces.Stop may take. It is short: services may take 21 seconds to
+	// stop, and Docker Compose kills the program after 30.
 	flushTimeout = 3 * time.Second
 	// traceErrorInterval is the shortest time between two log lines about spans that could not be sent.
 	traceErrorInterval = time.Minute
@@ -45,10 +45,8 @@ type Traces struct {
 // Enabled reports whether traces are sent.
 func (t *Traces) Enabled() bool { return t.Provider != nil }
 
-// StartTraces begins to send traces if the environment names a receiver: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. The
-// SDK of OpenTelemetry reads further variables itself, for example OTEL_TRACES_SAMPLER. Because the SDK ignores invalid values, StartTraces
-// checks the most important variables, and returns a UsageError if one is invalid. The returned logger adds the id of the trace to each line that
-// belongs to a trace. The caller must call Stop.
+// StartTraces begins to send traces if the environment names a receiver. The returned logger then
+// adds trace ids. The caller must call Stop. Invalid variables give a UsageError.
 func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, *slog.Logger, error) {
 	env := func(name string) string {
 		value, _ := p.Env(name)
@@ -58,6 +56,7 @@ func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, 
 	if err != nil || endpoint == "" {
 		return &Traces{}, logger, err
 	}
+	// Check the variables here, because the SDK of OpenTelemetry ignores invalid values.
 	if err := checkTraceVariables(env); err != nil {
 		return nil, nil, err
 	}
@@ -76,6 +75,8 @@ func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, 
 	if err != nil {
 		return nil, nil, err
 	}
+	// The SDK itself reads OTEL_TRACES_SAMPLER. It sends spans in the background, and drops spans while
+	// its queue is full.
 	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(described), sdktrace.WithBatcher(&quietExporter{SpanExporter: exporter, logger: logger}))
 	host, _ := url.Parse(endpoint)
 	logger.InfoContext(ctx, "sending traces", "address", host.Scheme+"://"+host.Host+host.Path, "service", name)
@@ -174,8 +175,8 @@ func validTraceHeaders(headers string) bool {
 	return true
 }
 
-// quietExporter is an exporter whose errors are logged at most once in traceErrorInterval. So the log stays short if the receiver does not answer.
-// Requests never wait for the exporter: the SDK calls ExportSpans in the background, and drops spans while the queue of the SDK is full.
+// quietExporter logs errors of an exporter at most once in traceErrorInterval. So the log stays
+// short if the receiver does not answer.
 type quietExporter struct {
 	sdktrace.SpanExporter
 	logger *slog.Logger

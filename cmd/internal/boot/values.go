@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// keyValueOption returns a kong option for settings that are lists of keys and values, such as basic=7d,premium=6h. The function parseValue
-// parses each value, such as 7d. A key must not occur twice in one list. If a flag is given more than once, its lists are merged.
+// keyValueOption returns a kong option for lists of keys and values, such as basic=7d,premium=6h.
+// If a flag is repeated, its lists are merged.
 func keyValueOption[T any](parseValue func(string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[map[string]T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
@@ -56,8 +56,8 @@ func parseWholeNumber(s string) (int64, error) {
 	return n, nil
 }
 
-// timeOption returns the option that makes kong parse times such as 2026-02-01T00:00:00Z. If a time is invalid, the error shows
-// an example of a valid time. The error of kong itself would show the layout 2006-01-02T15:04:05Z07:00 of package time instead.
+// timeOption returns the option that makes kong parse RFC 3339 times. Errors show an example of
+// a valid time, because kong's own errors show a Go layout.
 func timeOption() kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Variables are the names of the environment variables that the programs of this module read. A program accepts all of them, even those
-// that only other programs use. So all programs can share one file of variables.
+// Variables are the names of the environment variables of all programs. Each program accepts all of
+// them, so that programs can share one file of variables.
 var Variables = []string{
 	"REELTALLY_APP_URL", "REELTALLY_DATABASE_READ_URL", "REELTALLY_DATABASE_URL", "REELTALLY_DATA_DIR", "REELTALLY_FACEBOOK_ACCESS_TOKEN", "REELTALLY_FACEBOOK_APP_SECRET",
 	"REELTALLY_FACEBOOK_BASE_URL", "REELTALLY_FACEBOOK_PAGE_ID", "REELTALLY_FACEBOOK_REEL_METRIC", "REELTALLY_FACEBOOK_VIDEO_METRIC", "REELTALLY_FETCH_INTERVALS",
@@ -32,8 +32,8 @@ var otherVariables = []string{"REELTALLY_PORT", "REELTALLY_MEMORY", "REELTALLY_T
 // testPrefixes are the prefixes of the environment variables that only tests read. Programs ignore variables with these prefixes.
 var testPrefixes = []string{"REELTALLY_TEST_", "REELTALLY_FUZZ_"}
 
-// checkVariables returns a UsageError that names all unknown environment variables whose names begin with REELTALLY_. It returns nil if
-// there are none. Without this check, a mistyped variable would silently have no effect. The elements of environ have the form NAME=VALUE.
+// checkVariables returns a UsageError for unknown variables whose names begin with REELTALLY_.
+// Without this check, a mistyped variable would silently have no effect.
 func checkVariables(environ []string) error {
 	var faults []string
 	for _, pair := range environ {

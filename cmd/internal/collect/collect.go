@@ -129,21 +129,16 @@ func (c Config) Check() error {
 	return c.TikTok.check()
 }
 
-// checkDataKind ensures that a database never has both real and made-up numbers. It returns a *store.DataKindError in two cases:
-//
-//   - The database has real numbers, and a vendor is the sandbox, which makes numbers up.
-//   - The database has made-up numbers, and all sources have their default URLs. The numbers of such sources are real.
-//
-// If a source has another URL, checkDataKind does not know whether its numbers are real. The collector checks this when the source gives its first
-// answer.
+// checkDataKind returns a *store.DataKindError if sources would mix real and made-up numbers in the
+// database. If a source has a custom URL, the collector checks its first answer.
 func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	have, err := st.DataKind(ctx)
 	switch {
 	case err != nil:
 		return err
-	case have == store.RealData && slices.Contains(c.Vendor, store.SandboxSource):
+	case have == store.RealData && slices.Contains(c.Vendor, store.SandboxSource): // the sandbox makes numbers up
 		return &store.DataKindError{Have: have, New: store.DemoData}
-	case have == store.DemoData && c.HasSource() && !c.hasCustomURL():
+	case have == store.DemoData && c.HasSource() && !c.hasCustomURL(): // sources with their default URLs have real numbers
 		return &store.DataKindError{Have: have, New: store.RealData}
 	}
 	return nil
@@ -156,8 +151,8 @@ func (c Config) hasCustomURL() bool {
 		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
 }
 
-// RequireSources returns the configured sources, as ConfiguredSources does. If there are none, it returns an error that explains how to configure
-// one. If these sources would mix real and made-up numbers in the database, it returns a *store.DataKindError.
+// RequireSources returns the configured sources, or an error if there are none. If these sources
+// would mix real and made-up numbers, it returns a *store.DataKindError.
 func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.checkDataKind(ctx, st); err != nil {
 		return nil, err
@@ -170,9 +165,8 @@ func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slo
 	return sources, err
 }
 
-// ConfiguredSources returns a source for each configured credential, in the order in which the collector asks them: the platforms' APIs, then
-// vendors, and last TikTok's Research API, whose numbers are days old. TikTok replaces a refresh token at each use, so the TikTok sources save
-// the new tokens in the store.
+// ConfiguredSources returns a source for each configured credential, in the order in which the
+// collector asks them.
 func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -187,6 +181,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		}
 		sources = append(sources, s)
 	}
+	// TikTok replaces a refresh token at each use, so the TikTok sources save new tokens in the store.
 	display, research, err := c.TikTok.sources(st, client, logger)
 	if err != nil {
 		return nil, err
@@ -223,7 +218,7 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 		}
 		sources = append(sources, s)
 	}
-	sources = append(sources, research...)
+	sources = append(sources, research...) // last, because the numbers of the Research API are days old
 	return sources, nil
 }
 

@@ -15,8 +15,8 @@ const (
 	panicsMetric  = "reeltally_collector_panics_total"
 )
 
-// CountCalls wraps sources so that their calls and results are counted. It adds two metrics to the registry: the durations of the calls,
-// and the number of results for single videos and accounts.
+// CountCalls wraps sources so that two metrics in the registry record the durations of their calls
+// and the numbers of their results.
 func CountCalls(registry *prometheus.Registry, sources []source.Source) []source.Source {
 	m := &sourceMetrics{
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_source_call_seconds",

@@ -19,13 +19,13 @@ import (
 const (
 	// readTimeout is the timeout of one read of the status.
 	readTimeout = 20 * time.Second
-	// responseTimeout is the maximum time for which a request waits for a read of the status. With this limit, /status and /metrics respond
-	// within two seconds even if the database does not respond.
+	// responseTimeout limits how long a request waits for the status. So /status and /metrics
+	// respond within two seconds even if the database does not respond.
 	responseTimeout = 1500 * time.Millisecond
 	// minCacheTime is the shortest time for which a status is cached.
 	minCacheTime = 5 * time.Second
-	// cacheFactor determines how long a status is cached: cacheFactor times the duration of the read. A read is expensive, because it scans the
-	// whole queue. With this factor, a process spends at most about 1/20 of its time on reads.
+	// A status is cached for cacheFactor times the duration of its read. So successful reads
+	// take at most about 1/20 of the time. Each read scans the whole queue.
 	cacheFactor = 20
 )
 
@@ -46,16 +46,16 @@ type Monitor struct {
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// NewMonitor returns a monitor and adds its metrics to the registry. The caller must pass the same registry to CountCalls. If the parameter sources
-// is empty, as in the server, the monitor shows the sources of the running collectors.
+// NewMonitor returns a monitor and adds its metrics to the registry. Pass the same registry to
+// CountCalls. If `sources` is empty, the monitor shows the sources of running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
 }
 
-// status returns the cached status, or reads a new status if the cache has expired. If the read takes longer than responseTimeout, status returns
-// the result of the previous read. Status.At is the time at which the status was read.
+// status returns the cached status, or reads a new one if the cache has expired. If the read takes
+// longer than responseTimeout, status returns the previous result.
 func (m *Monitor) status(ctx context.Context) (Status, error) {
 	reading := m.startReading(ctx)
 	timeout := time.NewTimer(responseTimeout)
@@ -69,8 +69,8 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 	return m.last, m.err
 }
 
-// startReading starts a read of the status in the background. If the cache is valid or a read is running, startReading starts no read. The returned
-// channel is closed when the running read ends. If the cache is valid, the channel is closed already.
+// startReading starts a read in the background if the cache has expired and no read is running. The
+// returned channel is closed as soon as no read is running.
 func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,8 +127,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addResultCounts returns copies of the given sources with the field Results set from resultCounts. This map has the number of results by the
-// name of the source and by class, such as "ok".
+// addResultCounts returns copies of the sources. It sets their field Results to the counts in
+// resultCounts, whose first key is the name of the source.
 func addResultCounts(sources []SourceStatus, resultCounts map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {

@@ -11,9 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Status shows operators how well the collectors work. It covers all collectors and organisations of a database. Its JSON is the response
-// of /status: times are RFC 3339 in UTC, durations are in seconds, and a value that does not exist is null.
+// Status shows operators how well all collectors of a database work. Its JSON is the response of /status. Missing
+// values are null.
 type Status struct {
+	// All times in a Status are in UTC.
 	At         time.Time      `json:"at"`
 	Collectors int            `json:"collectors"` // number of collectors that sent a heartbeat in the last ten seconds
 	Queue      []QueueStatus  `json:"queue"`
@@ -25,43 +26,40 @@ type Status struct {
 	pauses map[string]PauseStatus // current pauses of the sources of all collectors; the key is "SOURCE" or "SOURCE/BUDGET"
 }
 
-// QueueStatus counts the targets of the queue that have the same platform, kind (video or account) and lane. The lane is the priority of a
-// target: interactive, premium, basic or free.
+// QueueStatus counts the targets in the queue that have the same platform, kind and lane.
 type QueueStatus struct {
 	Platform         string           `json:"platform"`
-	Kind             queue.Kind       `json:"kind"`
-	Lane             string           `json:"lane"`
+	Kind             queue.Kind       `json:"kind"`               // video or account
+	Lane             string           `json:"lane"`               // priority of the targets: interactive, premium, basic or free
 	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked (see Platform.Parked)
 	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
 	Due              int64            `json:"due"`                // number of targets whose next fetch is due
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds since the oldest due target became due; null if no target is due
 }
 
-// StatusCount is the number of videos or accounts with one fetch status, such as "ok", on one platform. Videos and accounts whose tracking was
-// stopped are an exception: a single StatusCount with the Platform "" counts them for all platforms.
+// StatusCount is the number of videos or accounts that have the same platform and fetch status.
 type StatusCount struct {
+	// Platform is "" for videos and accounts whose tracking was stopped. They are counted for all platforms together.
 	Platform string            `json:"platform"`
 	Kind     queue.Kind        `json:"kind"`
 	Status   store.FetchStatus `json:"status"`
 	Targets  int64             `json:"targets"`
 }
 
-// Freshness says how old the numbers of active targets are. It is about the targets of one platform and kind (video or account). P50, P95 and
-// P99 are upper bounds for percentiles of the ages. A bound is null if no target was fetched yet, or if the percentile is above the largest
-// age in queue.FreshWithin.
+// Freshness says how old the numbers of active targets are. It covers the targets of one platform and kind.
 type Freshness struct {
 	Platform     string           `json:"platform"`
 	Kind         queue.Kind       `json:"kind"`
 	Targets      int64            `json:"targets"`
 	NeverFetched int64            `json:"never_fetched"`
 	Within       map[string]int64 `json:"within"` // the key is an age, such as "24h"; the value is the number of targets with counts not older than this age
-	P50          *float64         `json:"p50_seconds_at_most"`
-	P95          *float64         `json:"p95_seconds_at_most"`
-	P99          *float64         `json:"p99_seconds_at_most"`
+	// P50, P95 and P99 are upper bounds for percentiles of the ages. An unknown bound is null.
+	P50 *float64 `json:"p50_seconds_at_most"`
+	P95 *float64 `json:"p95_seconds_at_most"`
+	P99 *float64 `json:"p99_seconds_at_most"`
 }
 
-// Platform counts how many targets of a platform have missing, old or recent numbers. If the video or account of a target no longer exists,
-// the target is counted only in Targets, Gone and NeverFetched.
+// Platform counts how many targets of a platform have missing, old or recent numbers.
 type Platform struct {
 	Platform     string `json:"platform"`
 	Targets      int64  `json:"targets"`
@@ -82,12 +80,12 @@ type SourceStatus struct {
 	Budgets []BudgetStatus   `json:"budgets"`
 }
 
-// BudgetStatus says how much of a source's budget was used in the current window of the budget, such as a day. Limit and Left are null if no
-// limit is known.
+// BudgetStatus says how much of a source's budget was used in the current time window, such as a day.
 type BudgetStatus struct {
-	Budget   string       `json:"budget"`
-	Window   string       `json:"window"`
-	Used     int64        `json:"used"`
+	Budget string `json:"budget"`
+	Window string `json:"window"`
+	Used   int64  `json:"used"`
+	// Limit and Left are null if no limit is known.
 	Limit    *int64       `json:"limit"`
 	Left     *int64       `json:"left"`
 	ResetsAt time.Time    `json:"resets_at"`
@@ -162,12 +160,11 @@ func queueStatus(c queue.CollectingState) []QueueStatus {
 	return out
 }
 
-// freshness returns one Freshness for each platform and kind (video or account), over all lanes. It counts only active targets. All other
-// targets are fetched rarely, so their numbers are expected to be old. Such a target no longer exists, its fetches have failed many times, or no
-// source can fetch it.
+// freshness returns one Freshness for each platform and kind, over all lanes. It counts only active targets.
 func freshness(c queue.CollectingState) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
+		// Gone and parked targets are fetched rarely, so their numbers are expected to be old.
 		if q.State != "active" {
 			continue
 		}
@@ -218,8 +215,8 @@ func platformCounts(c queue.CollectingState) []Platform {
 	return out
 }
 
-// percentile returns an upper bound, in seconds, for a percentile of the ages of the numbers, such as the 95th if p is 0.95. The bound is the
-// next higher age in queue.FreshWithin. It is nil if the percentile is above all ages in this list, or if no target was fetched.
+// percentile returns an upper bound, in seconds, for a percentile of the numbers' ages. For the 95th percentile, p is
+// 0.95.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {
@@ -227,6 +224,7 @@ func (f *Freshness) percentile(p float64) *float64 {
 			return new(age.Seconds())
 		}
 	}
+	// No target was fetched, or the percentile is above all ages in queue.FreshWithin.
 	return nil
 }
 

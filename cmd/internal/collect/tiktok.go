@@ -53,8 +53,7 @@ func (c TikTok) check() error {
 	return nil
 }
 
-// sources returns a Display API source for each refresh token and, if configured, the Research API source. TikTok limits the requests of
-// the whole app, so the Display API sources share the limit equally.
+// sources returns a Display API source for each refresh token and, if configured, the Research API source.
 func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logger) (display, research []source.Source, err error) {
 	for i, token := range c.RefreshToken {
 		o := tiktok.DisplayOptions{BaseURL: c.BaseURL, ClientKey: c.ClientKey.Reveal(), ClientSecret: c.ClientSecret.Reveal(),
@@ -62,6 +61,7 @@ func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logg
 		if i > 0 {
 			o.Name = fmt.Sprintf("%s:%d", tiktok.DisplayName, i+1)
 		}
+		// TikTok limits the requests of the whole app, so all Display API sources share the limit equally.
 		if o.Limit > 0 {
 			o.Limit = max(1, o.Limit/int64(len(c.RefreshToken)))
 		}

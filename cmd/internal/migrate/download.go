@@ -88,18 +88,17 @@ type historyState struct {
 	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the remote server does not say whether they were measured
 }
 
-// dailyDays is the age, in days, of the oldest points that are copied from a hosted service. All points up to this age were measured. An
-// older point may be interpolated (computed instead of measured), and the service does not say which points are interpolated.
+// dailyDays is the maximum age, in days, of points that are copied from a hosted service. All points up to this age
+// were measured.
 const dailyDays = 90
 
 // historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.
 const historyDays = 729
 
-// These are the names of the files and of the only subfolder in the folder of a migration. A migration writes each file completely or not at all.
-// The exception is historiesFile, to which it appends the histories while it downloads them.
+// These are the names of the subfolder and of some files in a migration's folder.
 const (
 	identityFile  = "identity.json"
-	historiesFile = "histories.jsonl"
+	historiesFile = "histories.jsonl" // a migration appends to this file; it writes all other files completely or not at all
 	stateFile     = "histories-state.json"
 	tempDir       = "tmp" // the subfolder for the temporary files of the import
 )
@@ -107,16 +106,16 @@ const (
 // listFiles are the names of the files with the downloaded lists. Like identityFile, they are written completely or not at all.
 var listFiles = []string{"collections.json", "accounts.json", "members.json", "videos.json"}
 
-// identity identifies a migration by the organisation that it copies and the organisation that receives the data. It is stored in the folder
-// of the migration, so that another migration cannot continue with the data in this folder.
+// identity identifies a migration. It is stored in the migration's folder, so that no other migration continues with
+// the data in this folder.
 type identity struct {
 	URL    string `json:"url"`    // base URL of the remote server's API
 	From   string `json:"from"`   // the organisation's id on the remote server, "" if unknown
 	Target string `json:"target"` // id of the organisation that receives the data
 }
 
-// readOrCreateFile returns the value that is stored as JSON in a file of the folder dir. If the file does not exist, readOrCreateFile calls compute
-// and writes the result to the file. So a continued migration does not repeat finished requests.
+// readOrCreateFile returns the value in a JSON file. If the file is missing, readOrCreateFile first creates it with the
+// result of compute.
 func readOrCreateFile[T any](dir, name string, compute func() (T, error)) (out T, err error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
@@ -132,11 +131,11 @@ func readOrCreateFile[T any](dir, name string, compute func() (T, error)) (out T
 	if out, err = compute(); err != nil {
 		return out, err
 	}
+	// Save the result, so that a continued migration does not repeat the requests.
 	return out, saveJSON(dir, name, out)
 }
 
-// saveJSON writes a value as JSON to a file in the folder dir. It replaces the file in one step: after a crash, the file has either the old or
-// the new content.
+// saveJSON writes v as JSON to a file. After a crash, the file has either the old or the new content.
 func saveJSON(dir, name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -163,8 +162,8 @@ func removeFiles(dir string) error {
 	return errors.Join(append(errs, os.Remove(dir))...)
 }
 
-// Organisation returns the organisation to which the token belongs. If the remote server does not report the organisation, the result is
-// the zero Organisation. If the organisation's tier hides numbers, the result is an error.
+// Organisation returns the token's organisation, or the zero Organisation if the remote server does not report it. If
+// the organisation's tier hides numbers, the result is an error.
 func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
 	var out struct {
 		Organisation Organisation `json:"organisation"`
@@ -200,21 +199,21 @@ func (r *Remote) Count(ctx context.Context) (Counts, error) {
 	return out, nil
 }
 
-// listQuery returns the query parameters of a request for a list of the remote server. Some parameters exist only in ReelTally's API, and
-// are added only if the remote server is a ReelTally server.
+// listQuery returns the query parameters for requesting a list from the remote server.
 func (r *Remote) listQuery(path string) url.Values {
 	query := url.Values{}
 	if path != "/videos" {
 		query.Set("paginated", "true")
 	}
+	// Only ReelTally servers have the parameter "include_removed".
 	if r.reelTally && path != "/collections" {
 		query.Set("include_removed", "true")
 	}
 	return query
 }
 
-// downloadAll downloads all data of the organisation into the folder dir. If an earlier download was interrupted, downloadAll requests
-// only the lists and histories that are not in the folder yet.
+// downloadAll downloads all data of the organisation into the folder dir. After an interruption, it skips the lists and
+// histories that the folder already has.
 func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
 	if d.collections, err = readOrCreateFile(dir, "collections.json", func() ([]collection, error) {
@@ -298,8 +297,8 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	return nil
 }
 
-// requestHistory requests the history of a video, and returns it as lines for the file of histories. It leaves out interpolated points. If the
-// remote server is a hosted service, it also leaves out all points older than dailyDays. The state counts the omitted points.
+// requestHistory requests a video's history, and returns it as lines for the file of histories. It leaves out points
+// that are or may be interpolated.
 func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {
@@ -324,6 +323,7 @@ func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, 
 			state.Interpolated++
 			continue
 		case !r.reelTally && p.Date < oldestDaily:
+			// A hosted service does not say which of its older points are interpolated.
 			state.Unmarked++
 			continue
 		}

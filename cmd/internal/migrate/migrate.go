@@ -23,12 +23,12 @@ const demoSource = store.SandboxSource
 // Stage is the name of a step of a migration. It is shown while the step runs.
 type Stage string
 
-// These constants are the stages of a migration, in order. Between the stages Histories and Writing, the downloaded histories are imported.
-// This import has its own stages, of the type transfer.Stage.
+// These constants are the stages of a migration, in order.
 const (
 	Collections Stage = "reading collections"
 	Histories   Stage = "reading histories"
-	Writing     Stage = "writing collections"
+	// The histories are imported before this stage. The import has its own stages, of the type transfer.Stage.
+	Writing Stage = "writing collections"
 )
 
 // Migration copies an organisation from a remote server into an organisation of this database. The remote server is a hosted service or a
@@ -176,19 +176,15 @@ func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) e
 	return nil
 }
 
-// place identifies a collection by its position in the tree of collections: its parent (zero if it has none), its name and its number.
-// Collections with the same parent and name have the numbers 1, 2 and so on.
+// place identifies a collection by its parent, name and number.
 type place struct {
-	parent uuid.UUID
+	parent uuid.UUID // zero if the collection has no parent
 	name   string
-	nth    int
+	nth    int // 1, 2 and so on for collections with the same parent and name
 }
 
-// createCollections creates copies of the remote server's collections, parents before children. The result is a map from the id of a collection
-// on the remote server to its id in this database.
-//
-// If this database already has a collection with the same parent, name and number, no copy is created. So a repeated migration creates no
-// collection twice.
+// createCollections creates the collections of the remote server in this database, parents before children. The result
+// is a map from remote ids to local ids.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
 	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	if err != nil {
@@ -228,6 +224,7 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 			}
 			m.Progress(Writing, len(ids), len(remote))
 			have, exists := existing[at(seen, parent, c.Name)]
+			// A repeated migration finds the collection by its place, and does not create it twice.
 			if !exists {
 				if have, err = m.createCollection(ctx, c, parent, s); err != nil {
 					return nil, err
@@ -248,11 +245,12 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 // maxListed is the maximum number of collections or videos that one query of this database returns.
 const maxListed = 5000
 
-// createCollection creates a copy of a collection of the remote server in this database. If the collection has a password on the remote server,
-// the copy is private, because the remote server does not reveal the password.
+// createCollection creates a copy of a remote collection in this database. If the remote collection has a password, the
+// copy is private.
 func (m Migration) createCollection(ctx context.Context, c collection, parent *uuid.UUID, s *Summary) (store.Collection, error) {
 	access := store.Access(c.Access)
 	if access == store.AccessProtected {
+		// The remote server does not reveal passwords.
 		s.Protected++
 	}
 	if access != store.AccessPublic {
@@ -276,9 +274,8 @@ func (m Migration) copyDisplaySettings(ctx context.Context, localCollection *sto
 	return err
 }
 
-// addMembers adds accounts and videos to the collections to which they belong on the remote server. The map localIDs has the id of each collection in
-// this database; the key is the collection's id on the remote server. A video that already belongs to its collection through its account or a hashtag
-// is not added.
+// addMembers copies the accounts and videos that are members of collections. The keys of localIDs are the collections'
+// ids on the remote server.
 func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[string]uuid.UUID, s *Summary) error {
 	for from, links := range d.members {
 		var accounts []uuid.UUID
@@ -330,6 +327,7 @@ func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[str
 			s.MissingMembers += len(links)
 			continue
 		}
+		// The result includes videos that belong to the collection through an account or hashtag; these are not added.
 		have, err := m.videoIDs(ctx, &to)
 		if err != nil {
 			return err
@@ -361,8 +359,7 @@ type videoKey struct {
 	id       string
 }
 
-// videoIDs returns the ids of the videos in a collection. If collection is nil, it returns the ids of all videos of the organisation. The result
-// includes videos that are no longer tracked.
+// videoIDs returns the ids of the videos in a collection. A nil collection stands for all videos of the organisation.
 func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[videoKey]uuid.UUID, error) {
 	out := map[videoKey]uuid.UUID{}
 	query := store.VideoQuery{CollectionID: collection, IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
@@ -381,8 +378,8 @@ func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[vid
 	}
 }
 
-// DefaultDir returns the folder in which a migration stores the data that it downloads, if the user names no other. Each organisation that gets the
-// data has its own folder, in the current folder.
+// DefaultDir returns the default folder for the data that a migration downloads. Each organisation that receives data
+// has a folder of its own.
 func DefaultDir(organisationID uuid.UUID) string {
 	return filepath.Join(".", "reeltally-migrate-"+organisationID.String())
 }

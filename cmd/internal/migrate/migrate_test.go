@@ -25,8 +25,8 @@ const testToken = "secret-token-of-the-service"
 // service imitates the hosted service from which data is copied. The map responses has the JSON of the response for each path.
 type service struct {
 	responses map[string]string
-	// intercept is called first for each request; n is the number of the request. If intercept returns true, it has answered the request. If it
-	// returns false, the service answers from the map responses.
+	// intercept is called first for each request; n is the number of the request. intercept returns true if it has
+	// answered the request.
 	intercept func(w http.ResponseWriter, r *http.Request, n int) bool
 
 	*httptest.Server

@@ -31,8 +31,8 @@ type Remote struct {
 }
 
 const (
-	// maxAttempts is the largest number of attempts to send a request if the network or the remote server fails. After the last attempt, the
-	// migration ends with an error. Attempts that a rate limit refused are not counted.
+	// maxAttempts limits the attempts to send a request. After the last attempt, the migration fails. Attempts that a
+	// rate limit refused do not count.
 	maxAttempts = 10
 	// maxBackoff is the maximum wait after a failed request. The wait doubles with each failure. A response can ask for a longer wait, up to maxWait.
 	maxBackoff = time.Minute
@@ -95,8 +95,8 @@ func hasStatus(err error, status int) bool {
 	return ok && e.status == status
 }
 
-// getJSON sends a GET request and decodes the JSON of the response into *result. It repeats the request if a rate limit refused it, or if the network
-// or the remote server failed.
+// getJSON sends a GET request and decodes the JSON of the response into *result. It repeats the request after failures
+// that may be temporary.
 func (r *Remote) getJSON(ctx context.Context, path string, query url.Values, result any) error {
 	for attempt := 1; ; {
 		wait, reason, err := r.sendRequest(ctx, path, query, result)
@@ -117,8 +117,8 @@ func (r *Remote) getJSON(ctx context.Context, path string, query url.Values, res
 	}
 }
 
-// sendRequest sends a request once. If the request failed but may succeed later, sendRequest returns the minimum time before the next attempt, and
-// the reason of the failure. In all other cases, minWait is 0.
+// sendRequest sends a request once. minWait is the minimum time before the next attempt, or 0 if there is no reason to
+// repeat the request.
 func (r *Remote) sendRequest(ctx context.Context, path string, query url.Values, result any) (minWait time.Duration, failure string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()
@@ -161,8 +161,8 @@ func (r *Remote) sendRequest(ctx context.Context, path string, query url.Values,
 	return 0, "", nil
 }
 
-// retryAfter returns the time to wait according to the header Retry-After, which has a number of seconds or a date. It returns at most maxWait.
-// It returns 0 if the header is missing or invalid.
+// retryAfter returns the wait that the header Retry-After asks for, at most maxWait. It returns 0 if the header is
+// missing or invalid.
 func retryAfter(response *http.Response) time.Duration {
 	text := response.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
@@ -207,8 +207,8 @@ type page[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
-// listAll requests all pages of a list and returns the entries, the oldest first. If the list changes between two requests, the same entry can be
-// on two pages. listAll then returns the entry only once. The function idOf returns the id of an entry.
+// listAll requests all pages of a list and returns the entries, the oldest first. The function idOf returns the id of
+// an entry.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}
@@ -220,6 +220,7 @@ func listAll[T any](ctx context.Context, r *Remote, path string, query url.Value
 			return nil, err
 		}
 		for i := range p.Data {
+			// If the list changes between two requests, the same entry can be on two pages.
 			if key := idOf(&p.Data[i]); !seen[key] {
 				seen[key] = true
 				out = append(out, p.Data[i])

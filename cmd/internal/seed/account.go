@@ -21,11 +21,8 @@ type firstVideo struct {
 	gap   bool // if true, some days in the history of the video have no points
 }
 
-// specialVideos returns up to five TikTok videos with unusual histories: a video with a point on every day, a viral outlier, a deleted video, a
-// video that became private, and a video with a gap in its history. If the plan has no TikTok videos, or too few days or videos, specialVideos
-// returns nil.
-//
-// The videos are from TikTok, because a TikTok id contains the upload time, and so a video of a given age can be found.
+// specialVideos returns up to five TikTok videos with unusual histories, or nil if the plan is too small or has no
+// TikTok videos.
 func (g *generator) specialVideos() []*firstVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -40,6 +37,7 @@ func (g *generator) specialVideos() []*firstVideo {
 		age      int // age of the video in days
 		gap      bool
 	}{{sandbox.Normal, int(g.Days), false}, {sandbox.Viral, 60, false}, {sandbox.BecomesDeleted, 45, false}, {sandbox.BecomesPrivate, 45, false}, {sandbox.Normal, 80, true}} {
+		// A TikTok id contains the upload time, so a video of a given age can be found.
 		if v, ok := g.findVideo(want.category, g.now.AddDate(0, 0, -want.age)); ok {
 			found = append(found, &firstVideo{v, want.gap})
 		}
@@ -51,9 +49,8 @@ func (g *generator) specialVideos() []*firstVideo {
 // the rarest category.
 const maxTries = 200_000
 
-// findVideo returns a random TikTok video of the category c that was uploaded at the given time. Its account has the category
-// sandbox.AccountNormal and was not generated before. If the video was deleted or made private, this happened 5 to 25 days ago. If it is
-// viral, it is an outlier. findVideo returns false if maxTries random ids gave no such video.
+// findVideo returns a random TikTok video with the given category and upload time. It returns false if maxTries random
+// ids gave no suitable video.
 func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // not negative, because the time is after 1970
@@ -61,6 +58,7 @@ func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.V
 		if !ok || v.Category != c {
 			continue
 		}
+		// If the video was deleted or made private, this must have happened 5 to 25 days ago.
 		if v.ChangesAt != nil && (v.ChangesAt.After(g.now.AddDate(0, 0, -5)) || v.ChangesAt.Before(g.now.AddDate(0, 0, -25))) {
 			continue
 		}
@@ -73,8 +71,8 @@ func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.V
 	return sandbox.VideoTruth{}, false
 }
 
-// minOutlier is the smallest outlier multiplier of a viral video. The outlier multiplier is the views of the video divided by the median views of
-// the other videos that are generated for its account.
+// minOutlier is the smallest outlier multiplier of a viral video. The multiplier is the video's views divided by the
+// median views of the account's other videos.
 const minOutlier = 5
 
 // isOutlier reports whether the outlier multiplier of v is at least minOutlier. If no other video is generated for the account of v, isOutlier
@@ -92,17 +90,15 @@ func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
 
 // accountVideos returns the ids of up to n uploads of an account, evenly distributed over the time of its uploads.
 func (g *generator) accountVideos(p link.Platform, handle string, n int) []string {
+	// The even distribution includes old videos, which have long histories.
 	return pickEvenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// generateAccount generates the records of an account and of some of its videos. The account is the one that uploaded startVideo, and
-// startVideo is generated first. If startVideo is nil, generateAccount chooses a random video of the platform p instead. On TikTok and Instagram,
-// a random video is usually years old, so its history usually has the full length of Plan.Days.
-//
-// If the account is gone, is private, is a YouTube channel without a handle or was generated before, the result has no videos, not even
-// startVideo. Otherwise, the result has startVideo, unless startVideo has no history points.
+// generateAccount generates the account that uploaded startVideo, and some of its videos. If startVideo is nil,
+// generateAccount chooses a random video of the platform p.
 func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.LoadAccount, error) {
 	if startVideo == nil {
+		// On TikTok and Instagram, a random video is usually years old, so its history usually has Plan.Days days.
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
 		if !ok {
 			return backfill.LoadAccount{}, fmt.Errorf("the sandbox has no video for a random id of platform %s", p)
@@ -112,6 +108,7 @@ func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (ba
 	p, handle := startVideo.truth.Platform, startVideo.truth.Account.Handle
 	a, ok := g.world.Account(p, handle, g.now)
 	if !ok || a.State != sandbox.Public || a.Category == sandbox.AccountNoHandle || g.usedAccounts[string(p)+a.Handle] {
+		// The result has no videos, not even startVideo.
 		return backfill.LoadAccount{}, nil
 	}
 	g.usedAccounts[string(p)+a.Handle] = true
@@ -119,6 +116,7 @@ func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (ba
 	out.Collections = append(g.randomOrNil(g.creators, 3), g.randomOrNil(g.mixed, 8)...)
 	add := func(v sandbox.VideoTruth, gap bool) error {
 		video, err := g.generateVideo(v, gap)
+		// Leave out a video without history points.
 		if err == nil && len(video.Points) > 0 {
 			out.Videos = append(out.Videos, video)
 			g.videosLeft--
@@ -171,8 +169,7 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// pickEvenly returns n ids at equal distances in a list of ids, or all ids if the list has at most n. The list has the ids of an account's
-// videos in the order of their upload, so the result also has old videos with long histories.
+// pickEvenly returns n ids at equal distances in the list. If the list has at most n ids, it returns all of them.
 func pickEvenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids
@@ -200,8 +197,8 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	return r
 }
 
-// followerCounts returns the number of followers on each day. The sandbox knows only today's number, so the earlier numbers are made up: they
-// grow linearly from 0, on the day when the account was created, to today's number.
+// followerCounts returns the number of followers on each day. The numbers before today are made up, because the sandbox
+// knows only today's number.
 func (g *generator) followerCounts(a sandbox.AccountTruth) []backfill.FollowerCounts {
 	joined, today := store.DateOf(a.JoinedAt), g.Today
 	var days []backfill.FollowerCounts
@@ -210,6 +207,7 @@ func (g *generator) followerCounts(a sandbox.AccountTruth) []backfill.FollowerCo
 		if a.Followers != nil {
 			n := *a.Followers
 			if day < today {
+				// The numbers grow linearly from 0, on the day of the account's creation, to today's number.
 				n = int64(float64(n) * float64(day-joined) / float64(today-joined))
 			}
 			if a.Platform == link.YouTube {
@@ -231,9 +229,10 @@ func roundToThreeDigits(n int64) int64 {
 	return n / unit * unit
 }
 
-// refusal returns why the latest fetches of a video failed, if the video is deleted or private. It returns nil for other videos, for a video
-// without points, and for a video that has a point of today.
+// refusal returns why the latest fetches of a video failed, or nil if they did not fail. Only fetches of deleted and
+// private videos fail.
 func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.LoadPoint) *backfill.FetchRefusal {
+	// If the video has a point of today, its latest fetch succeeded.
 	if len(points) == 0 || points[len(points)-1].At.Day() == g.Today {
 		return nil
 	}
@@ -251,8 +250,8 @@ func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.LoadPoint) *
 // gapFrom and gapTo say when the gap in a history begins and ends, in days before today.
 const gapFrom, gapTo = 20, 14
 
-// generateVideo returns a sandbox video and its history points as they are stored in the database. If gap is true, the history has no points from
-// gapFrom to gapTo days ago.
+// generateVideo returns the database records of a sandbox video and its history. If gap is true, the points from
+// gapFrom to gapTo are missing.
 func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {

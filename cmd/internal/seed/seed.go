@@ -63,8 +63,8 @@ type Progress struct{ Accounts, Videos, Points int }
 // another day.
 var ErrNotEmpty = errors.New("the organisation has other videos: use an empty organisation, or repeat an interrupted seed with the same arguments on the same day")
 
-// Fill fills an organisation with made-up data and calls progress after each batch. If Fill was interrupted, call it again with the same
-// plan on the same day: it adds the missing data. If the organisation has videos from elsewhere, Fill returns ErrNotEmpty.
+// Fill fills an organisation with made-up data. To continue an interrupted Fill, call it again with the same plan on
+// the same day.
 func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, progress func(Progress)) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -106,13 +106,13 @@ func countPoints(a backfill.LoadAccount) int {
 	return n
 }
 
-// checkNoOtherVideos returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan. If the first collection that Fill
-// would create exists, checkNoOtherVideos assumes that Fill created the videos.
+// checkNoOtherVideos returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan.
 func checkNoOtherVideos(ctx context.Context, org *store.Org, firstCollection uuid.UUID) error {
 	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	if err != nil || len(page.Videos) == 0 {
 		return err
 	}
+	// If the first collection that Fill creates exists, assume that Fill created the videos.
 	_, err = org.Collection(ctx, firstCollection, false)
 	if errors.Is(err, store.ErrNotFound) {
 		return ErrNotEmpty
@@ -148,8 +148,8 @@ func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	return g
 }
 
-// hash returns a SHA-256 hash of the organisation's id and the given texts. The generator derives ids and random numbers from such hashes, so that
-// the same input always gives the same data.
+// hash returns a SHA-256 hash of the organisation's id and the given texts. Ids and random numbers that are derived
+// from hashes are reproducible.
 func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(g.org[:])
@@ -233,8 +233,8 @@ var topics = []string{"recipe", "diy", "travel", "fitness", "music"}
 
 var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "Holiday", "New year", "Partners"}
 
-// generateCollections generates three trees of collections. The collections under "Campaigns" get videos and accounts. The collections under
-// "Creators" get accounts. Each collection under "Topics" has a hashtag, and so contains the videos with this hashtag.
+// generateCollections generates three trees of collections. Their roots are the collections "Campaigns", "Creators" and
+// "Topics".
 func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
 		if parent != nil {
@@ -264,6 +264,7 @@ func (g *generator) generateCollections() {
 	}
 	root = add("Topics", nil)
 	for _, tag := range topics {
+		// The collection contains all videos with this hashtag.
 		add("#"+tag, &root, tag)
 	}
 }

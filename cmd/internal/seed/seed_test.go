@@ -188,7 +188,7 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 				if v.UploadedAt == nil || *v.UploadedAt > first || len(points) == 0 || points[0].Day != p.Today {
 					continue
 				}
-				// For days that are more than DailyDays ago, only the last day of each week has a point. So the first point can be up to six days after
+				// The oldest points are weekly, on the last day of each week. So the first point can be six days after
 				// the first day.
 				require.LessOrEqual(t, points[len(points)-1].Day, first+6)
 				complete[v.Platform]++

@@ -48,8 +48,8 @@ type Config struct {
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
-// maxRequestTimeout is the largest allowed timeout of a request. It is shorter than the time after which boot.Serve closes the connection, so that the
-// server can still respond that the request timed out.
+// maxRequestTimeout is the largest allowed timeout of a request. After such a timeout, the server must respond before
+// boot.Serve closes the connection.
 const maxRequestTimeout = 50 * time.Second
 
 // maxShutdownDelay is the largest allowed Config.ShutdownDelay.
@@ -124,8 +124,7 @@ func (c Config) redisOptions() (*redis.Options, error) {
 	return o, nil
 }
 
-// newRateStore returns the store in which the server counts requests for the rate limits, and a function that closes this store. If Redis is not
-// configured, the store is nil. The server then counts in its own memory.
+// newRateStore returns the store that counts requests for the rate limits, and a function that closes this store.
 func (c Config) newRateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
 	noClose := func() error { return nil }
 	switch {
@@ -133,6 +132,7 @@ func (c Config) newRateStore(ctx context.Context, logger *slog.Logger) (rates se
 		logger.WarnContext(ctx, "rate limits are off")
 		return server.Unlimited{}, noClose, nil
 	case c.RedisURL == "":
+		// Without a store, the server counts in its own memory.
 		return nil, noClose, nil
 	}
 	o, err := c.redisOptions()
@@ -170,8 +170,8 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	return boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
 }
 
-// New opens the listener and creates the server. The schema of the store must be current. The statusHandler answers requests for /status. The
-// dashboard shows the response of the statusHandler on the page "Operations". The caller must call Run or Close.
+// New opens the listener and creates the server. The statusHandler answers requests for /status. The schema of the
+// store must be current. The caller must call Run or Close.
 func New(ctx context.Context, c Config, st *store.Store, statusHandler http.Handler, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {
@@ -235,8 +235,8 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 // Close closes the listener and the connections to Redis. Call Close only if Run was not called, because Run closes both.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
-// Run serves requests and sends events to webhooks. When ctx ends, it sends no more events, but serves requests for the duration of
-// Config.ShutdownDelay. It then waits until all running requests and deliveries of events are finished, and closes the API.
+// Run serves requests and sends events to webhooks until ctx ends. It then serves requests for Config.ShutdownDelay
+// longer, but sends no more events.
 func (a *API) Run(ctx context.Context) error {
 	a.logger.InfoContext(ctx, "serving", "address", a.Address)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -40,15 +40,13 @@ var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "c
 
 func (f field) String() string { return fieldNames[f] }
 
-// aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation.
-// Ambiguous names, such as "timestamp", "favorites", "author" and "created_at", are left out: for such a column, the operator must name the
-// field with --map.
-//
-// "video_view_count" is left out too, because this older count of Instagram has only views of at least three seconds.
+// aliases are common column names for each field, in lower case, without spaces and punctuation. Ambiguous names, such
+// as "timestamp" and "author", are left out.
 var aliases = map[field][]string{
-	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
-	fieldDate:        {"date", "day", "snapshotdate"},
-	fieldTime:        {"time", "datetime", "measuredat", "fetchedat", "collectedat", "scrapedat", "recordedat", "snapshotat", "latestupdatedat"},
+	fieldLink: {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
+	fieldDate: {"date", "day", "snapshotdate"},
+	fieldTime: {"time", "datetime", "measuredat", "fetchedat", "collectedat", "scrapedat", "recordedat", "snapshotat", "latestupdatedat"},
+	// "video_view_count" is left out, because this older count of Instagram has only views of at least three seconds.
 	fieldViews:       {"views", "viewcount", "viewscount", "plays", "playcount", "videoviews", "videoplaycount", "latestviews"},
 	fieldLikes:       {"likes", "likecount", "likescount", "diggcount", "hearts", "latestlikes"},
 	fieldComments:    {"comments", "commentcount", "commentscount", "latestcomments"},
@@ -71,8 +69,8 @@ var aliases = map[field][]string{
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredIfAdLinkExists are the names of columns that are ignored if the file also has the column "ad_link". Files of hosted services have
-// this column. In all other files, these columns are ambiguous, and count as unknown.
+// ignoredIfAdLinkExists are names of columns that are ignored if the file also has the column "ad_link". In other
+// files, they count as unknown.
 var ignoredIfAdLinkExists = []string{"createdat"}
 
 var byAlias = func() map[string]field {
@@ -113,8 +111,8 @@ func simplifyColumnName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field of a column: the field that Map gives for the name of the column, or else the field that has this name as an alias.
-// It returns false if there is no such field.
+// fieldOf returns the field of the column with this name. Entries of Map have precedence over aliases. If neither has
+// the name, fieldOf returns false.
 func (c Columns) fieldOf(name string) (field, bool) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
@@ -128,11 +126,12 @@ func (c Columns) fieldOf(name string) (field, bool) {
 	return f, ok
 }
 
-// fieldsOf returns the field of each column. If the name of a column is not known, its field is fieldIgnored. If IgnoreUnknown is false, fieldsOf
-// also records this name as unknown. fieldsOf returns an error if two columns have the same field.
+// fieldsOf returns the field of each column, or fieldIgnored for an unknown column. It returns an error if two columns
+// have the same field.
 func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
 	fields := make([]field, len(names))
 	columnOf := map[field]string{}
+	// Files of hosted services have the column "ad_link".
 	hosted := slices.ContainsFunc(names, func(name string) bool { return simplifyColumnName(name) == "adlink" })
 	for i, name := range names {
 		f, known := c.fieldOf(name)
@@ -236,8 +235,8 @@ func (u *unusedMappings) err() error {
 	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncateText(column), u.unused[column], strings.Join(u.names, ", "), more)
 }
 
-// fieldsOfHeader returns the field of each column of a CSV file. It returns an error in four cases: a column is unknown, Columns.Map names a column
-// that the file does not have, two columns have the same field, or no column has the link of the video.
+// fieldsOfHeader returns the field of each column of a CSV file, like fieldsOf. It also returns an error for missing
+// and unknown columns.
 func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
 	unused := c.mappingsToFind()
 	for _, name := range names {

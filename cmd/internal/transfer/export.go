@@ -47,8 +47,7 @@ type Exported struct {
 // exportBatchSize is the number of videos that one query of an export reads.
 const exportBatchSize = 200
 
-// Row is a row of an export. Package migrate writes the downloaded histories in the same form. Import knows the column names of Row, so it can read
-// exports and downloaded histories.
+// Row is a row of an export, or of the histories that package migrate downloads. Import can read both.
 type Row struct {
 	Link         string  `json:"link"`
 	Username     string  `json:"username"`
@@ -72,8 +71,7 @@ type Row struct {
 var header = []string{"link", "username", "title", "uploaded_at", "video_length", "date", "time", "views", "likes", "comments", "shares",
 	"bookmarks", "interpolated", "source", "rounded"}
 
-// cells returns the row's values for a CSV file, in the order of the header. In the username and the title, it escapes texts that a spreadsheet would
-// run as formulas.
+// cells returns the row's values for a CSV file, in the order of the header.
 func (r *Row) cells() []string {
 	text := func(s *string) string {
 		if s == nil {
@@ -87,6 +85,7 @@ func (r *Row) cells() []string {
 		}
 		return strconv.FormatInt(*n, 10)
 	}
+	// Escape usernames and titles that a spreadsheet would run as formulas.
 	return []string{r.Link, formula.Escape(r.Username), formula.Escape(r.Title), text(r.UploadedAt), text(r.VideoLength), text(r.Date), text(r.Time), number(r.Views),
 		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source),
 		strconv.FormatBool(r.Rounded)}
@@ -170,8 +169,8 @@ func (e Export) Write(ctx context.Context, w io.Writer) (Exported, error) {
 	return done, errors.Join(err, out.flush())
 }
 
-// writeVideos writes, in batches, the videos whose ids are greater than afterID, in the order of their ids. It adds the numbers of written rows and
-// videos to totals. After each batch it calls batchDone with the id of the last written video.
+// writeVideos writes the videos whose ids are greater than afterID, ordered by id. After each batch it calls batchDone
+// with the last written id.
 func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UUID, totals *Exported, batchDone func(last uuid.UUID) error) error {
 	q := e.Query
 	q.After, q.Limit = afterID, exportBatchSize
@@ -201,8 +200,8 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UU
 	}
 }
 
-// exportState is the progress of an export to a file. After each batch it is saved in a second file in the same folder, so that the export
-// can continue after an interruption.
+// exportState is the progress of an export to a file. This progress is saved after each batch, so that an interrupted
+// export can continue.
 type exportState struct {
 	Work   string    // result of Export.description; two runs with the same description write the same export
 	Offset int64     // number of bytes from the start of the file to the end of the last complete batch
@@ -210,16 +209,14 @@ type exportState struct {
 	Exported
 }
 
-// description returns a text with the organisation, the format and the selected videos and points. Two exports with the same description
-// write the same file, so one can continue the other.
+// description returns a text that identifies the export: its organisation, format, and selected videos and points.
 func (e Export) description() string {
 	q := e.Query
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// WriteFile writes the export to a file. Until the file is complete, its name has the suffix ".part". An interrupted export leaves such an incomplete
-// file. If resume is true, WriteFile continues it. If resume is false, WriteFile returns an error. If the progress cannot be saved, WriteFile calls
-// onStateError and continues the export.
+// WriteFile writes the export to a file. An incomplete file has the suffix ".part". If resume is true, WriteFile
+// continues such a file. Otherwise, such a file is an error.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
 	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}

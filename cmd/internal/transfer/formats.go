@@ -51,8 +51,8 @@ var (
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
 )
 
-// formats has the format of each column of numbers or dates, by field. The format is "" if it does not matter, because each value of the
-// column means the same in both formats.
+// formats has the format of each column, by field. A format is "" if all values of the column mean
+// the same in both formats.
 type formats struct {
 	numbers [fieldCount]NumberFormat
 	dates   [fieldCount]DateFormat
@@ -67,8 +67,8 @@ type evidence struct {
 	any       string // the first value of the column, in any format
 }
 
-// addValue stores text, which is a value of the column, in the field e.any and in the field to which slot points. If a field already has a value,
-// addValue does not change the field. slot points to e.first, e.second or e.ambiguous. slot is nil if the text means the same in both formats.
+// addValue records one value of the column. The parameter `slot` is &e.first, &e.second or
+// &e.ambiguous, or nil if the value means the same in both formats.
 func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text
@@ -78,10 +78,8 @@ func (e *evidence) addValue(text string, slot *string) {
 	}
 }
 
-// decideFormat returns the format of a column, and a value of the column as an example. If a value shows the format, the format is firstFormat or
-// secondFormat, and the example is the first such value. If each value has the same meaning in both formats, the format is "", and the example is
-// the first value of the column. decideFormat returns an error in two cases: both formats occur, or a value is ambiguous and no other value shows the
-// format. The error names the flag that sets the format.
+// decideFormat returns the column's format and an example value. The format is "" if it does not
+// matter. If the format is unclear, the error names the flag to set.
 func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
@@ -98,50 +96,48 @@ func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat str
 	return "", e.any, nil
 }
 
-// addNumber records one value of a column of numbers. For example, "1.5" shows the format "decimal-point", and "1,5" shows "decimal-comma".
-// The value "1.500" is ambiguous. The value "15" means the same in both formats.
+// addNumber records one value of a column of numbers.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	// These two variables point to the fields e.first and e.second. If the last point or comma in the text is a decimal sign, addValue stores the text
-	// in the field to which "decimal" points. If the last point or comma separates thousands, it stores the text in the field to which "group" points.
+	// If the last point or comma is a decimal sign, the text goes to *decimal. If that sign
+	// separates thousands, the text goes to *group.
 	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}
 	switch {
 	case last < 0 || strings.Trim(digits, "0123456789.,"+groupSigns) != "":
-		e.addValue(text, nil)
-	case points > 0 && commas > 0:
+		e.addValue(text, nil) // an invalid value, or a value such as 15 that does not depend on the format
+	case points > 0 && commas > 0: // a value such as 1,234.5
 		e.addValue(text, decimal)
-	case points+commas > 1:
+	case points+commas > 1: // a value such as 1.234.567
 		e.addValue(text, group)
-	case len(digits)-last-1 == 3 && last >= 1 && last <= 3 && digits[0] != '0':
+	case len(digits)-last-1 == 3 && last >= 1 && last <= 3 && digits[0] != '0': // an ambiguous value such as 1.500
 		e.addValue(text, &e.ambiguous)
-	default:
+	default: // a value such as 1.5
 		e.addValue(text, decimal)
 	}
 }
 
-// addDate records one value of a column of dates. For example, "31/12/2026" shows the format "day-first", and "12/31/2026" shows "month-first".
-// The value "03/04/2026" is ambiguous. The value "2026-04-03" means the same in both formats.
+// addDate records one value of a column of dates.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
-	if m == nil {
+	if m == nil { // an invalid value, or a date such as 2026-04-03 that does not depend on the format
 		e.addValue(text, nil)
 		return
 	}
 	a, _ := strconv.Atoi(m[1])
 	b, _ := strconv.Atoi(m[3])
 	switch {
-	case a > 12 && b <= 12:
+	case a > 12 && b <= 12: // a date such as 31/12/2026
 		e.addValue(text, &e.first)
-	case b > 12 && a <= 12:
+	case b > 12 && a <= 12: // a date such as 12/31/2026
 		e.addValue(text, &e.second)
-	case a == b || a > 12:
+	case a == b || a > 12: // a date such as 04/04/2026, or an invalid date such as 31/31/2026
 		e.addValue(text, nil)
-	default:
+	default: // an ambiguous date such as 03/04/2026
 		e.addValue(text, &e.ambiguous)
 	}
 }
@@ -168,8 +164,8 @@ func cutSuffix(text string) (digits string, zeros int) {
 // maxCount is the largest accepted count. It is far above all real counts, so a larger number must be a mistake.
 const maxCount = 1_000_000_000_000
 
-// parseCount parses a count in the given format. It returns nil for an empty text, which means that the count is unknown. The count is rounded if the
-// text has one of the suffixes K, M and B.
+// parseCount parses a count. For an empty text, it returns nil, which means that the count is
+// unknown.
 func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err error) {
 	if text == "" {
 		return nil, false, nil
@@ -195,7 +191,7 @@ func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err e
 	if err != nil || value > maxCount {
 		return nil, false, fmt.Errorf("%q; it must be at most %d", truncateText(text), int64(maxCount))
 	}
-	return &value, zeros > 0, nil
+	return &value, zeros > 0, nil // a count with the suffix K, M or B is rounded
 }
 
 func formatOrDefault(f, otherwise NumberFormat) NumberFormat {
@@ -207,15 +203,14 @@ func formatOrDefault(f, otherwise NumberFormat) NumberFormat {
 
 func hasOnlyDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// removeSeparators removes the separators of thousands from a whole number. A separator is groupSign or one of groupSigns. removeSeparators returns
-// false in four cases: the text is not a number, it has different separators, the separators do not separate groups of three digits, or the text has
-// separators and begins with 0.
+// removeSeparators removes the separators of thousands from a whole number. It returns false for
+// any other text, such as "1,50" or "0,500".
 func removeSeparators(text, groupSign string) (string, bool) {
 	at := strings.IndexAny(text, groupSign+groupSigns)
 	if at < 0 {
 		return text, hasOnlyDigits(text)
 	}
-	var separator string
+	var separator string // all separators of a number must be the same
 	for _, r := range text[at:] {
 		separator = string(r)
 		break
@@ -247,8 +242,8 @@ var clockFormats = []string{"15:04", "15:04:05", "3:04 PM", "3:04:05 PM", "3:04P
 // minYear is the first year of accepted dates.
 const minYear = 1971
 
-// parseInstant parses a date, with or without a time, in the given format. If the format is "", parseInstant returns an error for a date such as
-// 03/04/2026, which has two possible meanings.
+// parseInstant parses a date, with or without a time. If the format is "", it returns an error for
+// an ambiguous date such as 03/04/2026.
 func parseInstant(text string, f DateFormat) (store.Instant, error) {
 	tooEarly := false
 	for _, format := range timeFormats {
@@ -270,8 +265,8 @@ func parseInstant(text string, f DateFormat) (store.Instant, error) {
 		map[DateFormat]string{DayFirst: "31/01/2026", MonthFirst: "01/31/2026"}[f])
 }
 
-// parseNumericDate parses a date such as 03/04/2026, with or without a time. The format says whether the day or the month comes first.
-// parseNumericDate returns false if the text is not such a date.
+// parseNumericDate parses a date such as 03/04/2026, with or without a time. It returns false if
+// the text is not such a date.
 func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil || m[2] != m[4] {
@@ -279,7 +274,7 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	}
 	a, b := m[1], m[3]
 	switch {
-	case f == "" && strings.TrimLeft(a, "0") != strings.TrimLeft(b, "0"):
+	case f == "" && strings.TrimLeft(a, "0") != strings.TrimLeft(b, "0"): // without a format, it is not known whether the day comes first
 		return time.Time{}, false
 	case f == MonthFirst:
 		a, b = b, a
@@ -296,15 +291,15 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice makes it possible to read the input r.In twice: first with the returned reader, and then with the reader that openAgain returns.
-// If r.In can be read only once, like standard input, the first reading copies it to a temporary file. The caller must call cleanUp at the
-// end, to delete this file.
+// readTwice makes it possible to read r.In twice: with firstReader and, after its end, with the
+// reader that openAgain returns. The caller must call cleanUp after the second reading.
 func (r *importRun) readTwice() (firstReader io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
 			return s, func() (io.Reader, error) { _, err := s.Seek(start, io.SeekStart); return s, err }, func() error { return nil }, nil
 		}
 	}
+	// r.In can be read only once, so the first reader copies its data to a temporary file.
 	f, err := os.CreateTemp(r.TempDir, "reeltally-import-*")
 	if err != nil {
 		return nil, nil, nil, err
@@ -313,8 +308,8 @@ func (r *importRun) readTwice() (firstReader io.Reader, openAgain func() (io.Rea
 		func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }, nil
 }
 
-// guessFormats reads the whole file and detects the formats of its columns. After that, r.In reads the file from the start again. guessFormats
-// returns an error if it cannot detect the format of a column. The caller must call cleanUp after the import.
+// guessFormats detects the format of each column, or returns an error. After that, r.In reads the
+// file from the start. Call cleanUp after the import.
 func (r *importRun) guessFormats(ctx context.Context) (cleanUp func() error, err error) {
 	in, openAgain, cleanUp, err := r.readTwice()
 	if err != nil {
@@ -333,8 +328,8 @@ func (r *importRun) guessFormats(ctx context.Context) (cleanUp func() error, err
 	return cleanUp, nil
 }
 
-// collectEvidence reads all rows of a file. For each field, it returns the values that show the format of the column. It skips invalid rows,
-// which the import reports when it reads the file again.
+// collectEvidence reads all rows and returns, for each field, the values that show the format. It
+// skips invalid rows, which the import reports later.
 func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldCount]evidence, error) {
 	file, err := newRowReader(&progressReader{r: in, stage: Guessing, progress: r.Progress}, r.Columns)
 	if err != nil {
@@ -365,8 +360,8 @@ func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldC
 	}
 }
 
-// decideFormats determines the number or date format of each column from the values that collectEvidence returned. It stores the formats in
-// r.formats and passes them to the callback r.Formats. If the format of some columns is not clear, it returns one joined error for all of them.
+// decideFormats stores the format of each column in r.formats and passes all formats to the callback
+// r.Formats. If some formats are not clear, it returns one joined error.
 func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 	var all []ColumnFormat
 	var faults []error

@@ -39,8 +39,8 @@ type Import struct {
 // Stage is the name of a step of an import. It is shown while the step runs.
 type Stage string
 
-// These constants are the stages of an import, in order. In the stages Guessing and Reading, Progress gets 0 as the total, because the size
-// of the file is not known.
+// These constants are the stages of an import, in order. In the first two, Progress gets 0 as the
+// total, because the file size is unknown.
 const (
 	Guessing Stage = "guessing formats"
 	Reading  Stage = "reading"
@@ -107,8 +107,8 @@ type importRun struct {
 	summary Summary
 }
 
-// Run imports the file. It reads the whole file to detect the formats of the columns, and reads it again to check the rows. After that, it writes
-// to the database. If Run was interrupted, call it again: the result is the same as without the interruption.
+// Run detects the formats of the columns, checks all rows and then writes to the database. If Run
+// was interrupted, run the same import again.
 func (i Import) Run(ctx context.Context) (_ Summary, err error) {
 	r := &importRun{Import: i}
 	done, err := r.guessFormats(ctx)
@@ -190,8 +190,8 @@ func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// Return only the first error. If readRows failed, the sorting was cancelled, so ignore the error of the sorting. If the sorting or newSpool
-	// failed, readRows was cancelled, so ignore the error of readRows.
+	// If readRows failed, ignore the other errors, because this failure cancelled the sorting. If
+	// readRows was only cancelled because of another error, ignore readErr.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}
@@ -255,9 +255,8 @@ func newImportVideos(batch []videoGroup) []backfill.ImportVideo {
 	return out
 }
 
-// checkVideos checks all videos against the database, as in a dry run, without writing to the database. If a point is older than the upload date
-// that the database has for its video, checkVideos reports the row of the point as invalid. If r.DryRun is true, checkVideos also computes the
-// summary.
+// checkVideos checks all videos against the database, without writing. Points that are too early
+// for the upload date are reported as invalid rows.
 func (r *importRun) checkVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
@@ -282,6 +281,7 @@ func (r *importRun) checkVideos(ctx context.Context, s *spool) error {
 		r.Progress(Checking, done, s.videos)
 		return nil
 	})
+	// Unless this is a dry run, writeVideos computes the summary.
 	if r.DryRun {
 		summary.Bad = r.summary.Bad
 		r.summary = summary
@@ -315,9 +315,8 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 	}
 }
 
-// writeVideos imports all videos in batches. If an interrupted import is run again, all batches are imported again, which is fast and adds
-// only what is missing. writeVideos keeps no list of finished batches: such a list would be wrong after the database is restored from an
-// older backup.
+// writeVideos imports all videos in batches. It keeps no list of finished batches, because such a
+// list would be wrong after an older backup is restored.
 func (r *importRun) writeVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {

@@ -46,14 +46,14 @@ func (l *rowLimiter) Read(p []byte) (int, error) {
 
 var errRowTooLong = fmt.Errorf("a row is longer than %d bytes: check the file for an unclosed quote or bracket", maxRow)
 
-// rowReader reads the rows of a file, one with each call of next. After the last row, next returns io.EOF. After a fileError, no more rows
-// can be read. Any other error concerns only the current row.
+// rowReader reads the rows of a file. After the last row, next returns io.EOF. Any other error,
+// except a fileError, concerns only the current row.
 type rowReader interface {
 	next() (line int, v values, err error)
 }
 
-// newRowReader returns a reader for the format of the file: JSON if the file begins with [ or {, and CSV otherwise. It returns an error for
-// files that cannot be read, such as Excel workbooks.
+// newRowReader returns a reader for JSON if the file begins with [ or {, and for CSV otherwise. It
+// refuses files such as Excel workbooks.
 func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	l := &rowLimiter{r: r}
 	in := bufio.NewReader(l)
@@ -102,8 +102,8 @@ type csvReader struct {
 // separatorLine matches the line with which a CSV file for Excel can begin. The line names the separator of the columns.
 var separatorLine = regexp.MustCompile(`^"?(?i:sep)=([,;\t])"?\r?\n`)
 
-// newCSVReader reads the column names of a CSV file and returns a reader of the rows that follow. The parameter firstLine is the number of the line at
-// which the input begins.
+// newCSVReader reads the column names of a CSV file and returns a reader for the rows. The input
+// begins at line firstLine of the file.
 func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns, firstLine int) (*csvReader, error) {
 	r := &csvReader{csv: csv.NewReader(in), limit: l, lines: firstLine - 1}
 	r.csv.ReuseRecord = true
@@ -133,8 +133,8 @@ func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns, firstLine int) (*c
 // maxSeparatorLine is the maximum number of bytes of a line that separatorLine matches.
 const maxSeparatorLine = 16
 
-// columnSeparator returns the sign that separates the columns: the comma, the semicolon or the tab. It looks for this sign in the first line.
-// Spreadsheets write semicolons in countries with a decimal comma.
+// columnSeparator looks in the first line for the separator of the columns: first for a comma, then
+// for a semicolon, then for a tab.
 func columnSeparator(in *bufio.Reader) rune {
 	head, _ := in.Peek(in.Size())
 	line, _, _ := bytes.Cut(head, []byte("\n"))
@@ -197,8 +197,7 @@ type jsonReader struct {
 	begun   bool // whether the file has at least one object
 }
 
-// next returns the values of the next object and the line number of the object. It finds the end of the object by counting brackets, because
-// encoding/json cannot find the end of an invalid object.
+// next returns the values of the next object and the line number of the object.
 func (r *jsonReader) next() (line int, v values, err error) {
 	r.limit.rowBytes = 0
 	found, err := r.skipToObject()
@@ -206,14 +205,15 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		// All objects were read. If some of their member names are not known, return one error that lists these names. If Columns.Map names a column
-		// that the file does not have, return an error for this column.
+		// The file has no more objects. Return an error for unknown member names, or for columns in
+		// Columns.Map that the file does not have.
 		if err := cmp.Or(r.unknown.err(), r.unused.err()); err != nil && r.begun {
 			return r.line, v, fileError{err}
 		}
 		return 0, v, io.EOF
 	}
 	line = r.line
+	// encoding/json cannot find the end of an invalid object, so readObject counts brackets.
 	text, err := r.readObject()
 	if err != nil {
 		return line, v, err
@@ -327,8 +327,8 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 			v[f] = cell
 		case json.Number:
 			if v[f] = cell.String(); slices.Contains(numberFields, f) && strings.Contains(v[f], ".") {
-				// In JSON, the decimal sign is always the point. A count such as 5.0 has no other meaning than 5, so remove the fraction. Then the
-				// count means the same in all formats.
+				// In JSON, 5.0 always means 5, because the decimal sign is the point. Without the
+				// fraction, the count means the same in all formats.
 				if v[f] = strings.TrimSuffix(strings.TrimRight(v[f], "0"), "."); strings.Contains(v[f], ".") {
 					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncateText(cell.String()))
 				}

@@ -43,9 +43,8 @@ func (g *videoGroup) newImportVideo() backfill.ImportVideo {
 // disk and merged.
 const sortChunkSize = 20_000
 
-// sortRecords sorts records by video, time and line number. The caller sends the records to the channel "records" and closes it after the last one.
-// Then the caller must receive all sorted records from the first result, and after that the error from the second result. If there are many records,
-// sortRecords sorts them on disk, in the folder dir.
+// sortRecords sorts records by video, time and line number. The caller closes the channel
+// `records`, receives all sorted records, and then receives the error.
 func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted <-chan record, failure <-chan error) {
 	fromBytes := func(b []byte) (r record, err error) { return r, json.Unmarshal(b, &r) }
 	toBytes := func(r record) ([]byte, error) { return json.Marshal(r) }
@@ -56,8 +55,8 @@ func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted
 	return sorted, failure
 }
 
-// addRow adds a row to the group. The values of a later row, such as the title, replace those of earlier rows. The counts of a later row replace
-// those of an earlier row of the same day. If two rows have the same time and different counts, addRow returns an error.
+// addRow adds a row to the group. Known values, such as the title, replace earlier values.
+// Different counts for the same time are an error.
 func (g *videoGroup) addRow(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
@@ -87,6 +86,7 @@ func (g *videoGroup) addRow(r record) error {
 	if last.At == r.At && areCountsInConflict(last.Counts, r.Counts) {
 		return fmt.Errorf("line %d has different counts for the same video and time", g.Lines[n-1])
 	}
+	// The known counts of the row replace those of an earlier row of the same day.
 	last.At, last.Rounded, g.Lines[n-1] = r.At, last.Rounded || r.Rounded, r.Line
 	for _, c := range []struct{ to, from **int64 }{{&last.Views, &r.Counts.Views}, {&last.Likes, &r.Counts.Likes},
 		{&last.Comments, &r.Counts.Comments}, {&last.Shares, &r.Counts.Shares}, {&last.Bookmarks, &r.Counts.Bookmarks}} {
@@ -114,8 +114,8 @@ type spool struct {
 	videos int64 // number of videos
 }
 
-// newSpool groups sorted records by video and writes the groups to a new spool in the folder dir. If two rows with the same video and time have
-// different counts, newSpool calls onBadRow for the second row.
+// newSpool groups sorted records by video and writes them to a new spool in dir. If addRow returns
+// an error, newSpool calls onBadRow.
 func newSpool(records <-chan record, dir string, onBadRow func(line int, reason error) error) (_ *spool, err error) {
 	f, err := os.CreateTemp(dir, "reeltally-import-*")
 	if err != nil {
@@ -153,8 +153,8 @@ func newSpool(records <-chan record, dir string, onBadRow func(line int, reason 
 	return s, errors.Join(flush(), w.Flush())
 }
 
-// eachBatch reads the videos of the spool from the beginning in batches, and calls handleBatch for each batch. A batch is small enough for one
-// transaction: at most maxBatchVideos videos, and about maxBatchPoints points. eachBatch ends at the first error.
+// eachBatch calls handleBatch for all videos of the spool, in batches that are small enough for one
+// transaction. It ends at the first error.
 func (s *spool) eachBatch(ctx context.Context, handleBatch func([]videoGroup) error) error {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 // stateFile is a JSON file with the progress of an export. With it, an interrupted export can continue.
 type stateFile struct {
 	Path string
-	// OnError is called if the state file cannot be written or deleted. The export then goes on. But if the export is interrupted after
-	// that, the next run starts from the beginning.
+	// OnError is called if the state file cannot be written or deleted. The export goes on, but its
+	// further progress is not saved.
 	OnError func(error)
 
 	disabled bool // true after save has failed once; further calls of save do nothing
@@ -47,8 +47,8 @@ func (s *stateFile) remove() {
 	}
 }
 
-// writeAtomically writes a text to a temporary file with mode 0600 and renames it to path. So after a crash, the file has either its old
-// content or the whole new text.
+// writeAtomically writes a temporary file with mode 0600 and renames it to path. If the program
+// crashes before the renaming, the old file is unchanged.
 func writeAtomically(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

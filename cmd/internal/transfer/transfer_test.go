@@ -105,8 +105,8 @@ func randomVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 				v.Points = append(v.Points, p)
 			}
 		}
-		// The upload date can be one day after the first point, for two reasons. A source can report an upload date that is too late. And
-		// a platform can give the date in another time zone.
+		// An upload date can be one day after the first point, because sources give dates that are
+		// too late or in another time zone.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
@@ -150,8 +150,8 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 	})
 }
 
-// After a failed fetch, other trackers write a row with a date but without counts. Such a row must add no point, so that the counts of the day
-// can be interpolated.
+// After a failed fetch, other trackers write a row without counts. Such a row must add no point, so
+// that the counts can be interpolated.
 func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -56,8 +56,8 @@ type rowParser struct {
 	formats formats
 }
 
-// parseRow converts the values of a row to a record. If the row is invalid, the error says what is wrong with it. If p.resolve cannot follow a short
-// link, parseRow returns the error of p.resolve unchanged.
+// parseRow converts a row to a record. An error is errInterpolated, wraps an error of p.resolve, or
+// says why the row is invalid.
 func (p rowParser) parseRow(ctx context.Context, line int, v *values) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {
@@ -118,8 +118,8 @@ func parseBool(v *values, f field) (bool, error) {
 	return false, fmt.Errorf("%s is %q; it must be true, false or empty", f, truncateText(v[f]))
 }
 
-// parseTime parses the date and the time of a row. A date without a time means the beginning of that day. So counts that ReelTally itself fetches on
-// that day have a later time.
+// parseTime parses the date and the time of a row. A date without a time means the beginning of the
+// day, so ReelTally's own counts are later.
 func (p rowParser) parseTime(v *values, out *record) error {
 	at, err := parseInstant(v[fieldDate], p.formats.dates[fieldDate])
 	if v[fieldTime] != "" {
@@ -180,8 +180,8 @@ func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error
 	return err
 }
 
-// accountOf parses the username of a row, which is a handle. On Facebook and YouTube, it can also be the id of an account that has no handle.
-// For any other text, such as a display name, accountOf returns the zero account: the row is then imported without an author.
+// accountOf parses a username. On Facebook and YouTube, the text can also be an account id. For
+// other texts, accountOf returns the zero account.
 func accountOf(p link.Platform, text string) account {
 	if p == link.Facebook || p == link.YouTube {
 		if l, err := link.Parse(link.AccountURLFromID(p, text)); err == nil && l.Kind == link.Account && l.ID == text {

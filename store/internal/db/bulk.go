@@ -26,9 +26,8 @@ type bulkLoader interface {
 	updateStatistics(tx *gorm.DB, table string, rowCount int64) error
 }
 
-// UpdateStatistics updates the statistics of the engine's query planner if a table has many more rows than the planner expects. rowCount is the
-// present number of rows. Call it before you insert many rows with foreign keys to this table. Otherwise the checks of the foreign keys can be
-// slow.
+// UpdateStatistics updates the statistics of the query planner for a table if they are outdated.
+// Call it before you insert many rows with foreign keys to this table.
 func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rowCount int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.updateStatistics(tx, table, rowCount)
@@ -58,8 +57,8 @@ func runInsertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRo
 	})
 }
 
-// convertInsertError converts an error of the driver to an error of GORM, as GORM does for its own statements. It adds the table's name to the error.
-// It returns nil if err is nil.
+// convertInsertError converts an error of the driver to an error of GORM, and adds the name of the
+// table. It returns nil if err is nil.
 func convertInsertError(tx *gorm.DB, table string, err error) error {
 	if err == nil {
 		return nil
@@ -104,10 +103,11 @@ func insertMany(table string, columns []string, rows [][]any, exec func(text str
 	return nil
 }
 
-// bulkTx runs f in a transaction with an insert function that uses COPY. If copied rows break a constraint, Citus reports only the internal
-// error XX000. So bulkTx then repeats the transaction with INSERT statements, for which Citus reports the constraint.
+// bulkTx runs f in a transaction with an insert function that uses COPY.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	err := runCopyTx(ctx, d, f)
+	// On Citus, COPY reports a broken constraint only as error XX000. INSERT reports which
+	// constraint it is.
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && d.sharded && e.Code == "XX000" {
 		return runInsertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error { return tx.Exec(text, args...).Error })
 	}
@@ -131,8 +131,8 @@ func runCopyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows
 	})
 }
 
-// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without it, PostgreSQL may plan the
-// checks of foreign keys as if the table were empty. Each check then reads all rows of the organisation.
+// updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE
+// of the table.
 func (postgresDialect) updateStatistics(tx *gorm.DB, table string, rows int64) error {
 	var planned float64
 	if err := tx.Raw("SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", table).Scan(&planned).Error; err != nil {
@@ -141,6 +141,7 @@ func (postgresDialect) updateStatistics(tx *gorm.DB, table string, rows int64) e
 	if float64(rows) < 2*planned {
 		return nil
 	}
+	// With old statistics, each check of a foreign key may read all rows of the organisation.
 	return tx.Exec("ANALYZE " + table).Error
 }
 

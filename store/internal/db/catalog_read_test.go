@@ -136,9 +136,8 @@ func readPostgresCatalog(t *testing.T, db *storetest.DB) catalog {
 SELECT a.attname, a.attnotnull, COALESCE(pg_get_expr(d.adbin, d.adrelid), '') || a.attidentity::text || a.attgenerated::text
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = CAST(? AS text)::regclass AND a.attnum > 0 AND NOT a.attisdropped`, name)
-		// SQLite has no INCLUDE. The included columns of a PostgreSQL index are key columns of the same index in SQLite. A primary key with
-		// included columns is an exception: in SQLite, it has only the key columns. It needs no further columns, because SQLite stores the
-		// complete rows of such a table in the index of its primary key.
+		// SQLite has no INCLUDE. In SQLite, included columns are key columns, except in a primary
+		// key: its index contains the complete rows.
 		const keys = "CASE WHEN x.indisprimary THEN (x.indkey::int[])[0:x.indnkeyatts - 1] ELSE x.indkey::int[] END"
 		eachRow(t, db, []any{&col, &unique, &partial, &primary, &cols}, func() {
 			if primary {

@@ -10,17 +10,15 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Rows are deleted by their age, so a clock that is years ahead would delete all rows. Two checks prevent that:
-//
-//   - On PostgreSQL, the store's clock must agree with the clock of the database.
-//   - The store's time is regularly written to the database. If the present time is too far from the last written time, the clock has jumped. Then nothing is deleted for a week, in which operators can correct the clock.
+// Rows are deleted by their age, so a clock that is years ahead would delete all rows. The checks
+// in clockCondition prevent that.
 
 const (
-	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back
-	// by more than clockDrift, this counts as a jump.
+	// clockDrift is the maximum accepted difference between the store's clock and the clock of the
+	// database. A larger step back of the store's clock counts as a jump.
 	clockDrift = Day
-	// clockJump is how far the store's clock may be ahead of clockState.SeenAt. A larger difference counts as a jump of the clock. Such a
-	// difference also occurs if all collectors were stopped for more than 31 days.
+	// clockJump is how far the store's clock may be ahead of clockState.SeenAt. A larger difference
+	// counts as a jump, even after a long stop of all collectors.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day
@@ -69,8 +67,8 @@ func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	return err
 }
 
-// clockCondition returns a row for the table clock_state. If the clock may be wrong, it also returns a *ClockError. If the row's Name is "", there is
-// nothing to write. A caller that writes the row must set SeenAt to the present time before the write.
+// clockCondition returns the row for clock_state, and a *ClockError if the clock may be wrong. If
+// the row's Name is "", there is nothing to write.
 func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil
@@ -88,6 +86,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if err := d.read.WithContext(ctx).Where("name = ?", retentionClock).Limit(1).Find(&known).Error; err != nil {
 		return clockState{}, Translate(err)
 	}
+	// The caller sets SeenAt before it writes this row.
 	var state clockState
 	switch {
 	case len(known) == 0:
@@ -101,6 +100,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 		}
 	default:
 		state = known[0]
+		// After a jump, operators have the time clockSteadyFor to correct the clock.
 		if ahead := now.Sub(state.SeenAt); ahead > clockJump || ahead < -clockDrift {
 			state.SteadySince = now
 		}

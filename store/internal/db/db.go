@@ -21,11 +21,11 @@ type Options struct {
 	ReadURL string
 	// Now returns the time. The DB uses no other clock, so tests can set its time.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, scheduled jobs and the deletion
-	// of old rows fail while Now and the clock of PostgreSQL differ too much.
+	// RealTime is true if Now returns the real time. Then a wrong clock stops scheduled jobs and the
+	// deletion of old rows.
 	RealTime bool
-	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. If it is set, PostgreSQL also ends
-	// statements and idle transactions a few seconds after Timeout, and the wait for a connection to PostgreSQL is limited too.
+	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no
+	// limit. On PostgreSQL, Timeout also limits statements and idle transactions.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
@@ -106,15 +106,15 @@ func (d *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ready returns nil if the database can be read. It does not check whether the database can be written. On SQLite, such a check would fail
-// during a long transaction of another process.
+// Ready returns nil if the database can be read. On SQLite, a test write would fail during a long
+// transaction of another process.
 func (d *DB) Ready(ctx context.Context) error {
 	var n int
 	return Translate(d.pools[len(d.pools)-1].QueryRowContext(ctx, d.dialect.readinessQuery()).Scan(&n))
 }
 
-// SharedByProcesses returns true if several processes can write at the same time without waiting for each other. It returns false for SQLite,
-// where only one process at a time can write.
+// SharedByProcesses returns true if several processes can write at the same time. It returns false
+// for SQLite, where only one process at a time can write.
 func (d *DB) SharedByProcesses() bool { return d.dialect.hasRowLocks() }
 
 // Now returns the time of Options.Now.
@@ -135,8 +135,8 @@ const (
 	repeatTimeout = 30 * time.Second
 )
 
-// Tx runs f in one transaction that can write. If the engine reports a conflict, Tx runs f again, so f must have no effects outside of the
-// transaction. Tx fails when ctx ends, or after Options.Timeout if ctx has no deadline. Its errors are converted by Translate.
+// Tx runs f in one transaction that can write. It repeats f after conflicts, so f must have no
+// effects outside of the transaction.
 func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	own, cancel := d.withTimeout(ctx)
 	defer cancel()
@@ -168,10 +168,12 @@ func (d *DB) withTimeout(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// RepeatOnDuplicate calls runTx, and calls it again if it fails with ErrDuplicate, at most MaxAttempts times in all. If two collectors insert the
-// same new account at the same time, one of them fails, and finds the account in its second attempt.
+// RepeatOnDuplicate calls runTx again if it fails with ErrDuplicate, at most MaxAttempts times in
+// all.
 func RepeatOnDuplicate(runTx func() error) error {
 	for attempt := 1; ; attempt++ {
+		// In the second attempt, a collector finds the row that another collector inserted at the
+		// same time.
 		if err := runTx(); !errors.Is(err, ErrDuplicate) || attempt == MaxAttempts {
 			return err
 		}
@@ -184,13 +186,13 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // DeleteBatch is the maximum number of rows that one transaction of a clean-up deletes.
 const DeleteBatch = 500
 
-// DeleteInBatches deletes rows of a table in several transactions, until a transaction deletes fewer than batchSize rows. Each transaction calls
-// f, which deletes at most batchSize rows and returns their number. The numbers are added to deleted[table]. After each transaction,
-// DeleteInBatches calls keepAlive, and stops if keepAlive returns an error.
+// DeleteInBatches runs f in one transaction after another, until f deletes fewer than batchSize
+// rows. It calls keepAlive after each transaction, and stops if keepAlive fails.
 func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, keepAlive func() error, batchSize int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64
 		err := d.Tx(ctx, func(tx *gorm.DB) (err error) {
+			// The function f deletes at most batchSize rows and returns their number.
 			n, err = f(tx)
 			return err
 		})

@@ -56,14 +56,14 @@ type dialect interface {
 	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls statement.each. It stops at the first
 	// error.
 	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
-	// columnsQuery returns a query for the columns of a table. Its parameter is the table's name. Each row has the column's name, its declared type
-	// in lower case, and its position in the primary key, counted from 1. The position is 0 if the column is not in the primary key.
+	// columnsQuery returns a query with a table's name as parameter. Each row has a column's name,
+	// lower-case type, and position in the primary key. Columns outside the key have 0.
 	columnsQuery() string
 	// sortExpression returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order is the
 	// same on both engines.
 	sortExpression(c StoredColumn) string
-	// readSnapshot calls f once and passes the function runSelect to f. runSelect runs a SELECT and calls row for each row of the result. All SELECTs
-	// that f runs see the same state of the database.
+	// readSnapshot calls f, whose SELECTs all see the same state of the database. The function
+	// runSelect runs a SELECT and calls `row` for each row of the result.
 	readSnapshot(ctx context.Context, pool *sql.DB, f func(runSelect func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
@@ -103,12 +103,12 @@ func (sqliteDialect) versionQuery() string { return "SELECT sqlite_version(), NU
 
 func (sqliteDialect) readinessQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
 
-// sqliteBusyTimeout is how long a statement waits while another process has the file locked. The driver continues to wait even if the
-// context ends. So the wait is short, and DB.Tx runs the transaction again.
+// sqliteBusyTimeout is how long a statement waits while another process has the file locked. It is
+// short, because the end of the context does not end this wait.
 const sqliteBusyTimeout = 400 * time.Millisecond
 
-// open opens the SQLite file with one pool for writes and one pool for reads. It creates the file and its folder if they do not exist, unless
-// o.MustExist is set.
+// open opens the SQLite file with one pool for writes and one pool for reads. Without o.MustExist,
+// it creates a missing file and its folder.
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
 	if _, err := os.Stat(d.path); o.MustExist && errors.Is(err, fs.ErrNotExist) {
 		return c, fmt.Errorf("the SQLite file %s does not exist; correct REELTALLY_DATABASE_URL, or create the file with `reeltally migrate`", d.path)
@@ -118,8 +118,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, fmt.Errorf("cannot create the folder of the SQLite file: %w", err)
 		}
 	}
-	// Create the file with mode 0600, because SQLite would make it readable for everyone. The WAL files get the same mode. An error is ignored:
-	// either the file exists already, or SQLite reports the problem when it opens the file.
+	// Create the file with mode 0600, because SQLite would make it readable for everyone. The WAL
+	// files get the same mode. SQLite reports problems when it opens the file.
 	if file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 		if err := file.Close(); err != nil {
 			return c, err
@@ -146,9 +146,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		}
 		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: watchPool(pool, o, d.name())}}, gormConfig(o))
 	}
-	// The pool for writes has one connection. A writer waits until the connection is free, or until the writer's context ends. Transactions of
-	// this pool take the write lock when they begin. Otherwise, a transaction that reads first and writes later would fail if another process
-	// wrote in between.
+	// Transactions of the pool for writes take the write lock when they begin. Otherwise, a write
+	// would fail if another process wrote after the transaction's first read.
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
@@ -156,12 +155,13 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	return c, err
 }
 
-// awaitUnlocked opens the first connection of the pool. The file is locked while another process switches the file to WAL mode or recovers the file
-// after a crash. As long as the file is locked, awaitUnlocked tries again, for at most repeatTimeout.
+// awaitUnlocked opens the first connection of the pool. While another process has the file locked,
+// it tries again, for at most repeatTimeout.
 func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
 	for {
+		// Another process locks the file to switch it to WAL mode or to recover it after a crash.
 		if err := pool.PingContext(ctx); !isLockTimeout(err) || waitFor(wait, 10*time.Millisecond) != nil {
 			return err
 		}
@@ -174,8 +174,8 @@ func (sqliteDialect) gooseSettings() (goose.Dialect, string, []goose.ProviderOpt
 	return goose.DialectCustom, "sqlite", []goose.ProviderOption{goose.WithStore(appliedMigrations{versions})}, err
 }
 
-// appliedMigrations is the table of applied migrations. SQLite has no lock that lasts longer than a transaction, so two processes can begin the same
-// migration. The method Insert then returns an error to the second process, and the transaction of this process is rolled back.
+// appliedMigrations is the table of applied migrations. Two processes can begin the same migration,
+// because SQLite has no lock that lasts longer than a transaction.
 type appliedMigrations struct{ database.Store }
 
 // Insert adds a migration in the transaction that has applied it. It returns an error if the table already has the migration.
@@ -228,12 +228,12 @@ func (postgresDialect) readinessQuery() string { return "SELECT 1" }
 // connection.
 const acquireTimeout = 5 * time.Second
 
-// serverMargin is the time that is added to a time limit of this program to get the time limit of the PostgreSQL server. So this program times out
-// first and can report the cause.
+// serverMargin is added to this program's time limits to get those of the PostgreSQL server. So
+// this program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
-// readBufferBytes is how many bytes of PostgreSQL's answers are read at once. With the 8 KB of pgx alone, a list of 5,000 videos takes more
-// than 600 calls of the operating system.
+// readBufferBytes is how many bytes of PostgreSQL's answers are read at once. With the 8 KB of pgx,
+// long lists need hundreds of system calls.
 const readBufferBytes = 64 << 10
 
 // postgresConfig returns the settings of a pool of connections to the PostgreSQL server with the given URL.
@@ -295,11 +295,12 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	return c, err
 }
 
-// limitSession configures a new connection so that the server ends each statement and each idle transaction after the given time. It uses SET
-// statements, because poolers such as PgBouncer refuse these settings in the message that opens a connection.
+// limitSession makes the server end each statement and each idle transaction of the connection
+// after d.
 func limitSession(ctx context.Context, conn *pgx.Conn, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
+	// Poolers such as PgBouncer refuse these settings in the message that opens a connection.
 	_, err := conn.Exec(ctx, fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d; SET jit = off", d.Milliseconds()))
 	return err
 }
@@ -319,8 +320,8 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 
 // gooseSettings returns the settings of the migration tool for PostgreSQL.
 func (postgresDialect) gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error) {
-	// Several processes can migrate at the same time. The process that gets the lock first applies the migrations. The other processes wait
-	// for the lock and then find nothing to apply.
+	// Several processes can migrate at the same time. The first process applies the migrations. The
+	// other processes wait for the lock and then find nothing to apply.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // try to get the lock once a second, for five minutes
 	return goose.DialectPostgres, "postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
 }
@@ -376,8 +377,8 @@ func isUnreachable(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// Classes of SQLSTATE: 08 is a connection error, 53 is a lack of resources, 57P0x is a shutdown, 40 is a rolled back transaction.
-		// An error of class 40 is returned only after all attempts of the transaction have failed.
+		// Classes of SQLSTATE: 08 is a connection error, 53 is a lack of resources, 57P0x is a
+		// shutdown, 40 is a rolled back transaction.
 		switch e.Code {
 		case "25006", "25P03", "55P03", "57014": // the codes, in this order: read-only server, idle transaction timed out, lock timed out, statement timed out
 			return true

@@ -18,11 +18,8 @@ const oldestCitus = 13
 // ErrNoCitus reports that the database does not have the extension Citus.
 var ErrNoCitus = errors.New("the database does not have the extension Citus: run CREATE EXTENSION citus in the database on every node, and add the nodes with citus_add_node")
 
-// Distribute divides the tables between the nodes of a Citus cluster, as the classes in Tables require. It returns the names of the tables that
-// it has distributed, and skips tables that are distributed already. Servers and collectors must not run when Distribute runs for the first
-// time.
-//
-// Distribute returns ErrNoCitus if the database does not have the extension, and an error if a table is distributed in another way.
+// Distribute divides the tables between the nodes of a Citus cluster. It returns the names of newly
+// distributed tables. Servers and collectors must not run during the first call.
 func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	if !d.sharded {
 		return nil, ErrNoCitus
@@ -141,9 +138,8 @@ func (l layout) checkTables() error {
 	return nil
 }
 
-// planStatements returns the names of the tables that are not distributed yet, and the SQL statements that distribute them, in order. The first
-// statements drop the foreign keys from and to these tables, and the last statements add the keys again. Otherwise, Citus would refuse a table if
-// a local table has a foreign key to it.
+// planStatements returns the names of the tables that are not distributed yet, and the SQL
+// statements that distribute them, in order.
 func (l layout) planStatements() (missing, statements []string) {
 	references, distributed := l.missingTables(Reference), l.missingTables(Distributed)
 	missing = slices.Concat(references, distributed)
@@ -154,6 +150,7 @@ func (l layout) planStatements() (missing, statements []string) {
 		}
 	}
 	statements = []string{"SET LOCAL " + sequentialDDL, "SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"}
+	// Drop the foreign keys for now, because Citus refuses tables to which a local table refers.
 	for _, k := range keys {
 		statements = append(statements, "ALTER TABLE "+k.Table+" DROP CONSTRAINT "+k.Name)
 	}

@@ -9,8 +9,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// The errors of all packages of the store. Compare them with errors.Is. Any error that is not in this list, except a cancelled context, is
-// a fault of the database or of the program.
+// These errors are common to all packages of the store. Compare them with errors.Is.
 var (
 	// ErrNotFound reports that the organisation does not have the requested object. A *NotFoundError names the object.
 	ErrNotFound = errors.New("not found")

@@ -25,8 +25,8 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// watchPool returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect
-// returns an error, the statement is not run. The engine is "sqlite" or "postgres".
+// watchPool returns a pool that calls o.Inspect before each statement. It also records a span for
+// each statement whose context has a span.
 func watchPool(pool *sql.DB, o Options, engine string) gorm.ConnPool {
 	if o.Inspect == nil && !o.Traced {
 		return pool
@@ -114,12 +114,12 @@ func (t *watchedTx) Rollback() (err error) {
 // writtenTable matches the name of each table that a statement writes.
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
-// unversionedTables has the distributed tables that a transaction may write without raising the version of the organisation's data. The table
-// organisation_totals contains this version. The other two tables have no data that the API shows.
+// A transaction may write unversionedTables without raising the version of the organisation's data.
+// These tables contain the version itself, or no data that the API shows.
 var unversionedTables = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
-// labelTables has the tables of collections and their members. The labels of a video or account are the collections that are shown with it, so a
-// write to one of these tables can change labels.
+// labelTables has the tables of collections and their members. The labels of videos and accounts
+// are collections, so a write to these tables can change labels.
 var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
 
 // changedTable matches a statement that creates, changes or drops a table.
@@ -128,9 +128,8 @@ var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 // acceptStatement is an Inspector that accepts every statement.
 func acceptStatement(string, []any) error { return nil }
 
-// newPoolInspector returns an Inspector for statements outside of transactions. If inspect is nil, the Inspector accepts every statement. Otherwise,
-// the Inspector refuses each statement that creates, changes or drops a table, because such a statement needs a transaction that has set
-// sequentialDDL. For all other statements, it returns the result of inspect.
+// newPoolInspector returns an Inspector for statements outside of transactions. It refuses
+// statements that create, change or drop a table. If inspect is nil, it accepts every statement.
 func newPoolInspector(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement
@@ -143,14 +142,9 @@ func newPoolInspector(inspect Inspector) Inspector {
 	}
 }
 
-// newTxInspector returns an Inspector for the statements of one transaction. If inspect is nil, the Inspector accepts every statement. Otherwise, the
-// Inspector returns an error in these cases:
-//
-//   - A statement writes an organisation's data before the transaction has raised the version of the data.
-//   - A statement writes one of labelTables before the transaction has raised the version of the labels.
-//   - A statement creates, changes or drops a table before the transaction has set sequentialDDL.
-//
-// In all other cases, the Inspector returns the result of inspect.
+// newTxInspector returns an Inspector for one transaction. It refuses a write before the
+// transaction has raised the version of the written data. If inspect is nil, it accepts every
+// statement.
 func newTxInspector(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement
@@ -209,8 +203,8 @@ func (sqlLog) ParamsFilter(_ context.Context, query string, _ ...any) (string, [
 	return query, nil
 }
 
-// Trace logs a statement if it failed or was slow. A statement that failed after its context ctx was cancelled is not logged. The function fc
-// returns the text of the statement and the number of rows that it read or changed.
+// Trace logs statements that failed or were slow. A missing record or a cancelled context does not
+// count as a failure.
 func (l sqlLog) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
 	elapsed := time.Since(begin)
 	expected := err == nil || errors.Is(err, gorm.ErrRecordNotFound) || errors.Is(err, context.Canceled) || errors.Is(ctx.Err(), context.Canceled)

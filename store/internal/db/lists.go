@@ -15,34 +15,29 @@ import (
 	"gorm.io/gorm"
 )
 
-// The functions of this file pass lists of rows to SQL statements. The text of such a statement is the same for every number of rows, so the engine
-// parses it once. The limit on the number of parameters does not limit the number of rows.
-//
-// A statement about rows of several organisations gets the keys of these rows as a list. The statement uses the list like a table, in a
-// join. Each key contains the organisation, so the statement cannot read or change a row of any other organisation.
-//
-// On Citus, the same statement runs once for each organisation. The reason is a rule of Citus: it sends a statement to a single shard only
-// if the statement compares organisation_id of every table with a parameter.
+// These functions pass lists of rows to SQL statements. A statement has the same text for any list
+// length, so the engine parses the text only once.
 
-// OrgRows is a list of rows, each of which belongs to an organisation. A statement about distributed tables can read the list. In the text
-// of such a statement, {org} stands for the organisation to which a row of the list belongs, as in "WHERE videos.organisation_id = {org}".
-// Every query and subquery must compare organisation_id of each of its distributed tables with {org}.
+// OrgRows is a list for statements about distributed tables. Each row belongs to an organisation.
+// In the statement, {org} stands for this organisation.
 type OrgRows struct {
 	Name    string   // name of the list in the statement
 	Columns []string // name and type of each column; the first column is "organisation_id uuid"
 	Rows    [][]any
 }
 
-// orgMark is a placeholder in the text of a statement: see OrgRows. Before the statement runs, orgMark is replaced by listPart.org.
+// orgMark is the placeholder for the organisation of a list's row. Every query and subquery must
+// compare organisation_id of each distributed table with this placeholder.
 const orgMark = "{org}"
 
-// Keys returns a list for a SQL statement. In the statement, the list has the name "wanted". The list has a row for each key, with the
-// columns organisation_id and id.
+// Keys returns a list that is named "wanted" in statements. Its columns are organisation_id and id,
+// and it has a row for each key.
 func Keys(keys []RowKey) OrgRows {
 	rows := make([][]any, len(keys))
 	for i, k := range keys {
 		rows[i] = []any{k.Org, k.ID}
 	}
+	// A statement that joins both columns cannot read or change rows of any other organisation.
 	return OrgRows{"wanted", []string{"organisation_id uuid", "id uuid"}, rows}
 }
 
@@ -55,8 +50,8 @@ func Orgs(orgs []uuid.UUID) OrgRows {
 	return OrgRows{"wanted", []string{"organisation_id uuid"}, rows}
 }
 
-// WithClause returns the clause "WITH name(…) AS (…)" for the list, and the parameters of the clause. On Citus, a statement with this clause must not
-// join the list with a distributed table.
+// WithClause returns a WITH clause and its parameters. On Citus, a statement with this clause must
+// not join the list with a distributed table.
 func (l OrgRows) WithClause(tx *gorm.DB) (statement string, args []any) {
 	return WithRows(tx, l.Name, l.Columns, l.Rows)
 }
@@ -75,10 +70,10 @@ func (l OrgRows) StatementsForExec(tx *gorm.DB, statement string, args ...any) (
 	return writes
 }
 
-// FindRows runs the query in `statement` and returns the rows of the result. In the query, l.Name is the name of a table with the rows of l. The
-// args are for the placeholders in the query. An ORDER BY must begin with organisation_id, because on Citus the query runs once for each
-// organisation.
+// FindRows returns the result of a query that can read the list l as a table. An ORDER BY must
+// begin with organisation_id.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
+	// On Citus, the loop runs the query once for each organisation.
 	for _, w := range l.StatementsForExec(tx, statement, args...) {
 		var rows []T
 		if err := tx.Raw(w.Statement, w.Args...).Find(&rows).Error; err != nil { // Scan would format all parameters for the log, which takes long
@@ -89,8 +84,8 @@ func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (fou
 	return found, nil
 }
 
-// FindColumns runs the query in `statement` and returns the rows of the result. In the query, l.Name is the name of a table with the rows of l.
-// The SELECT must name the given columns in the same order. FindColumns is faster than FindRows for long results, because it uses no reflection.
+// FindColumns works like FindRows, but without reflection, which is faster for long results. The
+// SELECT must name the given columns in the same order.
 func FindColumns[R any](tx *gorm.DB, l OrgRows, columns []Column[R], statement string, args ...any) (found []R, err error) {
 	for _, w := range l.StatementsForExec(tx, statement, args...) {
 		if found, err = AppendRows(tx, found, columns, w.Statement, w.Args...); err != nil {
@@ -100,8 +95,8 @@ func FindColumns[R any](tx *gorm.DB, l OrgRows, columns []Column[R], statement s
 	return found, nil
 }
 
-// AppendRows runs a query in a transaction, appends the rows of its result to the slice rows, and returns the extended slice. The SELECT of the
-// query must name the given columns in the same order.
+// AppendRows runs a query in a transaction and appends the result to `rows`. The SELECT must name
+// the given columns in the same order.
 func AppendRows[R any](tx *gorm.DB, rows []R, columns []Column[R], statement string, args ...any) ([]R, error) {
 	query, values, err := Statement(tx.Raw(statement, args...))
 	if err != nil {
@@ -116,20 +111,21 @@ func AppendRows[R any](tx *gorm.DB, rows []R, columns []Column[R], statement str
 	return rows, err
 }
 
-// listPart is a list of rows for which a statement runs once. The field org is the SQL text that replaces {org} in the statement. On Citus, a
-// listPart has the rows of one organisation, and org is a placeholder for orgArg. On other engines, it has all rows, and org is the name of a column.
+// listPart is a part of a list. A statement runs once for each part.
 type listPart struct {
 	OrgRows
-	org    string
-	orgArg []any
+	org    string // SQL text that replaces {org}: a placeholder on Citus, the name of a column on other engines
+	orgArg []any  // argument for the placeholder `org`; empty on other engines than Citus
 }
 
-// splitForEngine divides the list into parts. A statement runs once for each part. On Citus, there is one part for each organisation, in the order of
-// the organisations' ids. On other engines, the whole list is the only part.
+// splitForEngine divides the list into parts. On Citus, each organisation has its own part. On
+// other engines, the whole list is the only part.
 func (l OrgRows) splitForEngine(tx *gorm.DB) (parts []listPart) {
 	if !IsSharded(tx) {
 		return []listPart{{OrgRows: l, org: l.Name + ".organisation_id"}}
 	}
+	// Citus sends a statement to a single shard only if each table's organisation_id is compared
+	// with a parameter.
 	for _, rows := range l.splitByOrg() {
 		parts = append(parts, listPart{rows, "?", rows.Rows[0][:1]})
 	}
@@ -168,8 +164,8 @@ func (p listPart) completeStatement(tx *gorm.DB, text string, args []any) Write 
 	return w
 }
 
-// WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a type,
-// such as "day date". Read the result with Find of GORM: Scan would format all parameters for the log, which is slow.
+// WithRows returns a WITH clause for a list of rows, and the clause's parameters. Each column is a
+// name and a type, such as "day date".
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, types := splitColumns(columns)
 	var query string
@@ -179,8 +175,11 @@ func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (stateme
 	case IsSharded(tx):
 		query, args = arraysQuery("CAST(? AS %s[])", types, rows) // in some statements, Citus refuses a subquery as the argument of unnest
 	default:
+		// The subquery hides the length of the arrays from PostgreSQL. For long arrays, PostgreSQL
+		// would otherwise read the whole joined table instead of its index.
 		query, args = arraysQuery("(SELECT CAST(? AS %s[]))", types, rows)
 	}
+	// Read the statement's result with Find of GORM: Scan would format all parameters for the log.
 	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS " + query + "\n", args
 }
 
@@ -193,8 +192,8 @@ func splitColumns(columns []string) (names, types []string) {
 	return names, types
 }
 
-// Insert inserts the given rows into a table, in the given order. Each column is a name and a type, such as "day date". The argument onConflict is
-// the clause ON CONFLICT of the statement, or "". On Citus, the rows of a distributed table are first sorted by organisation id.
+// Insert inserts rows in the given order. On Citus, it first sorts rows of distributed tables by
+// organisation id. The argument onConflict can be empty.
 func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) error {
 	return RunWrites(tx, StatementsForInsert(tx, table, columns, rows, onConflict)...)
 }
@@ -212,10 +211,10 @@ func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows []
 	return returned, nil
 }
 
-// StatementsForInsert returns the statements that Insert runs. Usually, this is one INSERT statement, which selects the rows from a list. For a
-// distributed table on Citus, each organisation gets its own INSERT statements with VALUES, because Citus would first store a list as a
-// temporary result.
+// StatementsForInsert returns the statements that Insert runs. Usually, this is one INSERT. For a
+// distributed table on Citus, each organisation gets its own INSERT statements.
 func StatementsForInsert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
+	// Each column is a name and a type, as in WithRows.
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
 	if !IsSharded(tx) || Tables[table].Class != Distributed {
@@ -223,6 +222,7 @@ func StatementsForInsert(tx *gorm.DB, table string, columns []string, rows [][]a
 		// Without the WHERE, SQLite would read the ON of ON CONFLICT as the condition of a join.
 		return []Write{{list + into + "SELECT " + strings.Join(names, ", ") + " FROM added WHERE true " + onConflict, args}}
 	}
+	// The statements use VALUES, because Citus would first store a list as a temporary result.
 	row := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	for _, part := range (OrgRows{"added", columns, rows}).splitByOrg() {
 		for some := range slices.Chunk(part.Rows, InsertChunk) {
@@ -236,9 +236,8 @@ func StatementsForInsert(tx *gorm.DB, table string, columns []string, rows [][]a
 	return writes
 }
 
-// ColumnAssignments returns the SQL text after SET in an UPDATE statement. The statement reads a list of rows like a table, and copies the
-// given columns from this list. For a list named "u", the text is for example "a = u.a, b = u.b". Each column is a name and a type, such as
-// "day date".
+// ColumnAssignments returns the text after SET in an UPDATE statement. The text copies columns from
+// a list, as in "a = u.a, b = u.b".
 func ColumnAssignments(listName string, columns []string) string {
 	names, _ := splitColumns(columns)
 	for i, n := range names {
@@ -247,18 +246,15 @@ func ColumnAssignments(listName string, columns []string) string {
 	return strings.Join(names, ", ")
 }
 
-// arraysQuery returns a PostgreSQL query whose result is the given rows. The query has one parameter for each column: an array of the column's
-// values. The argument arraySQL is the SQL text of an array, with %s in place of the element type.
-//
-// If arraySQL is a subquery, PostgreSQL does not know how long the arrays are, and assumes that they are short. It then looks up each row in an
-// index of the joined table, and keeps the order of the rows. Without the subquery, PostgreSQL would read the whole joined table if the arrays
-// are long.
+// arraysQuery returns a PostgreSQL query whose result is the given rows. Each column has one array
+// parameter. In arraySQL, %s stands for the element type.
 func arraysQuery(arraySQL string, types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {
 		arrays[i] = fmt.Sprintf(arraySQL, t)
 		args = append(args, array{len(rows), func(row int) any { return toBinary(rows[row][i]) }})
 	}
+	// PostgreSQL keeps the order of the rows if it looks up each row in a joined table's index.
 	return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))", args
 }
 
@@ -289,8 +285,8 @@ func (a array) MarshalJSON() ([]byte, error) {
 // IndexType implements pgtype.ArrayGetter. It returns nil, because arrays for different columns have values of different types.
 func (a array) IndexType() any { return nil }
 
-// jsonQuery returns a SQLite query whose result is the given rows. Its only parameter is a JSON text with all rows. The query is marked as
-// MATERIALIZED, because SQLite would otherwise parse the JSON again for each row of a joined table.
+// jsonQuery returns a SQLite query whose result is the given rows. Its only parameter is a JSON
+// text with all rows.
 func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 	values := make([]string, len(types))
 	for i, t := range types {
@@ -299,6 +295,7 @@ func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 		}
 		values[i] = "CAST(value ->> " + strconv.Itoa(i) + " AS " + t + ")"
 	}
+	// Without MATERIALIZED, SQLite would parse the JSON again for each row of a joined table.
 	return "MATERIALIZED (SELECT " + strings.Join(values, ", ") + " FROM json_each(?))", []any{jsonRows{rows}}
 }
 
@@ -331,8 +328,8 @@ func (j jsonRows) Value() (driver.Value, error) {
 	return string(text), err
 }
 
-// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as "?" or
-// "@ids", stands for the argument. The handle q says which engine the statement is for.
+// AnyOf returns a SQL condition that is true if the column has one of the ids. The placeholder,
+// such as "@ids", stands for the argument.
 func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
 	if q.Name() == "sqlite" {
 		return column + " IN " + placeholder, ids
@@ -344,8 +341,8 @@ func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition s
 	return column + " = ANY(CAST(" + placeholder + " AS uuid[]))", array{len(ids), func(i int) any { return &values[i] }}
 }
 
-// toBinary converts a value to a type that pgx sends to PostgreSQL in binary form. Arrays need values in this form, and a COPY with values in
-// text form takes several times as long.
+// toBinary converts a value to a type that pgx sends to PostgreSQL in binary form. Arrays need this
+// form, and COPY is several times faster with it.
 func toBinary(v any) any {
 	switch v := v.(type) {
 	case nil, string, int64, float64, bool, uuid.UUID:

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/migrations"
 )
 
-// generationSize is the number of schema versions in a generation: the first generation has the versions 0 to 999. A program can use newer
-// schemas of its generation. A migration that would break older programs gets the first number of the next generation, such as 1000.
+// generationSize is the number of schema versions in a generation. A migration that would break
+// older programs gets the first number of the next generation.
 const generationSize = 1000
 
 // SchemaError reports that this program cannot use the schema of the database.
@@ -50,8 +50,8 @@ func (d *DB) gooseProvider() (*goose.Provider, error) {
 // Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (d *DB) Migrate(ctx context.Context) ([]int64, error) { return d.MigrateTo(ctx, math.MaxInt64) }
 
-// MigrateTo applies the migrations that the schema lacks, up to and including the given version, and returns their numbers. If the tables are
-// distributed by Citus, it also distributes the new tables.
+// MigrateTo applies the migrations that the schema lacks, up to and including the given version. It
+// returns the numbers of the applied migrations.
 func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 	p, err := d.gooseProvider()
 	if err != nil {
@@ -102,29 +102,30 @@ func (d *DB) Schema(ctx context.Context) (have, want int64, err error) {
 	return have, want, Translate(err)
 }
 
-// CheckSchema returns a *SchemaError if the schema is older than this program needs, or belongs to a newer generation. A newer schema of the
-// same generation is no error, so programs of two releases can use the database during an upgrade. CheckSchema returns another error if Citus
-// has distributed only a part of the tables.
+// CheckSchema returns a *SchemaError if the schema is too old, or belongs to a newer generation. It
+// also fails if Citus has distributed only some tables.
 func (d *DB) CheckSchema(ctx context.Context) error {
 	have, want, err := d.Schema(ctx)
 	if err != nil {
 		return err
 	}
+	// A newer schema of the same generation works, so two releases can use the database during an
+	// upgrade.
 	if have < want || have/generationSize > want/generationSize {
 		return &SchemaError{Have: have, Want: want}
 	}
 	return d.checkLayout(ctx)
 }
 
-// lockTimeout is how long a statement that changes a table waits for each lock. It is far below a second, because during this wait all
-// later statements on the table have to wait too, even reads.
+// lockTimeout is how long a statement that changes a table waits for each lock. It is short,
+// because all later statements on the table wait too, even reads.
 const lockTimeout = "200ms"
 
 // lockPause is the pause between two attempts of a statement to get its lock. Other sessions can use the table during the pause.
 const lockPause = time.Second
 
-// changeTables runs f, which changes tables, in a transaction of PostgreSQL that waits at most lockTimeout for each lock. If the transaction
-// does not get a lock, changeTables returns an ErrUnavailable.
+// changeTables runs f in a transaction that waits at most lockTimeout for each lock. After this
+// time, changeTables returns an ErrUnavailable.
 func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SET LOCAL lock_timeout = '" + lockTimeout + "'").Error; err != nil {
@@ -137,12 +138,13 @@ func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error 
 	})
 }
 
-// isLockTimeout returns true if err means that a statement waited too long for a lock of another session: the lock of a table on PostgreSQL, or of
-// the file on SQLite.
+// isLockTimeout returns true if err means that a statement waited too long for a lock of another
+// session.
 func isLockTimeout(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "55P03"
 	}
+	// On SQLite, the lock is the lock of the database file.
 	e, ok := errors.AsType[*sqlitedriver.Error](err)
 	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }

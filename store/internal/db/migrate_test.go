@@ -150,8 +150,8 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 	})
 }
 
-// Before migration 8, all organisations that track a target share one handle, which is in the target's row. The migration gives each subscription its
-// own handle. It takes the handle from the link that the organisation tracks. No source has confirmed this handle yet.
+// Before migration 8, a target has one handle for all organisations. The migration gives each
+// subscription the handle from the link that its organisation tracks.
 func TestMigrate_storesTheHandleOfEachLinkInItsSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -166,6 +166,7 @@ func TestMigrate_storesTheHandleOfEachLinkInItsSubscription(t *testing.T) {
 		_, err = db.Migrate(t.Context())
 		require.NoError(t, err)
 		target := storetest.ClaimOne(t, db, link.Instagram, "video").Targets[0]
+		// No source has confirmed a handle yet.
 		require.Empty(t, target.Handle)
 		require.ElementsMatch(t, []string{"wrong", "right"}, target.Handles)
 	})
@@ -216,12 +217,12 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
-// lastUncheckedMigration is the number of a migration. The test below does not check the migrations up to this number. A program from
-// before this migration refuses to run with any newer schema. So the unchecked migrations cannot break such a program.
+// lastUncheckedMigration is the number of the last migration that the test below skips. Programs
+// from before this migration refuse to run with any newer schema.
 const lastUncheckedMigration = 35
 
-// Programs of two releases use one database while an installation is upgraded. So older programs must work after each migration within a generation.
-// Such a migration may add a table, an index, or a column that has a default or can be NULL. It may also drop an index.
+// While an installation is upgraded, programs of two releases use one database. So older programs
+// must work after each migration within a generation.
 func TestMigrations_doNotBreakOlderProgramsUntilTheNextGeneration(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {

@@ -11,8 +11,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Order is the order of a list. Rows without a value in the column come last, in ascending and in descending order. Rows with equal values
-// are ordered by id, so that each row is on exactly one page.
+// Order is the order of a list. Rows without a value come last in both directions. Rows with equal
+// values are ordered by id.
 type Order struct {
 	Column     string // name of the column by which the list is ordered; must be a key of the list's SortColumns
 	Descending bool
@@ -72,8 +72,8 @@ func (t ColumnType) parseValue(s string) (any, error) {
 	return s, nil
 }
 
-// SortColumns is the allow-list of the columns by which a list can be ordered. The keys are the names that callers use. The values come from
-// SortBy, SortByNullable or SortByCount, so no text of a caller becomes part of an ORDER BY.
+// SortColumns is the allow-list of the columns by which a list can be ordered. The keys are the
+// names that callers use.
 type SortColumns map[string]SortColumn
 
 // SortColumn is a column by which a list can be ordered. Only this package can create one.
@@ -105,16 +105,16 @@ func SortByNullable(table, column string, t ColumnType) SortColumn {
 	return sortColumn(table, column, t, true)
 }
 
-// SortByCount returns a SortColumn that orders by counted.n, with 0 in place of NULL. The list's query must join a subquery named counted,
-// whose column n is a count for each row of the table.
+// SortByCount returns a SortColumn for counted.n, with 0 in place of NULL. The query must join a
+// subquery named counted, whose column n is the row's count.
 func SortByCount(table string) SortColumn {
 	c := sortColumn(table, "id", IntegerColumn, false)
 	c.expression = "CAST(COALESCE(counted.n, 0) AS bigint)" // without the cast, PostgreSQL would return the type numeric, because it sums counts to a numeric
 	return c
 }
 
-// deepOffset is the smallest offset for which seekPosition runs a statement that finds the position of the window. With a smaller offset, the
-// database skips the rows before the window, because this is faster for few rows.
+// deepOffset is the smallest offset for which seekPosition searches the position of the window. For
+// smaller offsets, skipping the rows before the window is faster.
 const deepOffset = 200
 
 // reversed returns the opposite order.
@@ -123,15 +123,8 @@ func (o Order) reversed() Order {
 	return o
 }
 
-// seekPosition finds the beginning of a window with a large offset. It looks in the index for the last row before the window, and returns a
-// window that begins after the position of this row. With the offset, the database would read all columns of the rows before the window. A
-// window without a large offset is returned unchanged.
-//
-// In the second half of the list, seekPosition counts rows from the end, because this is faster. This needs the present number of rows. The
-// argument total is the number of rows at an earlier time, and isUnchanged returns true if no row was added or removed since then.
-//
-// Even in the second half, seekPosition counts from the start in three cases: isUnchanged is nil, isUnchanged returns false, or the list is
-// in ascending order and the column can be NULL.
+// seekPosition converts a window with a large offset to a window that begins after a position. The
+// database finds this position in an index, which is faster.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
@@ -145,10 +138,13 @@ func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order
 		})
 	}
 	valuesAtWrongEnd := c.nullable && !o.Descending // for an ascending list, the index has the rows with NULL at the beginning, but the list has them at the end
+	// In the second half of the list, counting from the end is faster, but needs the present number
+	// of rows.
 	if fromEnd := int(total) - w.Offset; isUnchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
 		if err := read(q, o.reversed(), fromEnd); err != nil {
 			return w, err
 		}
+		// If rows were added or removed since `total` was read, the position can be wrong.
 		if same, err := isUnchanged(ctx); err != nil {
 			return w, err
 		} else if same && before != nil {
@@ -167,8 +163,8 @@ func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order
 	return w, nil
 }
 
-// addWindow adds two things to the query q: the ORDER BY, and the condition or OFFSET that leaves out the rows before the window w. It does
-// not add a LIMIT.
+// addWindow adds the ORDER BY to the query q. It also adds the condition or OFFSET that skips the
+// rows before w, but no LIMIT.
 func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
@@ -192,20 +188,16 @@ func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.sqlDirection(), nulls, c.id))
 }
 
-// eachPart reads a window of the rows of q with one or two statements. For each statement, it calls readPart. The argument limit of
-// readPart is the number of rows that the window does not have yet. readPart returns the number of rows that it has read.
-//
-// In every list, the rows with NULL come last. A second statement is needed for these rows in two cases:
-//
-//   - The list is ascending. The index has the rows with NULL at the beginning, so the first statement leaves them out.
-//   - The window begins after a position. The first statement has a condition for this position, and no row with NULL fulfils this
-//     condition.
+// eachPart reads a window of q with one or two statements. For each statement, it calls readPart,
+// which returns the number of rows that it has read.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := readPart(c.addWindow(q, o, w), w.Limit)
 		return err
 	}
 	n := 0
+	// The first statement leaves out the rows with NULL. An ascending index begins with these rows,
+	// and no condition for w.After includes them.
 	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
 	if w.After == nil || !w.After.Null {
 		var err error
@@ -224,6 +216,7 @@ func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *
 			without.Offset = w.Offset - int(all)
 		}
 	}
+	// The last statement reads the rows with NULL, which come last in every list.
 	_, err := readPart(c.addWindow(q.Where(c.expression+" IS NULL"), o, without), w.Limit-n)
 	return err
 }

@@ -22,8 +22,8 @@ type DayRange struct {
 	Partition bool
 }
 
-// DayRanges returns the ranges of days before the given day, the oldest range first. With monthly partitions, each range is a whole month that has a
-// partition and ends before the given day. Without partitions, one range has all days before the given day.
+// DayRanges returns the ranges of days before the given day, the oldest first. With monthly
+// partitions, each range is a whole month. Otherwise, one range has all days.
 func (d *DB) DayRanges(ctx context.Context, before Date) ([]DayRange, error) {
 	if !d.dialect.hasPartitions() {
 		return []DayRange{{Before: before}}, nil
@@ -80,11 +80,9 @@ const (
 	dropTimeout = 10 * time.Minute
 )
 
-// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. Before the drop, it calls checkDrop in
-// the same transaction. If checkDrop returns an error, DropMonth returns this error and keeps the partition.
-//
-// DropMonth returns ErrMonthGone if the partition does not exist any more. If it does not get its locks, it tries again a few times, and then returns
-// ErrMonthBusy.
+// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the
+// organisations' data. If checkDrop returns an error, DropMonth returns this error and keeps the
+// partition.
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, checkDrop func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, checkDrop)
@@ -109,8 +107,8 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 		if err := tx.Exec("SET LOCAL statement_timeout = 0").Error; err != nil { // the context already limits the statements to dropTimeout
 			return err
 		}
-		// Other sessions can read the partition until the drop. A second process that drops the same month waits for this lock. Without the
-		// lock, the two processes would deadlock at the drop.
+		// With this lock, a second process that drops the same month waits here. Without the lock,
+		// both processes would deadlock at the drop.
 		if err := tx.Exec("LOCK TABLE " + partition + " IN SHARE ROW EXCLUSIVE MODE").Error; err != nil {
 			return err
 		}
@@ -120,6 +118,7 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // after the drop, the API returns computed points for the days of this month
 			return err
 		}
+		// Until this statement, other sessions can read the partition.
 		return tx.Exec("DROP TABLE " + partition).Error
 	})
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // the partition does not exist
@@ -155,8 +154,8 @@ func (c *partitionCache) setKnown(month Date, exists bool) {
 	c.months[month] = exists
 }
 
-// PreparePartitions creates the monthly partitions of the table snapshots_daily for at least last month, this month and next month. It retries
-// until all partitions exist or ctx ends. It does nothing on engines without partitions.
+// PreparePartitions creates the monthly partitions of snapshots_daily for at least last month, this
+// month and next month. It does nothing on engines without partitions.
 func (d *DB) PreparePartitions(ctx context.Context) error {
 	today := d.Now().Day()
 	return d.CreatePartitions(ctx, today-31, today+62)
@@ -194,9 +193,7 @@ func (d *DB) EnsurePartitions(ctx context.Context, firstDay, lastDay Date) error
 	return nil
 }
 
-// createPartition creates the partition of a month if it does not exist. It makes PostgreSQL vacuum the partition often, because only then can
-// histories be read from the index alone. It uses ATTACH PARTITION, because CREATE TABLE … PARTITION OF would lock snapshots_daily against
-// reads.
+// createPartition creates the partition of a month if it does not exist.
 func (d *DB) createPartition(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time creates a partition
@@ -209,9 +206,12 @@ func (d *DB) createPartition(ctx context.Context, month Date) error {
 		if err != nil || partitions > 0 {
 			return err
 		}
+		// PostgreSQL must vacuum the partition often, because only then can histories be read from
+		// the index alone.
 		if err := tx.Exec("CREATE TABLE " + name + " (LIKE snapshots_daily INCLUDING ALL) WITH (autovacuum_vacuum_insert_scale_factor = 0.02)").Error; err != nil {
 			return err
 		}
+		// CREATE TABLE … PARTITION OF would lock snapshots_daily against reads.
 		return tx.Exec(fmt.Sprintf("ALTER TABLE snapshots_daily ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')", name, month, monthOf(month+31))).Error
 	})
 }

@@ -29,31 +29,28 @@ type ListSpec[R any] struct {
 	ID func(*R) uuid.UUID
 	// Total is the number of rows of the whole list, or 0 if it is unknown.
 	Total int64
-	// Sequence, if set, is the order of all rows of the list. ReadList then takes the ids of the window's rows from Sequence and reads only
-	// these rows. It ignores the fields Total, Before and Unchanged.
+	// Sequence, if set, is the order of all rows. ReadList then reads the window's rows by their
+	// ids. It ignores Before, Expected, Unchanged and Each.
 	Sequence *Sequence
 	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
 	// Window.NeedsTotal returns true.
 	Before *Select
-	// Expected, if set, returns the expected number of rows. ReadList allocates memory for this number of rows. It calls Expected after the statement
-	// in Before has run. If Expected is nil, ReadList uses Total.
+	// Expected, if set, returns the expected number of rows, for which ReadList allocates memory.
+	// ReadList calls Expected after the statement in Before. The default is Total.
 	Expected func() int64
-	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, ReadList counts
-	// rows only from the start of the list. Pages near the end of a long list then take longer to read.
+	// Unchanged returns true if no row was added or removed since Total was read. If Unchanged is
+	// nil, reading pages near a long list's end is slower.
 	Unchanged func(ctx context.Context) (bool, error)
 	// InIndexOrder is true if, in every order that Sort allows, the database can read the rows from an index. See Select.InIndexOrder.
 	InIndexOrder bool
-	// Complete fills the fields that are not columns of Table, such as labels. The field Complete is nil if rows have no such fields. The
-	// result `completed` is the number of completed rows. The result `bytes` is an upper bound of the size of the filled fields, in bytes
-	// of JSON. If this size would exceed maxBytes, Complete may leave out the last rows, but it completes at least one row. ReadList drops
-	// the rows that are not completed.
+	// Complete, if set, fills the fields that are not columns of Table. It may omit the last rows,
+	// but not the first, if List.ExtraBytes would exceed maxBytes.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
-	// Each is an optional callback. ReadList calls it only if Completer returns a function. In this case, ReadList passes every row of the window
-	// to the callback as soon as the row is read, and List.Rows is nil. A row and its texts are valid only until the callback returns. If the
-	// callback returns ErrEnough for a row, the window ends before this row.
+	// Each, if set, gets every row of the window as soon as the row is read. A row and its texts
+	// are valid only until Each returns.
 	Each func(row *R) error
-	// Completer returns a function that fills the same fields as Complete, but in a single row. It returns nil if rows cannot be completed one by
-	// one. A ListSpec with Each must also have Completer. ReadList runs the statement in Before, if there is one, before it calls Completer.
+	// Completer must be set if Each is set. Completer returns a function that completes a single
+	// row. If Completer returns nil, ReadList does not call Each.
 	Completer func() func(row *R)
 }
 
@@ -63,8 +60,8 @@ type List[R any] struct {
 	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
 	// Start is the position after which the window begins. It is nil if the window was found by its offset, or if ListSpec.Sequence is set.
 	Start *Position
-	// TextBytes is the size of the texts that were read, in bytes. ExtraBytes is an upper bound of the size of the fields that ListSpec.Complete
-	// has filled, in bytes of JSON.
+	// TextBytes is the size of the read texts. ExtraBytes is an upper bound of the JSON size of the
+	// fields that ListSpec.Complete has filled.
 	TextBytes, ExtraBytes int64
 
 	column SortColumn
@@ -82,14 +79,12 @@ type List[R any] struct {
 // Count returns the number of rows in the window. This includes the rows that were passed to the callback ListSpec.Each.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
-// ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then stops, and returns no error.
+// ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then ends
+// the window before the present row, and returns no error.
 var ErrEnough = errors.New("enough rows")
 
-// ReadList reads a part of the rows of the query q, in the order o. The window w says which part. ReadList returns an error if o.Column is not a
-// key of spec.Sort.
-//
-// If the texts of the rows, or the fields that spec.Complete fills, take more than w.MaxBytes, the result can have fewer than w.Limit rows. It has
-// at least one row, unless the window begins after the last row of the list.
+// ReadList reads the window w of the rows of q, in the order o. The limit w.MaxBytes can make the
+// window shorter, but the first row is always read.
 func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
 	c, ok := spec.Sort[o.Column]
 	if !ok {
@@ -134,6 +129,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 		earlier, earlierBytes := l.Count(), l.TextBytes
 		rows := Select{InIndexOrder: spec.InIndexOrder, Query: selectColumns(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {
 			if !begun && spec.Each != nil {
+				// The statement in spec.Before has already run.
 				complete = spec.Completer()
 			}
 			begun = true
@@ -171,8 +167,8 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	return err
 }
 
-// passRowToCallback completes the row that was read and passes it to the callback spec.Each. The argument `limit` is the maximum number of rows. When
-// this number is reached, passRowToCallback sets l.more to true and returns ErrEnough.
+// passRowToCallback completes the row that was read and passes it to spec.Each. If spec.Each
+// already got `limit` rows, passRowToCallback only sets l.more and returns ErrEnough.
 func (l *List[R]) passRowToCallback(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
 	if l.passed == limit {
 		l.more = true
@@ -218,9 +214,9 @@ func ColumnNames[R any](table string, columns []Column[R]) string {
 	return names.String()
 }
 
-// selectColumns returns the query q with the given SQL text as the list of its columns. The method Select of GORM would take much longer,
-// because it searches the text for names of fields.
+// selectColumns returns the query q with the given SQL text as the list of its columns.
 func selectColumns(q *gorm.DB, columns string) *gorm.DB {
+	// Select of GORM would take much longer, because it searches the text for names of fields.
 	return q.Clauses(clause.Select{Expression: clause.Expr{SQL: columns}})
 }
 

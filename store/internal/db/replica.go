@@ -21,13 +21,13 @@ import (
 const (
 	// replicaTimeout is how long a read on the replica may take. After this time, the primary is asked instead.
 	replicaTimeout = 5 * time.Second
-	// replicaProbeInterval is the time between two checks of a replica that cannot be used, and the time limit of a check. Until a check
-	// succeeds, all reads go to the primary.
+	// replicaProbeInterval is the time between two checks of a replica that cannot be used, and the
+	// time limit of each check.
 	replicaProbeInterval = time.Second
 )
 
-// ErrReplica reports that the replica could not be used for a read: it does not answer, it lacks a change that the caller must see, or it is not
-// a replica of the database. The same read succeeds on the primary.
+// ErrReplica reports that the replica does not answer, lacks a needed change, or is not a replica
+// of the database. The same read succeeds on the primary.
 var ErrReplica = errors.New("the replica cannot answer")
 
 var (
@@ -56,8 +56,8 @@ type requirement struct {
 	version int64 // the version of the organisation's data on the primary
 }
 
-// openReplica prepares connections to the replica at the URL o.ReadURL. It does not connect, so the program can start while the replica is down. Each
-// connection checks that the server belongs to the same cluster as the primary.
+// openReplica prepares connections to the replica at o.ReadURL, but does not connect. So the
+// program can start while the replica is down.
 func openReplica(ctx context.Context, o Options, primary connections) (*replica, error) {
 	if primary.sharded || len(primary.pools) != 1 {
 		return nil, errors.New("a replica for reads is possible only for a PostgreSQL database without Citus")
@@ -71,6 +71,7 @@ func openReplica(ctx context.Context, o Options, primary connections) (*replica,
 	if err := primary.pools[0].QueryRowContext(ctx, cluster).Scan(&want); err != nil {
 		return nil, fmt.Errorf("the identifier of the database's cluster cannot be read: %w", Translate(err))
 	}
+	// Each new connection checks that the server belongs to the same cluster as the primary.
 	prepare := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		var have string
@@ -80,8 +81,8 @@ func openReplica(ctx context.Context, o Options, primary connections) (*replica,
 		if have != want {
 			return errors.New("the server is not a replica of the database")
 		}
-		// With the isolation level "repeatable read", all statements that are sent together see the same state of the data. So the reads see the
-		// same state as replicaCheck, which runs before them.
+		// With the isolation level "repeatable read", all statements that are sent together see the
+		// same data as replicaCheck, which runs before them.
 		if _, err := conn.Exec(ctx, "SET default_transaction_isolation = 'repeatable read'"); err != nil {
 			return err
 		}
@@ -110,8 +111,8 @@ func (r *replica) close() error {
 // HasReplica returns true if there is a replica and it answers.
 func (d *DB) HasReplica() bool { return d.replica != nil && !d.replica.away.Load() }
 
-// OnReplica returns a DB whose EachRow and EachRowOf read from the replica, which must exist. They return an ErrReplica if the replica fails or
-// does not have the given version of the organisation's data yet. All other methods use the primary.
+// OnReplica returns a DB whose EachRow and EachRowOf read from the replica, or return an
+// ErrReplica. All other methods use the primary. A replica must exist.
 func (d *DB) OnReplica(org uuid.UUID, version int64) *DB {
 	on := *d
 	on.required = &requirement{org, version}
@@ -121,9 +122,8 @@ func (d *DB) OnReplica(org uuid.UUID, version int64) *DB {
 // replicaCheck is the statement that precedes each read on the replica.
 const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FROM organisation_totals WHERE organisation_totals.organisation_id = $1"
 
-// eachRow runs SELECT statements on the replica, after a check that the replica has the required version. It sends the check and the statements
-// together. It returns an ErrReplica if the replica cannot answer. In this case, the functions of the statements may already have been called
-// for some rows.
+// eachRow sends replicaCheck and the statements to the replica together. If eachRow returns an
+// ErrReplica, callbacks of the statements may already have been called for some rows.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
 	check := errBehind // the variable "check" stays errBehind if replicaCheck returns no row: the replica then does not have the organisation yet
 	var stopped error  // the error that a callback returned for a row; each statement has a callback
@@ -166,13 +166,15 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 	return fmt.Errorf("%w: %w", ErrReplica, err)
 }
 
-// isLastingFailure returns true if err means that the next reads will fail too. It returns false for errors of single statements. For example,
-// PostgreSQL cancels a statement that conflicts with a change that the replica must apply.
+// isLastingFailure returns true if err means that the next reads will fail too. It returns false
+// for errors of single statements.
 func isLastingFailure(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		// All other codes are errors of one statement, such as a conflict with a change from the
+		// primary.
 		return strings.HasPrefix(e.Code, "57P") // the server shuts down or starts
 	}
 	return true

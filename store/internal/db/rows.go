@@ -23,8 +23,8 @@ import (
 	"github.com/reeltally/reeltally/internal/tracing"
 )
 
-// Values has the values of the columns of one row of a query. Each method returns the value of the column with the index i. For NULL, a method
-// returns the zero value and false, or nil if it returns a pointer. A method panics if the column has another type.
+// Values has the values of one row of a query. Each method returns the value of column i. A method
+// can panic if the column has another type.
 type Values struct {
 	binary [][]byte // the values in PostgreSQL's binary format, nil for NULL; set on PostgreSQL outside of transactions
 	plain  []any    // the values as database/sql returns them; set on SQLite and in transactions
@@ -43,8 +43,8 @@ type Values struct {
 	texts    *strings.Builder
 }
 
-// arena stores values of the type T. It allocates memory for many values in one step. One allocation for each value of a long list would take longer
-// than reading the values.
+// arena stores values of the type T. It allocates memory for many values at once, because single
+// allocations take longer than reading the values.
 type arena[T any] struct{ block []T }
 
 // storeValue stores a value and returns a pointer to it.
@@ -64,8 +64,8 @@ func storeIfKnown[T any](b *arena[T], value T, known bool) *T {
 	return b.storeValue(value)
 }
 
-// reuseMemory allows the next row to overwrite the present row in memory. Texts and pointers that the methods of Values return are then valid only
-// until the next row is read.
+// reuseMemory allows the next row to overwrite the present row in memory. Texts and pointers from
+// Values are then valid only until the next row is read.
 func (v *Values) reuseMemory() {
 	v.reusesMemory = true
 	v.integers.block, v.instants.block, v.floats.block = v.integers.block[:0], v.instants.block[:0], v.floats.block[:0]
@@ -269,8 +269,8 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType panics if the value in column i has a wrong type and is not NULL. The caller has compared the types before: hasType is true
-// if the value has the type that the caller needs. requireType returns hasType, so the result is false for NULL.
+// requireType panics if hasType is false and the value in column i is not NULL. It returns hasType,
+// so the result is false for NULL.
 func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
 	case hasType:
@@ -286,9 +286,8 @@ func (v *Values) requireType(i int, hasType bool) bool {
 type Select struct {
 	Query *gorm.DB // the statement as a GORM query outside of any transaction; nil if StaticQuery.Select has set the field "text" instead
 	Each  func(*Values) error
-	// InIndexOrder is true if PostgreSQL can read the selected rows from an index that has them in the order of the SELECT and has few
-	// other rows. PostgreSQL then uses the same plan for all calls: it reads the rows from this index. If InIndexOrder is false, PostgreSQL
-	// may make a new plan for each call. Planning takes as long as reading 100 rows.
+	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, and has
+	// few other rows. PostgreSQL then always reads this index.
 	InIndexOrder bool
 
 	text string // the SQL text and its arguments, if Query is nil
@@ -303,8 +302,8 @@ func (s Select) toStatement() (text string, args []any, err error) {
 	return Statement(s.Query)
 }
 
-// StaticQuery is a SELECT whose SQL text is the same for every call. GORM would build the text again for each call. Building the text takes
-// longer than the database needs to run a short statement.
+// StaticQuery is a SELECT with the same SQL text for every call. Building the text with GORM takes
+// longer than the database needs for a short statement.
 type StaticQuery struct {
 	text  string   // SQL text for the engine of the database
 	names []string // for each argument, the name of its parameter
@@ -339,15 +338,15 @@ func (q StaticQuery) Select(valueOf func(name string) any, each func(*Values) er
 	return Select{Each: each, text: q.text, args: args}
 }
 
-// EachRow runs the SELECT q and calls f for each row. It stops at the first error. The query q must not belong to a transaction. The values are
-// not converted by GORM or database/sql, which would take most of the time for a long list.
+// EachRow runs the SELECT q and calls f for each row, until the first error. The query q must not
+// belong to a transaction.
 func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) error {
+	// For a long list, GORM or database/sql would need most of the time to convert values.
 	return d.EachRowOf(ctx, Select{Query: q, Each: f})
 }
 
-// EachRowOf runs several SELECT statements one after the other, and calls the function of each statement for its rows. On PostgreSQL, it sends all
-// statements together and waits for the database only once. The statements can see different data, because other transactions can commit changes
-// between two statements.
+// EachRowOf runs SELECT statements in order, and calls the function of each statement for its rows.
+// Other transactions can change the data between two statements.
 func (d *DB) EachRowOf(ctx context.Context, selects ...Select) (err error) {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {
@@ -378,8 +377,7 @@ type statement struct {
 	query string
 	args  []any
 	each  func(*Values) error
-	// If inIndexOrder is true, the settings in keepOrderedPlan make PostgreSQL use the same plan for every call. With this plan, PostgreSQL
-	// reads the rows from an index that has them in the order of the ORDER BY.
+	// inIndexOrder is true if the query needs the settings of keepOrderedPlan.
 	inIndexOrder bool
 }
 
@@ -402,9 +400,8 @@ func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, statements []sta
 	return nil
 }
 
-// eachPlainRow runs a SELECT with database/sql, on a pool or in a transaction. It calls f for each row, until f returns an error. On
-// PostgreSQL, only a SELECT in a transaction uses eachPlainRow, because a transaction of database/sql gives no access to the binary
-// values. Outside of transactions, eachRow reads the binary values.
+// eachPlainRow runs a SELECT with database/sql and calls f for each row. PostgreSQL needs it in
+// transactions of database/sql, which give no access to binary values.
 func eachPlainRow(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args []any, f func(*Values) error) error {
@@ -433,8 +430,8 @@ func eachPlainRow(ctx context.Context, on interface {
 	return rows.Err()
 }
 
-// keepOrderedPlan is a statement that changes settings for the other statements of the same batch: PostgreSQL then plans them without sorting,
-// and keeps one plan for all values of the parameters. The settings end with the batch, because PostgreSQL runs a batch as one transaction.
+// keepOrderedPlan makes PostgreSQL plan a batch without sorting, and reuse plans for all
+// parameters. Making a plan takes as long as reading 100 rows.
 const keepOrderedPlan = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true)"
 
 func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []statement) error {
@@ -449,8 +446,10 @@ func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []s
 		if len(statements) == 1 && !inIndexOrder {
 			return eachPostgresRow(ctx, direct, statements[0].query, statements[0].args, statements[0].each)
 		}
+		// The batch sends all statements together, so eachRow waits for the database only once.
 		batch := &pgx.Batch{}
 		if inIndexOrder {
+			// The settings end with the batch, because PostgreSQL runs a batch as one transaction.
 			batch.Queue(keepOrderedPlan)
 		}
 		for _, s := range statements {

@@ -14,8 +14,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Sequence is the order of a list that is kept in memory: for each row, the id and the value in the column by which the list is ordered.
-// ReadList takes the ids of a page from it and reads only the rows with these ids.
+// Sequence keeps the order of a list in memory: each row's id and sort key. ReadList then reads
+// only the rows of a page.
 type Sequence struct {
 	column SortColumn
 	order  Order
@@ -62,8 +62,8 @@ func (s *Sequence) Len() int64 {
 	return int64(len(s.rows))
 }
 
-// compareRows compares two rows by the order of the list, and returns a negative number if a comes before b. The SQL that SortColumn.addWindow
-// adds to a query must give the same order.
+// compareRows compares two rows by the order of the list. A list that the database sorts must have
+// the same order: see SortColumn.addWindow.
 func (s *Sequence) compareRows(a, b sequenceRow) int {
 	if a.key.null != b.key.null {
 		if a.key.null {
@@ -108,8 +108,8 @@ func (s *Sequence) rowsIn(w Window) (rows []sequenceRow, more bool, err error) {
 	return s.rows[from:to], to < len(s.rows), nil
 }
 
-// readByID takes the ids of the rows in the window w from spec.Sequence and reads these rows into l. It leaves out rows that the query q no longer
-// selects. If the texts of the rows take more than w.MaxBytes, it reads only the first half of the rows, or the first quarter, and so on.
+// readByID reads the rows in the window w into l, by their ids in spec.Sequence. It leaves out rows
+// that the query q no longer selects.
 func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], w Window) error {
 	l.Total = spec.Sequence.Len()
 	page, more, err := spec.Sequence.rowsIn(w)
@@ -118,14 +118,15 @@ func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 		if !errors.Is(err, ErrEnough) {
 			break
 		}
+		// The texts of the rows take more than w.MaxBytes, so read only the first half.
 		page, more, err = page[:(len(page)+1)/2], true, nil
 	}
 	l.more = more
 	return err
 }
 
-// readPage reads the given rows of a page into l. It returns ErrEnough if the texts of the rows take more than maxBytes, except if the page has only
-// one row.
+// readPage reads the given rows of a page into l. It returns ErrEnough if there are several rows
+// and their texts take more than maxBytes.
 func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], page []sequenceRow, maxBytes int64) error {
 	ids, at := make([]uuid.UUID, len(page)), make(map[uuid.UUID]int, len(page))
 	for i := range page {
@@ -133,8 +134,8 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	}
 	rows, found := make([]R, len(page)), make([]bool, len(page))
 	condition, arg := AnyOf(q, l.column.id, "?", ids)
-	// The statement has no ORDER BY, so the database finds the rows by their ids. With an ORDER BY, the database might read a whole index to find
-	// these few rows.
+	// Without an ORDER BY, the database finds the rows by their ids. With one, the database might
+	// read a whole index to find these few rows.
 	err := d.EachRow(ctx, selectColumns(q.Where(condition, arg), ColumnNames(spec.Table, spec.Columns)), func(row *Values) error {
 		var r R
 		setFields(&r, spec.Columns, row, 0)
@@ -156,8 +157,8 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	return nil
 }
 
-// sortKeyOf returns the sort key of the position p, at which a page of the list begins. It returns an error if the value in p cannot be a value
-// of the column.
+// sortKeyOf returns the sort key of the position p. It returns an error if the column cannot have
+// the value in p.
 func (c SortColumn) sortKeyOf(p Position) (sortKey, error) {
 	if p.Null {
 		return sortKey{null: true}, nil

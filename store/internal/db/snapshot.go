@@ -54,8 +54,8 @@ type StoredTable struct {
 	Columns []StoredColumn
 }
 
-// StoredTables returns the tables of this program that exist in the database. If the schema is older than this program, some tables of the variable
-// Tables do not exist. Each table comes after the tables to which its foreign keys refer.
+// StoredTables returns the tables of this program that exist in the database. Each table comes
+// after the tables to which its foreign keys refer.
 func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	var others []string
 	for name := range Tables {
@@ -70,6 +70,7 @@ func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
 		if err != nil {
 			return nil, err
 		}
+		// If the schema is older than this program, some tables do not exist.
 		if len(columns) > 0 {
 			tables = append(tables, StoredTable{name, columns})
 		}
@@ -103,8 +104,8 @@ func (d *DB) readColumns(ctx context.Context, table string) ([]StoredColumn, err
 	return columns, Translate(rows.Err())
 }
 
-// Value returns the value of the column c, whose index in the row is i: nil for NULL, and otherwise a string, int64, float64, bool or []byte,
-// depending on c.Kind. The type is the same on both engines.
+// Value returns the value of the column c, which has the index i in the row. For NULL, it returns
+// nil. The type of the result depends only on c.Kind.
 func (c StoredColumn) Value(row *Values, i int) any {
 	var value any
 	known := false
@@ -258,12 +259,14 @@ func DeferForeignKeys(tx *gorm.DB) error {
 	return tx.Exec("PRAGMA defer_foreign_keys = ON").Error
 }
 
-// AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. This updates the statistics of the query planner, and allows reads
-// of histories from their index alone. AnalyzeAll does nothing on SQLite.
+// AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. It does nothing on
+// SQLite.
 func (d *DB) AnalyzeAll(ctx context.Context) error {
 	if !d.dialect.hasRowLocks() {
 		return nil
 	}
+	// ANALYZE updates the statistics of the query planner. VACUUM allows reads of histories from
+	// their index alone.
 	_, err := d.pools[0].ExecContext(ctx, "VACUUM (ANALYZE)")
 	return Translate(err)
 }

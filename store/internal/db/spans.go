@@ -20,8 +20,8 @@ var systemNames = map[string]string{"sqlite": "sqlite", "postgres": "postgresql"
 // namedTable matches the first table that a statement names.
 var namedTable = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE)\s+"?([a-z_]+)`)
 
-// startStatementSpan starts the span of a statement. The span has the SQL text, in which parameters are placeholders, and never the values of
-// the parameters. If ctx has no span, startStatementSpan does nothing.
+// startStatementSpan starts the span of a statement. The span has the SQL text with placeholders,
+// and never the parameter values. If ctx has no span, startStatementSpan does nothing.
 func startStatementSpan(ctx context.Context, engine, query string) (context.Context, trace.Span) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return tracing.StartCall(ctx, "")

@@ -4,16 +4,17 @@ import (
 	"time"
 )
 
-// TableClass says how Citus stores a table if the data is divided between several PostgreSQL nodes: see Distribute. The class determines the
-// rules for the table's keys and for statements that use the table. The rules hold on every engine.
+// TableClass says how Citus stores a table on several PostgreSQL nodes: see Distribute. The rules
+// of a class for keys and statements hold on every engine.
 type TableClass string
 
 // The values of TableClass.
 const (
 	// Reference is the class of small, rarely written tables. With Citus, every node has a copy of them.
 	Reference TableClass = "reference"
-	// Distributed is the class of tables with the data of organisations. With Citus, their rows are divided between nodes by
-	// organisation_id. So organisation_id must be the first column of every key, and every WHERE and JOIN must compare organisation_id.
+	// Distributed is the class of tables with data of organisations. Citus divides the rows by
+	// organisation_id. Every key must begin with organisation_id, and every WHERE and JOIN must
+	// compare it.
 	Distributed TableClass = "distributed"
 	// Coordinator is the class of tables that belong to no organisation and to which no other table refers. With Citus, they are on the
 	// coordinator only.
@@ -47,8 +48,8 @@ const (
 	DailyDays = 90
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
-	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The oldest day that a caller can
-	// request may lie between two weekly points. The weekly point before that day must still exist, and can be up to 13 days older than the day.
+	// RetentionMargin is added to Retention.Weekly, in days. For the oldest day that a caller can
+	// request, the needed weekly point can be up to 13 days older.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
@@ -62,8 +63,8 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention and weeklyRetention are computed from the defaults of Retention. A daily point can be kept for 31 + 7 days more than
-	// DailyDays: PostgreSQL drops only whole months of daily points, and only whole weeks are rolled up.
+	// dailyRetention and weeklyRetention are for the defaults of Retention. Daily points can stay
+	// 31 + 7 days longer: PostgreSQL drops whole months, and only whole weeks are rolled up.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.

@@ -58,8 +58,8 @@ func ForUpdateClause(tx *gorm.DB, table string) string {
 	return " FOR UPDATE OF " + table
 }
 
-// ForUpdateSkipLocked returns the clause FOR UPDATE OF table SKIP LOCKED. With the clause, a SELECT locks the rows of the table that it returns, and
-// leaves out rows that other transactions have locked. ForUpdateSkipLocked returns "" on engines without row locks.
+// ForUpdateSkipLocked is like ForUpdateClause, but the SELECT leaves out rows of the table that
+// other transactions have locked.
 func ForUpdateSkipLocked(tx *gorm.DB, table string) string {
 	if !hasRowLocks(tx) {
 		return ""

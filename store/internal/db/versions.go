@@ -13,12 +13,11 @@ func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }
 
-// Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data must first
-// raise the version, with Change or RaiseVersions, so that readers notice the change.
-//
-// Raising the version locks its row until the transaction ends. So transactions of one organisation run one after the other, and cannot deadlock.
+// Change raises an organisation's version and then runs f in the same transaction. All transactions
+// that write the organisation's data must first raise the version, so that readers notice.
 func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
+		// Transactions of one organisation wait here for each other, so they cannot deadlock.
 		if err := RaiseVersions(tx, d.Now(), org); err != nil {
 			return err
 		}
@@ -37,8 +36,8 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 	})
 }
 
-// nextVersion is a SQL expression for an organisation's next version: the present time in microseconds, or the last version plus one if that is
-// greater. So no version is used twice, even if the database is restored from a backup. Both parameters are the present time.
+// nextVersion is the SQL for an organisation's next version. Both parameters are the present time
+// in microseconds. So a database restored from a backup uses no version twice.
 const nextVersion = "CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
 const (
@@ -46,8 +45,8 @@ const (
 	raisedLabels = "labels_version = " + nextVersion
 )
 
-// RaiseVersions raises two versions of each organisation: the version of its data, and the version of its labels (the collections of its
-// videos and accounts). It locks the organisations in the order of their ids, so that concurrent calls cannot deadlock.
+// RaiseVersions raises the data version and the labels version of each organisation. It locks the
+// organisations in the order of their ids, so that concurrent calls cannot deadlock.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raiseVersionColumns(tx, raised+", "+raisedLabels, []any{now, now, now, now}, orgs)
 }
@@ -58,8 +57,8 @@ func RaiseDataVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raiseVersionColumns(tx, raised, []any{now, now}, orgs)
 }
 
-// raiseVersionColumns raises version columns in the rows of organisation_totals of the given organisations. The assignment is the SQL text after the
-// word SET, and args has the values of its placeholders.
+// raiseVersionColumns updates the given organisations in organisation_totals. The assignment is the
+// SQL text after the word SET, and args has its parameters.
 func raiseVersionColumns(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
 	if len(orgs) <= 1 || IsSharded(tx) { // orgs is sorted, so these statements lock the rows in the order of their ids

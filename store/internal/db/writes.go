@@ -13,12 +13,10 @@ type Write struct {
 	Args      []any
 }
 
-// RunWrites runs the given statements in the transaction tx. On PostgreSQL, it combines them into one statement, so that it waits for the database
-// only once. On SQLite and Citus, it runs them one after the other.
-//
-// No statement may read rows that another statement of the call changes, and two statements must not write the same row. A foreign key can refer to a
-// row that another statement of the call inserts.
+// RunWrites runs the statements in the transaction tx. PostgreSQL can run them as one statement, so
+// no statement may read or write rows that another statement writes.
 func RunWrites(tx *gorm.DB, writes ...Write) error {
+	// A combined statement waits for the database only once.
 	if len(writes) > 1 && canCombineWrites(tx) {
 		writes = []Write{combineWrites(writes)}
 	}
@@ -36,9 +34,10 @@ func combineWrites(writes []Write) Write {
 	for i, w := range writes {
 		parts[i], args = fmt.Sprintf("w%d AS (%s)", i, w.Statement), append(args, w.Args...)
 	}
+	// A foreign key can refer to a row that another statement in the WITH clause inserts.
 	return Write{"WITH " + strings.Join(parts, ",\n") + "\nSELECT 1", args}
 }
 
-// canCombineWrites returns true if the engine of tx accepts INSERT, UPDATE and DELETE in a WITH clause. It returns false for Citus, where a single
-// statement cannot write to the tables of several servers.
+// canCombineWrites returns true if the engine of tx accepts INSERT, UPDATE and DELETE in a WITH
+// clause. On Citus, a single statement cannot write to several servers.
 func canCombineWrites(tx *gorm.DB) bool { return tx.Name() != "sqlite" && !IsSharded(tx) }

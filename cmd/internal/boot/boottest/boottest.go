@@ -53,8 +53,8 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// Await waits for a complete line that contains all substrings and returns the first such line. Await fails the test if the output ends without
-// such a line, or if the program writes no such line before the timeout.
+// Await waits for the first complete line that contains all substrings. If the program ends or the
+// timeout expires without this line, Await fails the test.
 func (o *Output) Await(t testing.TB, timeout time.Duration, substrings ...string) string {
 	t.Helper()
 	timer := time.NewTimer(timeout)
