@@ -144,7 +144,7 @@ func (s *Server) dataIsMadeUp(c echo.Context) bool {
 		return s.sandbox.Load()
 	}
 	s.dataReadAt.Store(now.UnixNano())
-	// A result with numbers is final, because made-up and real numbers are never mixed.
+	// Once the database has numbers, their kind never changes: made-up and real numbers are never mixed.
 	if kind != store.NoData {
 		s.sandbox.Store(kind == store.DemoData)
 		s.dataKnown.Store(true)

@@ -161,7 +161,7 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 		}
 		other := storetest.Collection(t, o, "other", nil)
 		_, err = o.UpdateCollection(t.Context(), chain[0].ID, patchWithParent(&other.ID))
-		require.ErrorIs(t, err, store.ErrTooDeep, "a move must be refused if it makes the collections below too deep")
+		require.ErrorIs(t, err, store.ErrTooDeep, "a move must be refused if it would bring a child collection below the deepest allowed level")
 		updateCollection(t, o, chain[1].ID, patchWithParent(&other.ID))
 		updateCollection(t, o, chain[0].ID, patchWithParent(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
 		require.Equal(t, chain[deepest-2].ID, *readCollection(t, o, chain[0].ID).ParentID)

@@ -255,7 +255,8 @@ func (r *EventRecorder) AddAccountFetch(before, after *Account) {
 	}
 }
 
-// isFirstStatus returns true if the status changes from pending to ok, because the first fetch since tracking began has succeeded.
+// isFirstStatus returns true if the status changes from pending to ok. The first fetch since tracking
+// began has then succeeded.
 func isFirstStatus(before, after FetchStatus) bool {
 	return before == queue.FetchPending && after == queue.FetchOK
 }

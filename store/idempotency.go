@@ -19,7 +19,7 @@ const (
 	// its server renews the lease with RenewKey.
 	KeyLease = 15 * time.Second
 	// IdempotencyLimit is the maximum total size of an organisation's idempotency keys and answers,
-	// in bytes, when a key is added. It allows 120 small answers a minute.
+	// in bytes, when a key is added. It allows 120 small answers a minute for a day.
 	IdempotencyLimit = 128 << 20
 	// idempotencyRowBytes is the estimated size, in bytes, of one row in the table idempotency_keys and the index entries of this row. The
 	// key's text and the answer are not included.

@@ -205,7 +205,7 @@ type videoChange struct {
 
 // changedColumns returns the new value of each column that changes, with the name of the column as the key.
 func (c videoChange) changedColumns() map[string]any {
-	// In every case, the video is marked as tracked by its own link.
+	// "direct" says that a caller has tracked the video itself, by its link.
 	columns := map[string]any{"direct": true}
 	if c.resumed {
 		columns["removed"], columns["pending"] = false, c.pending

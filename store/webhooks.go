@@ -256,8 +256,8 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 	return made, err
 }
 
-// enabledWebhook returns an enabled webhook. If an earlier attempt of the same request made the
-// delivery effectID, it also returns this delivery, even for a disabled webhook.
+// enabledWebhook returns an enabled webhook. If an earlier attempt of the same request has created the
+// delivery effectID, it returns the webhook, enabled or not, and this delivery.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {

@@ -31,7 +31,7 @@ type migrateFromCommand struct {
 
 // Help returns the text that --help shows below the summary of the command.
 func (migrateFromCommand) Help() string {
-	return "The service must show all data to the token (tier premium). Existing points, videos and collections of the organisation are never changed. " +
+	return "The other service must show all its data for this token: its organisation needs the tier premium. Existing points, videos and collections of the organisation are never changed. " +
 		"To resume an interrupted migration, run the same command again in the same folder: downloaded histories are not requested again. See docs/operating.md for details."
 }
 

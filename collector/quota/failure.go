@@ -31,8 +31,8 @@ const (
 	longestRefusalPause = 5 * time.Minute
 )
 
-// handleFailure pauses the source or one of its budgets if a failed call requires this. If
-// Reply.Divided is false, the reply has a result for each target.
+// handleFailure pauses the source or one of its budgets if a failed call requires this. The reply has
+// a result for each target, or Reply.Divided is true.
 func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
 	key, now := BudgetKey(s, f.Bucket), q.now()
 	reply := Reply{Targets: batch, At: now}

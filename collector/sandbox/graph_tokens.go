@@ -118,7 +118,7 @@ func (s *Sandbox) serveFacebookPagesOfUser(c *call, q graphRequest, owner string
 // requirePageToken returns an error reply if a token may not read the videos of a page, and nil
 // otherwise. tokenPage is "" for the system user's token.
 func (s *Sandbox) requirePageToken(tokenPage, page string) *reply {
-	// The system user may not read the second and third page in FacebookPages.
+	// The token of the system user cannot read the second and third page in FacebookPages.
 	if tokenPage != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil
 	}

@@ -35,8 +35,8 @@ var shortCaseMarkers = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortFrequencies says how many of a thousand short links belong to each case. All other short
-// links redirect directly to a video. shortLinkTarget makes exceptions.
+// shortFrequencies says how many of a thousand short links belong to each case. The other short links
+// redirect directly to a video, apart from the exceptions in shortLinkTarget.
 var shortFrequencies = []frequency[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.

@@ -415,7 +415,7 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 }
 
 // resumeStopped tracks the account's stopped videos again if they are in the list, and returns
-// them. It skips videos that the organisation tracked by a link.
+// them. It skips a video if the organisation tracked the video itself, by its link.
 func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))
 	for i, f := range listed {

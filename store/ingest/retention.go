@@ -145,6 +145,7 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
 // is a whole partition.
 func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, keepAlive func() error) error {
 	return s.runInBatches(ctx, "videos", orgs, done, keepAlive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
+		// Weekly points are written before daily points are deleted, so an interrupted run loses no point.
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
 		if weeks.Error != nil {
 			return weeks.Error

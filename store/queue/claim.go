@@ -30,7 +30,7 @@ type Target struct {
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
 	// Handles are unconfirmed handles of the video's account, sorted by FetchSubscription.HandleAt.
-	// The handle "" stands for a link without a handle. It is first only if it is alone.
+	// The handle "" stands for a link without a handle. Other handles come before it.
 	Handles   []string `gorm:"-"`
 	Link      string
 	Lane      Lane

@@ -37,8 +37,8 @@ func trackAndFetchOnce(t *testing.T, db *storetest.DB, o *store.Org, links ...li
 	storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 }
 
-// laneDigits returns two digits for each target: its base lane and its current lane. The texts are
-// sorted by kind and external id of the targets.
+// laneDigits returns a text of two digits for each target: its base lane and its current lane. The
+// targets are sorted by kind and external id.
 func laneDigits(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT CAST(base_lane AS text) || CAST(lane AS text) FROM fetch_targets ORDER BY kind, external_id")

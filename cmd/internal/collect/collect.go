@@ -113,9 +113,9 @@ func (c Config) Check() error {
 	case !c.HasFacebook() && len(c.FacebookPageIDs) > 0:
 		return usagef("REELTALLY_FACEBOOK_PAGE_ID is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: also set an access token that can read these pages")
 	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
-		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to the vendor of the key: %s, or the path of a JSON description", strings.Join(vendor.BuiltInVendorNames(), ", "))
+		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to one of the vendors %s, or to the path of a JSON file that describes the vendor", strings.Join(vendor.BuiltInVendorNames(), ", "))
 	case len(c.Vendor) == 0 && len(c.VendorBaseURL) > 0:
-		return usagef("REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to the vendor of the URL: %s, or the path of a JSON description", strings.Join(vendor.BuiltInVendorNames(), ", "))
+		return usagef("REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to one of the vendors %s, or to the path of a JSON file that describes the vendor", strings.Join(vendor.BuiltInVendorNames(), ", "))
 	case len(c.Vendor) != len(c.VendorKey):
 		return usagef("the number of vendors in REELTALLY_VENDOR is %d (%s), but the number of keys in REELTALLY_VENDOR_KEY is %d: each vendor needs its own key, in the same order",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorKey))

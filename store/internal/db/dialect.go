@@ -296,11 +296,12 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 }
 
 // limitSession makes the server end each statement and each idle transaction of the connection
-// after d.
+// after the time `d`.
 func limitSession(ctx context.Context, conn *pgx.Conn, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
-	// Poolers such as PgBouncer refuse these settings in the message that opens a connection.
+	// SET is needed, because poolers such as PgBouncer refuse these settings in the message that opens a
+	// connection.
 	_, err := conn.Exec(ctx, fmt.Sprintf("SET statement_timeout = %[1]d; SET idle_in_transaction_session_timeout = %[1]d; SET jit = off", d.Milliseconds()))
 	return err
 }

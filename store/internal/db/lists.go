@@ -165,7 +165,7 @@ func (p listPart) completeStatement(tx *gorm.DB, text string, args []any) Write 
 }
 
 // WithRows returns a WITH clause for a list of rows, and the clause's parameters. Each column is a
-// name and a type, such as "day date".
+// name and a type, such as "day date". Read the result with Find, not with Scan.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, types := splitColumns(columns)
 	var query string

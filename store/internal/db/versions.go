@@ -36,8 +36,8 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 	})
 }
 
-// nextVersion is the SQL for an organisation's next version. Both parameters are the present time
-// in microseconds. So a database restored from a backup uses no version twice.
+// nextVersion is the SQL for an organisation's next version: the present time in microseconds, or the
+// last version plus one if this is higher. So even a restored database uses no version twice.
 const nextVersion = "CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
 const (
