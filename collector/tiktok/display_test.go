@@ -370,10 +370,10 @@ func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 	client := fetch.New(fetch.Options{})
 	good := tiktok.DisplayOptions{ClientKey: "k", ClientSecret: "s3cret", RefreshToken: "r", Client: client, Tokens: db.Queue, Now: time.Now}
 	for want, change := range map[string]func(*tiktok.DisplayOptions){
-		"the client key or the client secret is missing":                              func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
-		"the refresh token is missing":                                                func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
-		"the option Tokens is required":                                               func(o *tiktok.DisplayOptions) { o.Tokens = nil },
-		"the options \"Client\" and \"Now\" are required":                             func(o *tiktok.DisplayOptions) { o.Now = nil },
+		"the client key or the client secret is missing":  func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
+		"the refresh token is missing":                    func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
+		"the option Tokens is required":                   func(o *tiktok.DisplayOptions) { o.Tokens = nil },
+		"the options \"Client\" and \"Now\" are required": func(o *tiktok.DisplayOptions) { o.Now = nil },
 		`must be an http or https address without credentials, query and fragment, not "https://x/?a=REDACTED"`: func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
 	} {
 		o := good
