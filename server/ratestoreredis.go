@@ -153,7 +153,7 @@ func (r *RedisRateStore) recordResult(ctx context.Context, err error, isRetry bo
 	case err != nil && !down:
 		r.downSince, r.retryAt = now, now.Add(redisRetryInterval)
 		r.logger.WarnContext(ctx, "redis is unavailable: each server counts rate limits in its own memory until redis answers again", "error", err)
-	// Any other successful request may have started before Redis failed, so only a retry counts.
+	// Only a retry shows that Redis answers again. Other successful requests may have begun before the failure.
 	case err == nil && down && isRetry:
 		r.logger.InfoContext(ctx, "redis is available again: servers share rate limits again", "unavailable_for", now.Sub(r.downSince))
 		r.downSince = time.Time{}

@@ -30,8 +30,8 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// limitVideosToCollections limits a query to videos in at least one of the collections. If inOrder
-// is false, the database first reads the members of the collections.
+// limitVideosToCollections limits a query to videos in at least one of the collections. If inOrder is
+// true, the database should read the videos in the requested order.
 func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(videoIsMember, "{collections}", condition)

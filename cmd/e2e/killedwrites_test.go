@@ -246,7 +246,7 @@ func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes
 		VideosRemoved int64 `json:"videos_removed"`
 	}
 	a.decode(t, &result)
-	// A change of each video also shows that the server did not lose the previous step.
+	// Each answer must say that this step changed every video. Otherwise, the server has lost the step before.
 	switch b.step {
 	case trackStep:
 		ids := make([]string, len(result.Results))

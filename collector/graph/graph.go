@@ -204,7 +204,7 @@ func (e apiError) errorClass() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
 		return source.AuthFailed, true
-	// Rate limits precede temporary errors, because Meta marks rate limits as temporary errors, too.
+	// Check for rate limits before temporary errors, because Meta also marks rate limits as temporary.
 	case code == codeAppLimit, code == codeUserLimit, code == codePageLimit, code == codeCustomLimit,
 		code >= firstBusinessLimit && code <= lastBusinessLimit:
 		return source.RateLimited, true

@@ -39,8 +39,8 @@ const (
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
-	// handleTrustedFor is how long after a fetch a handle is assumed to belong to the same account, if the
-	// account ids cannot be compared.
+	// handleTrustedFor is a time after the last fetch of an account. Until then, its handle is assumed to
+	// belong to the same account, even if account ids cannot be compared.
 	handleTrustedFor = 3 * 24 * time.Hour
 	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
 	longestLag = 10 * 24 * time.Hour

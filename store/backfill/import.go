@@ -354,8 +354,8 @@ func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
-// trackLinks tracks the videos of links. The slice newVideos has the same videos, in the same
-// order. trackLinks sets the field `before` of each video to the stored row.
+// trackLinks tracks new videos by their links. Each link belongs to the element of newVideos with the
+// same index. trackLinks sets the field `before` of this element to the stored row.
 func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
@@ -403,8 +403,8 @@ func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, erro
 	return known, err
 }
 
-// mergeVideo sets m.after, and adds the rows of the video's new points to i. If the import does not
-// change the video, mergeVideo adds nothing.
+// mergeVideo sets m.after. If the import changes the video, mergeVideo also collects the rows of its new
+// points, which are written later.
 func (i *importing) mergeVideo(m *mergedVideo) {
 	m.after = m.before
 	if !m.fillDetails() && len(m.added) == 0 && !m.isNew {

@@ -42,8 +42,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that serves the metrics of r, and the handler `status` if it is not
-// nil. The second result is false if MetricsListen is empty.
+// Service returns a service that answers requests for the metrics of r. If `status` is not nil, the
+// service also answers /status. If MetricsListen is empty, Service returns false.
 func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
 		return Service{}, false, nil
