@@ -348,7 +348,7 @@ var stateOfStatus = map[string]state{
 	"":            {"Only linked", "pause", "neutral"},
 }
 
-// These keys of the map stateOfStatus replace the fetch status "pending".
+// Two further keys of the map stateOfStatus. They are used instead of the fetch status "pending".
 const (
 	waitingFirst = "waiting for first numbers" // for a video or account without numbers
 	waitingNew   = "waiting for new numbers"   // for a video or account with old numbers, from an import or from earlier tracking

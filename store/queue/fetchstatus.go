@@ -47,8 +47,8 @@ type FetchChange struct {
 	// Status is the new status, or "" if the status does not change. For an organisation that has no counts of the video or account,
 	// FetchOK becomes FetchPending.
 	Status FetchStatus
-	// Reason explains the status, without credentials, as the start of a sentence. If Status is "",
-	// only rows with the status FetchPending or FetchOK store the reason.
+	// Reason is the start of a sentence that explains the status. It contains no credentials. If Status
+	// is "", Reason is stored only in rows whose status is FetchPending or FetchOK.
 	Reason string
 	// Attempted is true if a source was asked.
 	Attempted bool

@@ -97,7 +97,7 @@ var (
 var (
 	// The end of the name of a closure or of a generic function, such as ".func1".
 	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)
-	// The caller's name in front of an inlined function, such as "Org.Video." in
+	// The name of an inlined function begins with its caller's name, such as "Org.Video." in
 	// "Org.Video.Queue.Claim".
 	inlined = regexp.MustCompile(`^(.*\.func[\d.]+|\w+\.\w+\.(\w+\.\w+$))`)
 )
