@@ -115,8 +115,8 @@ func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery
 	return q.Session(&gorm.Session{}), nil
 }
 
-// fillAccountFields sets the fetch status and the labels of accounts. maxBytes and the results have
-// the same meaning as for setAccountLabels.
+// fillAccountFields sets the fetch status and the labels of accounts. For maxBytes and the
+// results, see setRowLabels.
 func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {

@@ -23,8 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is the maximum number of accounts that are added to the fetch queue. Accounts that
-	// follow in Links are saved but not fetched.
+	// Enqueue is how many of the first accounts in Links are added to the fetch queue. The other
+	// accounts are saved but not fetched. Already tracked accounts count too.
 	Enqueue int
 	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
 	// in Links get this priority.

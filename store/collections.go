@@ -346,7 +346,7 @@ type ParentChange struct{ To *uuid.UUID }
 // ShareExpiryChange is a change of the time when the share page of a collection closes. The field At is nil if the page stays open.
 type ShareExpiryChange struct{ At *db.Instant }
 
-// UpdateCollection returns the changed collection. After an error, nothing is changed. The errors
+// UpdateCollection changes a collection and returns it. After an error, nothing is changed. The errors
 // include ErrNotFound for an unknown collection or parent, ErrCycle, ErrTooDeep,
 // ErrPasswordRequired and ErrStale.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {

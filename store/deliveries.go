@@ -202,8 +202,8 @@ type Attempt struct {
 
 const statusGone = 410
 
-// FinishClaim stores the results of attempts and ends the claim. It can also disable the webhook.
-// The attempts must be in the order in which they ended.
+// FinishClaim stores the results of attempts and ends the claim. It also disables the webhook if
+// countAttempts returns a reason. The attempts must be in the order in which they ended.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {

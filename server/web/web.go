@@ -70,12 +70,12 @@ type Backend interface {
 	FindShare(ctx context.Context, hash string) (store.Share, error)
 	// RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 	RecordShareVisit(ctx context.Context, share store.Share)
-	// LastShareVisit returns when a visitor last opened a share page, accurate to
-	// store.ShareVisitInterval. It returns nil for a page without visits and for another
+	// LastShareVisit returns when a visitor last opened a share page, or up to
+	// store.ShareVisitInterval earlier. The result is nil for a page without visits and for another
 	// organisation's page.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// CheckSharePassword checks a share page's password and returns a pass, which is a signed
-	// cookie value. The error is a *Problem if the password is wrong.
+	// cookie value. The error is a *Problem after a wrong password or too many wrong passwords.
 	CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error)
 	// HasSharePass returns true if pass was returned by CheckSharePassword for this share page and is still valid. A new password of the page makes
 	// every pass invalid.

@@ -81,7 +81,8 @@ type LoadPoint struct {
 }
 
 // Load writes a batch in one transaction. It skips existing collections, existing accounts and
-// their videos. It returns ErrDuplicate if a video or account exists with another id.
+// their videos. It returns ErrDuplicate if a video or account exists with another id. The daily
+// sums are correct only if Load wrote all data.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {

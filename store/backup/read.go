@@ -29,7 +29,7 @@ func newDamagedError(format string, args ...any) error {
 }
 
 // Check reads a whole backup. It returns a *DamagedError if the number of rows or the checksum is
-// wrong. It calls `progress` with numbers of rows.
+// wrong. The function `progress` gets the number of rows read so far and the total.
 func Check(from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {
