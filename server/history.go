@@ -77,7 +77,7 @@ func visiblePoints[P any](points []P, view View) []P {
 // for the caller's tier, or if endDate is before the first day.
 func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
-	// If start_date or end_date is missing, its default value remains.
+	// These are the default values of start_date and end_date.
 	from, to = today-defaultHistoryDays, today
 	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // no overflow, because historyDays is at most 730
 	var faults []api.Fault

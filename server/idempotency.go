@@ -37,7 +37,8 @@ func recordIDFrom(ctx context.Context) uuid.UUID {
 }
 
 // idempotency is the middleware for the header Idempotency-Key. It stores the response to the first
-// POST with a key and sends this response to every repetition.
+// POST with a key and sends this response to every repetition. Responses with status 5xx are not
+// stored.
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {

@@ -94,7 +94,7 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 }
 
 // unknownIDsError converts a *store.NotFoundError of the kind itemKind into a response with a fault
-// for each unknown id. arrayPointer is the JSON pointer of `ids` in the request body.
+// for each unknown id. Any other error is returned unchanged. arrayPointer is the JSON pointer of `ids` in the request body.
 func unknownIDsError(err error, itemKind, arrayPointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != itemKind {

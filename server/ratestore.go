@@ -11,8 +11,9 @@ import (
 // RateStore counts calls for rate limits in windows of time. Calls with the same key are counted
 // together. A RateStore must be safe for concurrent use.
 type RateStore interface {
-	// Take counts one call. A window starts with the first call after the previous window. A changed
-	// limit does not reset the count. If Take fails, the request fails.
+	// Take counts one call. A window starts with the first call after the end of the previous window. A
+	// changed limit does not reset the count. If Take fails, the request fails, so a RateStore with a
+	// database server must count in memory while that server is down.
 	Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error)
 	// GiveBack undoes a recent call of Take with the same key. If that call's window has ended, the
 	// current window allows one more call.
