@@ -50,8 +50,8 @@ func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 	}
 }
 
-// TestContract_declaresEveryErrorStatus requires that every operation declares all error statuses
-// that operations of its kind can return.
+// TestContract_declaresEveryErrorStatus requires that every operation declares the common error
+// statuses. A scope, a path parameter and a body require further statuses.
 func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {

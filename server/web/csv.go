@@ -24,7 +24,7 @@ const maxCSVRows = 5000
 func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
 
 // sendCSV sends a CSV file. The first row has the column names. The name of the file is
-// fileNamePrefix, followed by the current UTC date.
+// fileNamePrefix and the current UTC date, with "made-up-" in front if the numbers are made up.
 func (v *visit) sendCSV(fileNamePrefix string, rows [][]string) error {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
