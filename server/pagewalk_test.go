@@ -111,7 +111,7 @@ type listWriter struct {
 	done                    sync.WaitGroup
 }
 
-// makeChanges sends three write requests and stores new views for each number from w.steps. It
+// For each number from w.steps, makeChanges sends three write requests and stores new views. It
 // returns when w.steps is closed or a change fails.
 func (w *listWriter) makeChanges() {
 	for n := range w.steps {

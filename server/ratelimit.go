@@ -34,7 +34,7 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // countCall counts a call by an organisation and sets the RateLimit headers. If the organisation
-// has exceeded the limit, the error has the code rate_limited.
+// has exceeded the limit, the error has the code rate_limited. The headers call the limit `name`.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
 	if err != nil {

@@ -94,7 +94,7 @@ func (r *RedisRateStore) countWithFallback(ctx context.Context, takeOrGiveBack f
 }
 
 // shouldTryRedis decides whether a request uses Redis. While Redis is unavailable, one request in
-// each redisRetryInterval tries Redis again, and isRetry is true.
+// each redisRetryInterval tries Redis again. For this request, isRetry is true.
 func (r *RedisRateStore) shouldTryRedis() (useRedis, isRetry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

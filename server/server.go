@@ -43,8 +43,8 @@ type Options struct {
 	TierLimits TierLimits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the sandbox will fill the database with made-up data. It has no effect
-	// after the server has found numbers in the database.
+	// Sandbox is true if the sandbox will fill the database with made-up data. Responses
+	// then have the header ReelTally-Sandbox. Sandbox has no effect after the server has found numbers in the database.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration

@@ -43,7 +43,8 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
 // checkFetchable returns a warning if the running collectors cannot fetch the video or account of a
-// link. If no collector is running, both results are "".
+// link. It also returns a reason if they cannot fetch any form of the link. If no collector is running,
+// both results are "".
 func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}

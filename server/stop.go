@@ -151,8 +151,8 @@ func (s *Server) resolveIDsOrLinks(ctx context.Context, res resource, idsOrLinks
 	return entries, nil
 }
 
-// trackedIDsOfLinks returns the ids of videos or accounts, in the order of urls. The id is zero for
-// a refused link and for an untracked video or account.
+// trackedIDsOfLinks returns the ids of videos or accounts, in the order of urls. An id is zero if
+// the link is refused, or its video or account is not tracked.
 func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
 	parsed, err := s.parseLinks(ctx, res.kind, urls)
 	if err != nil {

@@ -40,7 +40,7 @@ const (
 )
 
 // checkJSON checks the syntax of a JSON body more strictly than encoding/json. If there is no fault
-// and no error, body is one valid JSON value.
+// and no error, body is one valid JSON value. The only possible error is ctx.Err().
 func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil

@@ -54,7 +54,7 @@ func (l TierLimits) Check() error {
 	return err
 }
 
-// mergeWithDefaults returns a copy of the map tiers in which the rate limits of l replace the
+// mergeWithDefaults returns a copy of the map `tiers` in which the rate limits of l replace the
 // defaults. It fails in the cases that Check describes.
 func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
 	out := maps.Clone(tiers)

@@ -156,7 +156,7 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 }
 
 // checkContract validates a request with the library kin-openapi, and returns the decoded body and
-// the faults. It does not validate the body if withBody is false.
+// the faults. It does not validate the body if withBody is false or the body is empty.
 func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
 	clone := *r // ValidateRequest replaces the body of its request, so it gets a copy of the request
 	clone.Body = io.NopCloser(bytes.NewReader(body))

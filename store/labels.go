@@ -77,7 +77,6 @@ type labels struct {
 
 // labelSet has the labels of a video or account, ordered by name and id.
 type labelSet struct {
-	// labels are the collections that contain the video or account.
 	labels  []*Label
 	indexes []int // indexes of the labels in labels.all
 	bytes   int64 // number of bytes that the labels take in JSON

@@ -45,7 +45,7 @@ func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid
 	})
 }
 
-// AddAccounts adds accounts to a collection and returns how many it added. If the collection or an
+// AddAccounts adds accounts, with all their videos, to a collection. It returns how many accounts it added. If the collection or an
 // account is unknown, it adds nothing and returns a *NotFoundError.
 func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
 	return o.addMembers(ctx, collection, "accounts", "account", accounts, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Org gives access to the data of one organisation. It treats an id, link or name from another
+// Org gives access to the data of one organisation. Other packages reach this data only through Org. It treats an id, link or name from another
 // organisation's data like an unknown one.
 type Org struct {
 	s     *Store
@@ -69,8 +69,8 @@ type Version struct {
 // The argument v comes from the method Version.
 func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
-// WithRememberedVersion returns an Org that is not safe for concurrent use. It reads the version
-// with its first list or history. Later lists use this version.
+// WithRememberedVersion returns an Org that reads the version with its first list or history. Later
+// lists use this version. The Org is not safe for concurrent use.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
 // RememberedVersion returns the version that the Org remembers for its lists. It returns false if

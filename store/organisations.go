@@ -102,7 +102,7 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 }
 
 // SetTier changes an organisation's tier and moves its targets to the new lane. Requests see the
-// new tier within a second. If a call fails halfway, repeat it.
+// new tier within a second. It returns ErrNotFound for an unknown organisation. A failed call can be repeated.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }

@@ -60,7 +60,8 @@ type Setup struct {
 	Session      string // secret of the new session; the session has the rights of the first token
 }
 
-// SetUp uses up a setup link to create the first organisation, a token and a session. SetUp can
+// SetUp uses up a setup link to create the first organisation, a token and a session. The
+// organisation belongs to the operator, has the tier premium and an active subscription. SetUp can
 // return ErrSetUp and ErrSetupLink.
 func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 	var out Setup

@@ -204,7 +204,8 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RotateWebhookSecret replaces the encrypted secret of a webhook. It returns ErrNotFound for an
+// RotateWebhookSecret replaces the encrypted secret of a webhook. For the time PreviousSecretLife,
+// deliveries are also signed with the old secret. It returns ErrNotFound for an
 // unknown id. The parameter effectID is the EffectID of the request's IdempotencyKey, or zero.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook

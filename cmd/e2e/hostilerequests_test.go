@@ -328,8 +328,8 @@ func (s *stack) measureHonestCallers(t *testing.T, data *hostileData, callers *h
 	return out
 }
 
-// runCasesInTurn runs the test cases in turn until ctx ends, beginning at the index firstCase. It
-// returns the index of the next case.
+// runCasesInTurn runs the test cases in turn until ctx ends. It begins with the case at the index
+// firstCase, and returns the index of the case that is next.
 func runCasesInTurn(ctx context.Context, a *attack, cases []hostileCase, firstCase int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()

@@ -261,8 +261,8 @@ func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 	return int64(len(links))
 }
 
-// moveInstallation runs the commands in a chapter of docs/scale.md, which move an installation to a
-// new database. Both databases must then have the same data.
+// moveInstallation moves an installation to a new database by the commands in a chapter of
+// docs/scale.md. Both databases must then have the same data.
 func (m *moves) moveInstallation(t *testing.T, name, chapter, from, to string) {
 	t.Helper()
 	commands := readCommandBlocks(t, "scale.md", chapter)

@@ -40,7 +40,7 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Client calls the Graph API with one access token. It also gets the access tokens of Facebook
+// Client calls the Graph API with one access token. It can also request the access tokens of Facebook
 // pages. All methods may be called concurrently.
 type Client struct {
 	api           *fetch.Endpoint

@@ -160,7 +160,8 @@ func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	if !ok || !validID(p, id) {
 		return false
 	}
-	// After a rename, the handle may belong to another account, so the author stays unchanged.
+	// An account had this handle before or after a rename. It is not certain which account is meant, so
+	// the author stays unchanged.
 	if folded, _ := normalizeHandle(p, handle); folded != "" {
 		if _, passed := w.ownerAfterRename(p, folded); passed {
 			return true

@@ -110,7 +110,7 @@ func checkPeriod(p *problems, memberPath string, period Period) {
 var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 
 // checkPath adds an error if gjsonPath is not a simple gjson path. A modifier could make gjson
-// parse JSON text without a nesting limit. Alternative.Inside reads such a text safely.
+// parse JSON inside a string without a nesting limit. Alternative.Inside parses such JSON safely.
 func checkPath(p *problems, memberPath, gjsonPath string) {
 	if notPlain.MatchString(gjsonPath) {
 		p.add(memberPath, "must be a simple gjson path such as data.items, without modifiers, pipes and multipaths, not %q", gjsonPath)

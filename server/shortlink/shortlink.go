@@ -211,7 +211,7 @@ func checkHop(u *url.URL, p link.Platform) *Error {
 // parseTarget returns the link of the video, account or short link to which a response redirects.
 // It fails for other kinds of pages and for other platforms.
 func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
-	// For a login page, link.Parse returns the link in the query.
+	// The address can be a login page with the real link in its query. link.Parse then returns this link.
 	target, err := link.Parse(address.String())
 	if err == nil {
 		if target.Platform != p {

@@ -66,7 +66,7 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	for n, gains := range gainsOf(points, len(metrics)) {
 		points[n].Gains = gains
 	}
-	// Points before the period are only needed for the gains of the first day.
+	// Leave out the points before the period. They were needed to compute the gains of the first day.
 	c.Points = slices.DeleteFunc(slices.Clone(points), func(at point) bool { return at.Day < p.Start })
 	return c
 }

@@ -114,7 +114,7 @@ func metricTiles(c chart, points []point, p period, latestValues []*int64) []til
 }
 
 // computeChange returns the change of a metric in the period, or nil if too few values are known. The
-// points must be sorted by day, the newest first.
+// points must be sorted by day, the newest first. The result `span` names the days that the change covers.
 func computeChange(points []point, m int, p period) (change *int64, span string) {
 	// first is the newest known value before the period, or else the oldest known value in the period.
 	var first, last *point

@@ -108,7 +108,7 @@ const (
 	// maxRowsPerInsert is the maximum number of rows that one call of InsertRows inserts.
 	maxRowsPerInsert = 5000
 	// maxBytesPerInsert is the approximate size limit for the texts of one InsertRows call, in
-	// bytes. One row, or the collections of one organisation, can exceed this limit.
+	// bytes. A call can exceed this limit if it has a single row, or the collections of one organisation.
 	maxBytesPerInsert = 8 << 20
 )
 

@@ -27,7 +27,8 @@ const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』
 const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 
 // Parse parses a link of a video or account. Every error is an [*Error]. All links to the same
-// video, except short links, give the same ID.
+// video, except short links, give the same ID. If a link has another link in its query, as login pages
+// do, Parse returns the inner link.
 func Parse(raw string) (Link, error) {
 	l, err := parseLink(raw)
 	if err != nil {

@@ -88,7 +88,8 @@ type ClaimRequest struct {
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
-// Claim leases the due targets that r.Pick chooses. The claim is empty if no target is due. r.Pick
+// Claim leases the due targets that r.Pick chooses: until the lease ends, no other collector can claim
+// them. It also deletes due targets that no organisation tracks any more. The claim is empty if no target is due. r.Pick
 // gets the most urgent targets first.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}

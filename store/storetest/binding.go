@@ -283,8 +283,17 @@ type equality struct {
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
-// bindTables sets use.bound to true for each table that the conditions restrict to one
-// organisation. Its organisation_id must equal a parameter, directly or through other tables.
+// bindTables sets use.bound to true for each table that the conditions restrict to one organisation. A condition restricts a table if it
+// compares the table's organisation_id with one of these values:
+//
+//   - a parameter
+//   - the organisation_id of a list that db.WithRows made
+//   - the organisation_id of another table that is already restricted
+//
+// The list or the other table can belong to an enclosing query. The rules of CheckRouting are stricter: under these rules, lists do not
+// count, and another table counts only if it belongs to the same query.
+//
+// Conditions beside an OR or below a NOT do not count. A condition in the ON clause of a LEFT JOIN restricts only the joined table.
 func (b *block) bindTables() {
 	var equalities []equality
 	for _, c := range b.conditions {

@@ -10,10 +10,15 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// CheckStatement returns an error if a statement breaks a rule. The main rules are:
-//   - Each statement names the organisation_id of its distributed tables: see bindTables.
-//   - No organisation_id changes.
-//   - No value comes from a clock, a random function or a sequence.
+// CheckStatement returns an error if a statement breaks one of these rules:
+//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: see bindTables. Both halves of a recursive query
+//     must do so.
+//   - An INSERT into a distributed table names organisation_id in its columns. If it has an ON CONFLICT clause, the clause must have a
+//     conflict target that names organisation_id.
+//   - No statement changes an organisation_id.
+//   - No value comes from a clock, a random function or a sequence of the database.
+//   - Every table is listed in store.Tables, and the parser can read the whole statement.
+//   - All parameters with which an organisation_id is compared have the same value. This rule is checked only if args is not empty.
 func CheckStatement(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{statement: &statementInfo{}}, args)
 	if err != nil {
@@ -22,8 +27,12 @@ func CheckStatement(statement string, args ...any) error {
 	return nil
 }
 
-// CheckRouting returns an error if Citus might send a statement to more than one shard. It is
-// stricter than CheckStatement: see bindTables, checkInsert and addInsertedOrganisations.
+// CheckRouting returns an error if Citus might send a statement to more than one shard. It checks the rules of CheckStatement and these
+// rules:
+//   - Each query and each subquery with distributed tables compares an organisation_id of these tables with a parameter. A comparison with a
+//     list or with a table of an enclosing query is not enough.
+//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table.
+//   - The inserted rows and the conditions of a statement name the same organisation. This rule is checked only if args is not empty.
 func CheckRouting(statement string, args ...any) error {
 	err := checkEachStatement(statement, &block{routed: true, statement: &statementInfo{}}, args)
 	if err != nil {

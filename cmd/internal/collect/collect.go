@@ -151,8 +151,8 @@ func (c Config) hasCustomURL() bool {
 		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
 }
 
-// RequireSources returns the configured sources, or an error if there are none. If these sources
-// would mix real and made-up numbers, it returns a *store.DataKindError.
+// RequireSources returns the configured sources, or an error if there are none. The error is a
+// *store.DataKindError if their numbers are real and the stored numbers are made up, or vice versa.
 func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.checkDataKind(ctx, st); err != nil {
 		return nil, err

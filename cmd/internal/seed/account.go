@@ -94,8 +94,8 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return pickEvenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// generateAccount generates the account that uploaded startVideo, and some of its videos. If startVideo is nil,
-// generateAccount chooses a random video of the platform p.
+// generateAccount generates the account that uploaded startVideo, and some of the account's videos. If
+// startVideo is nil, a random video of the platform p takes its place.
 func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.LoadAccount, error) {
 	if startVideo == nil {
 		// On TikTok and Instagram, a random video is usually years old, so its history usually has Plan.Days days.

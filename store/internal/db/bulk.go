@@ -103,11 +103,11 @@ func insertMany(table string, columns []string, rows [][]any, exec func(text str
 	return nil
 }
 
-// bulkTx runs f in a transaction with an insert function that uses COPY.
+// bulkTx runs f in a transaction. The function "insert", which f receives, uses COPY.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	err := runCopyTx(ctx, d, f)
-	// On Citus, COPY reports a broken constraint only as error XX000. INSERT reports which
-	// constraint it is.
+	// On Citus, COPY reports every broken constraint as the same error, XX000. So repeat f with INSERT,
+	// which names the constraint.
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && d.sharded && e.Code == "XX000" {
 		return runInsertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error { return tx.Exec(text, args...).Error })
 	}

@@ -79,8 +79,8 @@ type List[R any] struct {
 // Count returns the number of rows in the window. This includes the rows that were passed to the callback ListSpec.Each.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
-// ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then ends
-// the window before the present row, and returns no error.
+// ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then returns
+// no error. The window does not contain the row that Each got last.
 var ErrEnough = errors.New("enough rows")
 
 // ReadList reads the window w of the rows of q, in the order o. The limit w.MaxBytes can make the
