@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -111,4 +112,12 @@ func TestGoSDK_reportsAnUnreachableServer(t *testing.T) {
 	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"})
 	var failed *url.Error
 	require.ErrorAs(t, err, &failed)
+}
+
+func TestGoSDK_newReturnsNoClientIfAnOptionFails(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("the option failed")
+	c, err := client.New("https://reeltally.example.test", "rt_token", func(*client.Client) error { return failed })
+	require.ErrorIs(t, err, failed)
+	require.Nil(t, c)
 }

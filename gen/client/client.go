@@ -54,7 +54,10 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	}
 	standard := []ClientOption{WithHTTPClient(&http.Client{Transport: retrying{http.DefaultTransport}}), WithRequestEditorFn(authorize)} //nolint:forbidigo // other programs use this package
 	raw, err := NewClient(address, append(standard, options...)...)
-	return &ReelTally{Raw: raw}, err
+	if err != nil {
+		return nil, err
+	}
+	return &ReelTally{Raw: raw}, nil
 }
 
 // Must returns its first argument, or panics if err is not nil. Use it in short programs that cannot continue after an error:
