@@ -31,10 +31,12 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 		fmt.Sprintf("CREATE TABLE bench_tracked AS SELECT * FROM videos WHERE organisation_id = '%s'", b.pg.changed.id),
 		// The unique keys are the same as those of the table videos.
 		"ALTER TABLE bench_tracked ADD PRIMARY KEY (organisation_id, id), ADD UNIQUE (organisation_id, platform, external_id)",
+		"CREATE TABLE bench_tracked_indexed (LIKE videos INCLUDING INDEXES)",
+		fmt.Sprintf("INSERT INTO bench_tracked_indexed SELECT * FROM videos WHERE organisation_id = '%s'", b.pg.changed.id),
 		fmt.Sprintf("CREATE TABLE bench_points AS SELECT * FROM snapshots_daily WHERE organisation_id = '%s'", b.pg.changed.id),
 		// The unique key is the same as that of the table snapshots_daily.
 		"ALTER TABLE bench_points ADD PRIMARY KEY (organisation_id, video_id, day)",
-		"VACUUM ANALYZE bench_videos, bench_collected, bench_tracked, bench_points",
+		"VACUUM ANALYZE bench_videos, bench_collected, bench_tracked, bench_tracked_indexed, bench_points",
 		"SET jit = off",
 	} {
 		if _, err := b.db.Exec(ctx, statement); err != nil {
