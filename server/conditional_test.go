@@ -63,8 +63,8 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 		for _, user := range []*caller{c, otherToken} {
 			user.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)
 		}
-		// Close waits until the server has stored when each token was last used. A later write would change
-		// the ETag of GET /tokens.
+		// Close waits until the server has stored the time of the last use of each token. If the server stored
+		// it later, the ETag of GET /tokens would change during the test.
 		a.server.Close()
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {

@@ -395,8 +395,8 @@ func countWithNoun(n int, singular, pluralNoun string) string {
 	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, pluralNoun)
 }
 
-// unencodedLinkError returns an error if the path contains a link that is not percent-encoded, and
-// nil otherwise. The request r must match no route.
+// unencodedLinkError returns an error if the path contains a link that is not percent-encoded, and nil
+// otherwise. It must be called only for a request that matches no route.
 func unencodedLinkError(r *http.Request) *Error {
 	resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !strings.Contains(rest, "/") || !strings.Contains(rest, ".") {

@@ -72,8 +72,8 @@ type eventPagination struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// eventPagination returns has_more and next_cursor for a page of events. For an empty page,
-// next_cursor has the position from the cursor of the request, or lastMissing without a cursor.
+// eventPagination returns has_more and next_cursor for a page of events. After an empty page, next_cursor stays
+// at the position of the request's cursor, or at lastMissing if the request has no cursor.
 func (s *Server) eventPagination(page pageRequest, events *store.List[store.Event], lastMissing int64) (eventPagination, error) {
 	after := store.EventPosition(lastMissing, uuid.Nil)
 	if page.after != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses has the expected responses to hostile links. The key is the check that refuses
-// the link.
+// hostileResponses has the expected responses to hostile links, by the name of the check that refuses the link.
 var hostileResponses = map[string]struct {
 	status     int                 // status of the response to a request with one link
 	code       server.Code         // error code in the response to a request with one link

@@ -80,8 +80,8 @@ func kindsOfField(op *contractOperation, name string) []textKind {
 	return nil
 }
 
-// inventory contains the ids, links and other texts that identify the videos, accounts, collections and other items of one organisation, by
-// kind of text.
+// inventory has the texts that identify the items of one organisation, such as ids and links of videos. The key
+// is the kind of text.
 type inventory map[textKind][]string
 
 // numberedVideoLink returns a video link that contains the number n. n%4 selects the platform.
@@ -243,7 +243,8 @@ func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	}
 	from, to := strconv.Itoa(oldFirst/10), strconv.Itoa(newFirst/10)
 	unknown := inventory{}
-	// Each new text has nearly the same position as the old text in every sort order.
+	// The text of an unknown item is similar to the text that it replaces, so that both have nearly the same
+	// position in every sort order.
 	for m, values := range items {
 		for _, value := range values {
 			switch id, isID := unknownIDOf[value]; {

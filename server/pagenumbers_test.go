@@ -183,7 +183,8 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 		}
 
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
-		// The page shows the last 30 days. The default period of the API begins one day earlier, when the collection was empty.
+		// The page shows the last 30 days. The default period of the API has one more day at its beginning. On
+		// that day the collection was empty, so the numbers are equal.
 		shown := numbersIn(v.visit("/collection/" + collection.String()).parsePage())
 		require.Equal(t, []string{digits(statistics.ViewsGained), digits(statistics.Views), digits(statistics.Engagements), digits(statistics.Videos)}, shown[:4])
 		require.NotEqual(t, "0", shown[0])

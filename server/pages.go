@@ -275,7 +275,8 @@ func clientAddress(ctx context.Context) string {
 	return address
 }
 
-// problem converts an error to a *web.Problem, and nil to nil. If the server has caused the error, problem logs it.
+// The method problem converts an error to a *web.Problem. It returns nil for nil. It logs errors that the
+// server has caused.
 func (b pageBackend) problem(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

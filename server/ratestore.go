@@ -11,9 +11,9 @@ import (
 // RateStore counts calls for rate limits in windows of time. Calls with the same key are counted
 // together. A RateStore must be safe for concurrent use.
 type RateStore interface {
-	// Take counts one call. A window starts with the first call after the end of the previous window. A
-	// changed limit does not reset the count. If Take fails, the request fails, so a RateStore with a
-	// database server must count in memory while that server is down.
+	// Take counts one call. A window starts with the first call after the end of the previous window. A changed
+	// limit does not reset the count. If Take returns an error, the caller's request fails. So a RateStore that
+	// uses a database server must count in memory while this server is down.
 	Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error)
 	// GiveBack undoes a recent call of Take with the same key. If that call's window has ended, the
 	// current window allows one more call.
@@ -39,7 +39,7 @@ func (Unlimited) Take(_ context.Context, _ string, limit int64, window time.Dura
 	return Quota{Remaining: limit - 1, Reset: window}, nil
 }
 
-// GiveBack counts nothing. It always returns the full Quota of a new window, in which no call has been counted yet.
+// GiveBack always returns the full Quota of a window without calls, because Take counts nothing.
 func (Unlimited) GiveBack(_ context.Context, _ string, limit int64, window time.Duration) (Quota, error) {
 	return Quota{Remaining: limit, Reset: window}, nil
 }

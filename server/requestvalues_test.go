@@ -209,7 +209,8 @@ func (g *generator) varyLink(link string) string {
 	return link
 }
 
-// validValue returns a random valid value for a member of the JSON body with the given name and schema.
+// validValue returns a random valid value for the member "name" of a JSON body. The parameter s is the schema
+// of this member.
 func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
 	switch {
 	case s.Nullable && g.chance(10):

@@ -54,7 +54,7 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 		s.chooseFormat, // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted. It comes before any middleware that changes the JSON.
 
 		s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
-		s.answerConditionally, // answerConditionally receives the request after idempotency, so that the ETag depends only on the operation's response
+		s.answerConditionally, // answerConditionally comes after idempotency, because an ETag must depend only on the operation's response
 		s.prepareNextPageLink, // prepareNextPageLink can come last. It puts a function into the context, and only the operation calls this function.
 	)
 	api.RegisterHandlers(getAndHeadRouter{e}, api.NewStrictHandler(s, nil))

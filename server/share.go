@@ -107,7 +107,7 @@ func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 // signSharePass returns the signature of a pass for a share page. expiryText is the Unix time when
 // the pass ends, in decimal digits.
 func (b pageBackend) signSharePass(share store.Share, expiryText string) string {
-	// The hash of the password is signed, so that a new password makes all passes invalid.
+	// The signature covers the hash of the password. So a new password makes all earlier passes invalid.
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiryText} {
 		_, _ = mac.Write([]byte(part + "\x00")) // the signed texts contain no NUL, so NUL can separate them

@@ -99,7 +99,7 @@ type prober struct {
 	missingItems     inventory         // items that do not exist
 	namePlaceholders *strings.Replacer // replaces the texts in which the two responses may differ, such as ids and links
 	sent, succeeded  int               // sent is the number of pairs of requests so far; succeeded is the number of those pairs whose responses had a status below 300
-	fields           map[string]bool   // fields in which the test has sent texts of another organisation's items; a key is, for example, "getVideo path ad_id"
+	fields           map[string]bool   // the fields in which the test has already named an item of another organisation; a key is, for example, "getVideo path ad_id"
 }
 
 // newProber creates three organisations. Two organisations have equal items, and each of them sends
@@ -129,8 +129,8 @@ func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	return p
 }
 
-// newPlaceholders returns a Replacer that replaces the texts in pairs of inventories by
-// placeholders. Texts with equal kind and index within a pair get equal placeholders.
+// newPlaceholders returns a Replacer that replaces the texts of inventories by placeholders. The two
+// inventories of a pair get equal placeholders for texts of equal kind and index.
 func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
@@ -138,8 +138,8 @@ func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 			for _, m := range itemKinds {
 				for i, name := range items[m] {
 					name = strings.Trim(name, `"`) // an ETag is in quotes, which are not part of the text to replace
-					// An error message can contain a long text cut to 60 or 100 characters. So these short forms of the text are also
-					// replaced.
+					// An error message can contain a long text in full, or only its first 60 or 100 characters.
+					// So these short forms are also replaced by the placeholder.
 					for _, form := range []string{name, url.PathEscape(name), strings.ToUpper(name), strings.ToLower(name), name[:min(60, len(name))], name[:min(100, len(name))]} {
 						names = append(names, []string{form, fmt.Sprintf("⟨%s %d.%d⟩", m, side, i)})
 					}

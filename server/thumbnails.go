@@ -9,8 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The address of a thumbnail contains a signature, so the request needs no session. Without
-// signatures, visitors could find out which videos this server tracks.
+// The address of a thumbnail contains a signature, so the request needs no session. If there was no signature,
+// anyone could find out whether this server tracks a given video.
 
 // SignThumbnail returns the signature in the address of a video's thumbnail. externalID is the id of the video on its platform.
 func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {

@@ -26,8 +26,8 @@ func (s *Server) traceRequests() echo.MiddlewareFunc {
 				return next(c)
 			}
 			method := methodOf(r)
-			// If a page or an MCP tool call sends the request, ctx already has the span of the outer request. The new span then has the kind
-			// "internal".
+			// A page or an MCP tool call sends its requests within the server. Then ctx already has a span, so
+			// the span of this request has the kind "internal".
 			ctx, kind := r.Context(), trace.SpanKindInternal
 			if !trace.SpanContextFromContext(ctx).IsValid() {
 				ctx, kind = withCaller(ctx, r.Header), trace.SpanKindServer

@@ -51,8 +51,8 @@ const (
 	handle
 )
 
-// NewAccountResolver returns a resolver for authors from a fetch or request at the time namedAt.
-// knownAccounts must contain every account that can match an author.
+// NewAccountResolver returns a resolver for the authors that one fetch or request names. namedAt is the time of
+// this fetch or request. knownAccounts must contain every account that can match an author.
 func NewAccountResolver(org uuid.UUID, namedAt db.Instant, knownAccounts []*Account) *AccountResolver {
 	b := &AccountResolver{org: org, now: namedAt, rows: knownAccounts, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
 	for _, row := range knownAccounts {
@@ -78,7 +78,8 @@ func (b *AccountResolver) indexNames(row *Account) {
 	add(handle, row.Username)
 }
 
-// Resolve returns the account record of an author. It creates a record if no record matches, and updates the record's handle, ids and name.
+// Resolve returns the account record of an author. If no record matches, it creates one. The record gets the
+// author's handle, ids and name, unless a later fetch has already changed them.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	matches := func(r *Account) bool { return r.Matches(a) }
 	row := b.findRecord(a.Platform, externalID, a.ExternalID, matches)

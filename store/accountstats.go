@@ -184,8 +184,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// BuildSQLUpdates returns statements that store the accounts' new statistics and correct wrong
-// outlier multipliers. The caller stores the videos that it passed to ReadStatistics.
+// BuildSQLUpdates returns statements that store the accounts' new statistics and correct the outlier
+// multipliers of videos. The caller itself must store the videos that it passed to ReadStatistics.
 func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
 	if len(s.Of) == 0 {
 		return nil

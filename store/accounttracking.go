@@ -23,8 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is how many of the first accounts in Links are added to the fetch queue. The other
-	// accounts are saved but not fetched. Already tracked accounts count too.
+	// Enqueue is a number of links: the accounts of the first Enqueue links are added to the fetch queue. The
+	// other accounts are saved but not fetched.
 	Enqueue int
 	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
 	// in Links get this priority.
@@ -109,7 +109,8 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 			}
 			n := len(seen)
 			seen[a.ID] = true
-			// A tracked account counts for r.Enqueue, but its place in the queue does not change.
+			// The first r.Enqueue accounts include accounts that are already tracked, whose place in the queue
+			// does not change.
 			if a.Tracked {
 				already = append(already, a.ID)
 				continue

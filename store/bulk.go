@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackedVideoIDs returns the id of each link's video, in the order of the links. The zero UUID
-// stands for untracked videos and zero links.
+// TrackedVideoIDs returns the id of each link's video, in the order of the links. The id is the zero UUID if
+// the video is not tracked, or if the link is the zero value.
 func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	byPlatform := map[link.Platform][]string{}

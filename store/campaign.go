@@ -206,7 +206,8 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	if q.Points {
 		from = 0 // read all earlier points too, because the quality of a point depends on them
 	}
-	// The query compares @before with Mondays. A weekly point is up to 6 days after its Monday.
+	// A weekly point can be up to 6 days after the Monday of its week, and the query compares these Mondays
+	// with @before. So @before is 6 days earlier than @from.
 	rows, err := o.s.db.Read(ctx).Raw(campaignPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "before": from - 6, "to": q.To}).Rows()
 	if err != nil {
 		return db.Translate(err)

@@ -35,8 +35,8 @@ var (
 // MaxCollectionDepth is the highest number of nested levels of collections, including the root.
 const MaxCollectionDepth = 16
 
-// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections
-// is 0. It also limits how many labels the API returns with a video.
+// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. The
+// API never returns more labels of a video.
 const DefaultMaxCollections = 1000
 
 // hashLength is the number of random characters in the address of a share page: the length of Collection.Hash.
@@ -249,7 +249,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
 		} else if made, err := o.collectionForUpdate(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
-			c = made // an earlier attempt of the request created the collection, but its server crashed before it answered
+			c = made // an earlier attempt of the request created the collection, but the server crashed before it sent the answer
 			return err
 		}
 		if n.ParentID != nil {

@@ -177,7 +177,7 @@ func TestUpdateCollection_refusesACycleFromConcurrentMoves(t *testing.T) {
 		finish := storetest.RunBeforeStatement(t, db, "parent_id IN", func(s *store.Store) {
 			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, patchWithParent(&a.ID))
 		})
-		updateCollection(t, o, a.ID, patchWithParent(&b.ID)) // the update of collection b starts when this call is about to read the descendants of collection a
+		updateCollection(t, o, a.ID, patchWithParent(&b.ID)) // the update of collection b starts directly before the update of collection a reads the descendants of a
 		finish()
 		require.ErrorIs(t, err, store.ErrCycle)
 		require.Nil(t, readCollection(t, o, b.ID).ParentID)

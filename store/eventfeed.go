@@ -35,8 +35,8 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 		Create(&eventFeed{OrganisationID: o.id, Enabled: true, ReadAt: now}).Error
 }
 
-// OpenFeed prepares a read of the organisation's events, and starts their recording if necessary.
-// Events up to the returned position can be missing.
+// OpenFeed prepares a read of the organisation's events, and starts their recording if it was off. Events up to
+// the returned position are not stored: they were deleted or never recorded.
 func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed

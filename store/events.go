@@ -157,7 +157,7 @@ type pendingEvent struct {
 	org uuid.UUID
 	Event
 	only     *uuid.UUID // the only webhook to which the event is sent; nil if it is sent to all webhooks that get events of its type
-	delivery uuid.UUID  // id of the delivery to the webhook "only"; if this field is the zero id, each delivery of the event gets a new id
+	delivery uuid.UUID  // id of the delivery, if the field `only` names its webhook; if this id is zero, each delivery of the event gets a new id
 }
 
 // NewEventRecorder returns a recorder for the events of organisations. The transaction must already

@@ -63,7 +63,8 @@ func setPendingStatus(columns map[string]any) map[string]any {
 	return columns
 }
 
-// setStoppedStatus adds the columns of the fetch state to the columns of an UPDATE that stops tracking a video or account, and returns all columns.
+// setStoppedStatus adds the fetch state to the columns of an UPDATE that stops the tracking of a video or
+// account. It returns all columns.
 func setStoppedStatus(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["next_fetch_at"] = queue.FetchStopped, "", nil
 	return columns

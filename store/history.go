@@ -107,8 +107,8 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// lastKnownCounts returns the last exact values of counts before the first given point, if they are
-// needed. With these values, a point's quality does not depend on the range.
+// lastKnownCounts returns the last exact counts before the first given point. They are compared with the counts
+// of the points from..to. If no such point needs them, all counts are nil.
 func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -173,8 +173,8 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 	return points, err
 }
 
-// setStoredQuality sets the quality of a stored point to QualityRounded if its source ends with roundingMark, and otherwise to QualityMeasured. It
-// also removes the mark from the source.
+// setStoredQuality sets the quality of a stored point: QualityRounded if the name of the source ends with
+// roundingMark, otherwise QualityMeasured. It removes the mark from this name.
 func (p *Point) setStoredQuality() {
 	p.Quality = QualityMeasured
 	if p.Source == nil {

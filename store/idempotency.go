@@ -18,8 +18,8 @@ const (
 	// KeyLease is how long an idempotency key is reserved for its request. While the request runs,
 	// its server renews the lease with RenewKey.
 	KeyLease = 15 * time.Second
-	// IdempotencyLimit is the maximum total size of an organisation's idempotency keys and answers,
-	// in bytes, when a key is added. It allows 120 small answers a minute for a day.
+	// IdempotencyLimit is the maximum size of all idempotency keys and answers of an organisation, in bytes. It
+	// is checked when a key is added. It allows 120 small answers a minute for a day.
 	IdempotencyLimit = 128 << 20
 	// idempotencyRowBytes is the estimated size, in bytes, of one row in the table idempotency_keys and the index entries of this row. The
 	// key's text and the answer are not included.
@@ -42,8 +42,8 @@ const (
 	KeyRunning
 	// KeyMismatch: the key was used before for a request with other content.
 	KeyMismatch
-	// KeyStoreFull: the new key was not stored, because the organisation's keys would take more than
-	// IdempotencyLimit bytes with it.
+	// KeyStoreFull: the key was not stored, because all keys of the organisation together would take more than
+	// IdempotencyLimit bytes.
 	KeyStoreFull
 )
 

@@ -52,8 +52,8 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	case ok && known.version == version:
 		return known.labels, known.labels == nil && !known.tooMany
 	case !ok || known.version < version: // a slow request can ask for a version that is older than the version in the cache
-		// At the first call with a version, load is false, because collections often change again
-		// soon.
+		// The first call with a new version returns false for "load", because collections that have just
+		// changed often change again soon.
 		c.replaceLabels(org, cachedLabels{version: version})
 	}
 	return nil, false

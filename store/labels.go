@@ -230,7 +230,7 @@ func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondit
 		} else if tag, ok := row.Text(2); ok {
 			tags = append(tags, tagged{tag, collection})
 		} else if members = append(members, added{row.ID(3), collection}); len(members) > limit {
-			return errTooManyMembers // with up to maxMembers/2 collections, one video never has too many members: each collection adds at most two, the video and its account
+			return errTooManyMembers // never happens for a single video while the organisation has at most maxMembers/2 collections: each collection contributes at most two members, the video and its account
 		}
 		return nil
 	})

@@ -69,7 +69,7 @@ type Version struct {
 // The argument v comes from the method Version.
 func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
-// WithRememberedVersion returns an Org that reads the version with its first list or history. Later
+// WithRememberedVersion returns an Org whose first list or history also reads the version of the data. Later
 // lists use this version. The Org is not safe for concurrent use.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
@@ -126,8 +126,8 @@ func (o *Org) eachRow(ctx context.Context, rows db.Select) error {
 	return err
 }
 
-// Version returns the version of the organisation's data. Callers read it before the data. An equal
-// later version means unchanged data and fetch statuses.
+// Version returns the version of the organisation's data. Callers read it before the data. If a later call
+// returns an equal version, data and fetch statuses have not changed.
 func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(&v))
 }

@@ -82,8 +82,8 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	// The document is made before the transaction, because this can take long. It contains the
-	// report's number. If another report gets this number, the document is made again.
+	// Making the document can take long, so it is made before the transaction. The document contains the
+	// report's number, so it is made again if another report takes this number meanwhile.
 	err = db.RepeatOnDuplicate(func() error {
 		if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
 			return db.Translate(err)

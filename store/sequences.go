@@ -55,8 +55,8 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// readSequence returns the order of a list, or nil if the list has too many rows. The caller must
-// read the current version before this call, for key.version.
+// readSequence returns the order of a list, or nil if the list has too many rows. The field key.version must be
+// the version that was current before this call.
 func (o *Org) readSequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, listQuery func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil

@@ -28,7 +28,8 @@ type Share struct {
 // Share returns the collection whose share page has the given hash. It returns ErrNotFound if the
 // hash is unknown, the collection is private or the page has expired.
 func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
-	// The same statements run in all cases, so their duration does not reveal why there is no page.
+	// The same statements run for an unknown hash and for a private collection, so their duration does not
+	// reveal that a private collection exists.
 	var page sharePage
 	if err := s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error; err != nil {
 		return Share{}, db.Translate(err)

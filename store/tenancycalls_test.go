@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls maps each method of Org to calls of the method. The references in x can belong to
-// another organisation. The references in "mine" belong to the caller.
+// tenantCalls maps the name of each method of Org to functions that call the method. The parameter x has
+// references that can belong to another organisation; "mine" has references of the calling organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
@@ -367,8 +367,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 }
 
-// rowsOf returns the results of a method that lists rows, as an answer. The answer has the rows and
-// the total, or only the error.
+// rowsOf returns an answer with the rows and the total of a list, or an answer with only the error.
 func rowsOf[R any](list *store.List[R], err error) answer {
 	if err != nil {
 		return newAnswer(err, nil)

@@ -28,8 +28,9 @@ const (
 	thumbnailRetry = 10 * time.Minute
 )
 
-// RequestThumbnails saves the addresses of pictures for DueThumbnails. It skips a picture if its copy
-// or the same address is stored. The limit is db.InsertChunk pictures.
+// RequestThumbnails saves addresses of pictures, so that DueThumbnails returns these pictures. It skips a
+// picture that was already fetched or that has the same address in the database. Pass at most db.InsertChunk
+// pictures.
 func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) error {
 	if len(thumbnails) == 0 {
 		return nil

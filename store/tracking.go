@@ -29,8 +29,8 @@ type TrackRequest struct {
 	// Immediate is how many videos at the start of Links get the highest priority instead of Lane. It
 	// has no effect if Scheduled is true.
 	Immediate int
-	// Enqueue is how many videos at the start of Links are added to the fetch queue. The other videos
-	// become pending, unless they are already tracked.
+	// Enqueue is a number of links: so many videos at the start of Links are added to the fetch queue. The
+	// other videos become pending, unless they are already tracked.
 	Enqueue int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
@@ -376,8 +376,8 @@ func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef
 	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
 }
 
-// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of
-// accounts. The caller must pass at least the accounts of these videos.
+// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given
+// accounts. These must include all accounts of the stopped videos.
 func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)

@@ -247,8 +247,8 @@ func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, ma
 // hasCollections returns true if the query is limited to videos of collections.
 func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
-// addCollectionConditions limits a database query to videos in the collections of a VideoQuery. It
-// returns ErrNotFound if query.CollectionID is unknown. For inOrder, see limitVideosToCollections.
+// addCollectionConditions limits a database query to videos in the collections of a VideoQuery. It returns
+// ErrNotFound if query.CollectionID is unknown. The parameter inOrder is passed to limitVideosToCollections.
 func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
 		if err := o.requireCollection(ctx, *query.CollectionID); err != nil {
@@ -276,8 +276,8 @@ func (o *Org) fillVideoFields(ctx context.Context, videos []Video, maxBytes int6
 	return o.setVideoLabels(ctx, videos, maxBytes)
 }
 
-// videoFieldFiller returns a function that sets the same fields as fillVideoFields, but of a single video. It returns nil if the labels of the given
-// version are not in memory.
+// videoFieldFiller returns a function that sets the same fields as fillVideoFields, but of a single video. If
+// the organisation's labels of version v are not in memory, it returns nil.
 func (o *Org) videoFieldFiller(v Version) func(*Video) {
 	cached := o.s.labels.peek(o.id, v.labels)
 	if cached == nil {

@@ -215,8 +215,8 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 		}
 		w.UpdatedAt = o.s.db.Now()
 		until := w.UpdatedAt.Add(PreviousSecretLife)
-		// If an earlier attempt of this request stored w.Secret, the caller never received it, so
-		// PreviousSecret stays.
+		// If an earlier attempt of this request stored w.Secret, the caller never received that secret. Then
+		// the older secret in PreviousSecret must stay valid.
 		if effectID == uuid.Nil || w.RotationID == nil || *w.RotationID != effectID {
 			w.PreviousSecret, w.PreviousSecretUntil, w.RotationID = w.Secret, &until, nil
 		}
@@ -257,8 +257,8 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 	return made, err
 }
 
-// enabledWebhook returns an enabled webhook. If an earlier attempt of the same request has created the
-// delivery effectID, it returns the webhook, enabled or not, and this delivery.
+// enabledWebhook returns a webhook, or ErrWebhookDisabled. If an earlier attempt of the request has already
+// created the delivery with the id effectID, it returns this delivery and no error.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {

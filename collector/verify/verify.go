@@ -22,9 +22,10 @@ type Suspicion struct {
 const (
 	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted.
 	enoughAnswers = 4
-	// confirmKnownAfter is the time that the suspicious answers must span if the target has stored counts.
+	// confirmKnownAfter is the minimum time between the first and the last of these answers, for a target that
+	// has stored counts.
 	confirmKnownAfter = 6 * time.Hour
-	// confirmNewAfter is the time that the suspicious answers must span if the target has no stored counts.
+	// confirmNewAfter is the same time for a target that has no stored counts.
 	confirmNewAfter = time.Hour
 	// implausibleDrop is a fraction of the stored number of views or followers. A fetched number below this fraction is suspicious.
 	implausibleDrop = 0.01
@@ -42,14 +43,15 @@ const (
 	// handleTrustedFor is a time after the last fetch of an account. Until then, its handle is assumed to
 	// belong to the same account, even if account ids cannot be compared.
 	handleTrustedFor = 3 * 24 * time.Hour
-	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
+	// longestLag is the maximum age of the numbers of a source whose numbers can be old. For such a source,
+	// Result.Lags is true.
 	longestLag = 10 * 24 * time.Hour
 )
 
 const otherVideosViews = "the views of another video"
 
-// Check returns nil if the facts in a result may be stored. Otherwise it returns the suspicion to store
-// with the target. mixedUp comes from FindMixedUpResults.
+// Check returns nil if the facts in a result may be stored. Otherwise it returns a Suspicion, which must be
+// stored with the target. FindMixedUpResults returns the value of mixedUp.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -61,8 +63,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// The suspicion otherVideosViews remains while the views are implausible. If mixedUp is false, the
-		// other video may just be missing from the batch.
+		// A target with the suspicion otherVideosViews keeps it while its views are implausible, even if
+		// mixedUp is false: the other video may just be missing from this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
@@ -201,6 +203,6 @@ func haveIncomparableIDs(t source.Target, f *source.AccountFacts) bool {
 // whose field Lags is true can be older.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
-	// If the stored views are older than longestLag, the views really fell: no result is that old.
+	// If the stored views are older than longestLag, the result must be newer, so the views really fell.
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag
 }

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	maxRetries = 4                // maximum number of repetitions of one request; a repetition because its Idempotency-Key is in use is not counted
+	maxRetries = 4                // maximum number of repetitions of one request; it does not include repetitions after the error that the Idempotency-Key is in use
 	maxWait    = 90 * time.Second // longest wait before a repetition
-	maxKeyWait = 90 * time.Second // maximum total time of the waits until the Idempotency-Key of one request is no longer in use
+	maxKeyWait = 90 * time.Second // maximum time to wait while the server reports that the Idempotency-Key of a request is in use
 )
 
 // ReelTally is a client of the API. Methods such as AllVideos read all pages of a list. Options

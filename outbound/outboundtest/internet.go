@@ -37,8 +37,8 @@ type Internet struct {
 	dialed []string
 }
 
-// NewInternet starts a simulated internet, which is stopped at the end of the test. Its server answers
-// requests with handler. AttackerZone(isPublic) resolves host names.
+// NewInternet starts a simulated internet, which is stopped at the end of the test. The handler answers all
+// requests. For the IP addresses of hosts, see AttackerZone, which gets isPublic.
 func NewInternet(t *testing.T, isPublic func(host string) bool, handler http.Handler) *Internet {
 	t.Helper()
 	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Listener: NewLocalListener(t)}
@@ -150,8 +150,9 @@ func (c *LocalListener) CountConnections(t *testing.T) int {
 	return c.count
 }
 
-// AttackerZone simulates the DNS zone of an attacker. A host such as ip-10-0-0-1.evil.net has the
-// address in its name. An ordinary host has the address Public only if isPublic returns true.
+// AttackerZone simulates the DNS zone of an attacker. A host such as ip-10-0-0-1.evil.net has the IP address in
+// its name. Any other host has the IP address Public if isPublic returns true, or else addresses of this
+// machine.
 func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")

@@ -26,8 +26,8 @@ type Options struct {
 	// Sandbox is true if the data is made up. This setting affects only the instructions for the
 	// model, not the results of tool calls.
 	Sandbox bool
-	// AnyHost allows every Host header, which a proxy on this machine needs. Otherwise, requests to
-	// a loopback address must name a loopback host, which prevents DNS rebinding.
+	// AnyHost must be true behind a proxy on this machine: it allows every Host header. If it is false,
+	// requests to a loopback address must name a loopback host, to prevent DNS rebinding.
 	AnyHost bool
 }
 

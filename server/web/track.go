@@ -349,8 +349,8 @@ func showProgress(v *visit) error {
 // accounts in one request for progress.
 const maxPasted = 1000
 
-// recentVideos returns the organisation's newest videos by their ids, at most len(waitingItems)
-// videos. The map is empty if the tier masks metrics.
+// recentVideos returns the state of the first fetch of the organisation's newest videos, by video id, for at
+// most len(waitingItems) videos. The result is empty if the tier masks metrics.
 func (v *visit) recentVideos(waitingItems []string) (map[uuid.UUID]firstFetch, error) {
 	states := map[uuid.UUID]firstFetch{}
 	if v.hidesNumbers() || !slices.ContainsFunc(waitingItems, func(item string) bool { return strings.HasPrefix(item, "video:") }) {

@@ -116,7 +116,8 @@ func metricTiles(c chart, points []point, p period, latestValues []*int64) []til
 // computeChange returns the change of a metric in the period, or nil if too few values are known. The
 // points must be sorted by day, the newest first. The result `span` names the days that the change covers.
 func computeChange(points []point, m int, p period) (change *int64, span string) {
-	// first is the newest known value before the period, or else the oldest known value in the period.
+	// `first` is the newest point before the period that has a known value. Without such a point, it is the
+	// oldest point in the period that has a known value.
 	var first, last *point
 	for n := range points {
 		at := &points[n]

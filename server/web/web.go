@@ -89,8 +89,8 @@ type Backend interface {
 	// Do returns the API's response to a request. The request has the rights of identity.Token.
 	// visitorRequest is the request that the browser sent for the page.
 	Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (Response, error)
-	// Operations returns the JSON of /status and the versions of the program and the API.
-	// visitorRequest is the visitor's request for the page.
+	// Operations returns the JSON of /status and the versions of the program and the API. visitorRequest is the
+	// request that the browser sent for the page.
 	Operations(visitorRequest *http.Request) (status []byte, version Version, err error)
 	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
 	FetchableLinks(ctx context.Context) (queue.Fetchable, error)
@@ -280,8 +280,7 @@ func (p *Pages) routes() *http.ServeMux {
 // fallbackPattern is the pattern of p.mux that matches a request if no other pattern matches.
 const fallbackPattern = "/"
 
-// wideSection is the value of page.Section for public pages that are always wide. Without a
-// session, all other pages are narrow.
+// wideSection is the value of page.Section for public pages that are wide even for visitors without a session.
 const wideSection = "wide"
 
 // errNotFound is the error for a page that does not exist. An id of another organisation gives the

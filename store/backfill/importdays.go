@@ -52,8 +52,7 @@ func (h *history) addChange(day db.Date, c dayChange) {
 	h.changes[day] = sum
 }
 
-// addCounts records in h how the steps of one video change the sums. The counts are added if sign
-// is 1, and subtracted if sign is -1.
+// addCounts adds the steps of one video to the recorded changes if sign is 1, and subtracts them if sign is -1.
 func (h *history) addCounts(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -70,8 +69,8 @@ func (h *history) addCounts(steps []step, sign int64) {
 	}
 }
 
-// trackedSince returns the first day on which the sums include the video. It is the day of the
-// first step or the day of the video's creation, whichever is earlier.
+// trackedSince returns the first day whose sums include the video: the day of the first step or the day on
+// which the organisation began to track the video, whichever is earlier.
 func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
@@ -120,8 +119,8 @@ func (i *importing) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls updateDay for each day whose row is new or must change, the oldest first. The
-// function updateDay must add c to the stored row at storedIndex.
+// eachDay calls updateDay for each day that needs a new or changed row, the oldest day first. The function
+// updateDay must add the change c to the stored row with the index storedIndex.
 func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
 	// The slice storedDays has the days that already have a row, in ascending order.
 	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))

@@ -84,7 +84,8 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
 		// In all further cases, p is older than Retention.Daily, and s is in the same week.
 		case !s.Weekly || !s.isImported():
-			// A weekly point that retention made is kept, because the days of the replaced points are unknown.
+			// A weekly point that the retention job has made is kept, because the days of the daily points in
+			// it are unknown.
 			return PointKept
 		// A previous import stored the weekly point s, and s has a later day than p.
 		case day < s.Day:
@@ -136,8 +137,8 @@ func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
 	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the last known counts in the week of m.added[n]. It merges the stored weekly
-// point, if there is one, and the added points up to m.added[n].
+// weekCounts returns the counts that are known at m.added[n] in the same week: those of the stored weekly
+// point, if there is one, replaced by those of the added points up to m.added[n].
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weeklyPoint(week); w != nil {
@@ -161,14 +162,15 @@ func (m *mergedVideo) weeklyPoint(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a day with new counts of a video. A count that is not nil holds from this day until a later step has another value for it.
+// step has counts of a video that are valid from a day on. A later step replaces only the counts that it has,
+// because its other counts are nil.
 type step struct {
 	day db.Date
 	store.Counts
 }
 
-// convertToStep converts the stored point to a step. A weekly point becomes a step on Monday, so
-// all days of the week include its counts.
+// convertToStep converts the stored point to a step. A weekly point becomes a step on the Monday of its week,
+// so that its counts are valid on all days of the week.
 func (s *storedPoint) convertToStep() step {
 	day := s.Day
 	if s.Weekly {

@@ -35,8 +35,8 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 		}
 	}
 	if len(old) <= maxPinned {
-		// Look up the other videos in the database. A video is also old if it was stored with or
-		// before the last complete list.
+		// Look up the other videos in the database. They are old, too, if they were stored before the last
+		// complete list, or together with it.
 		var known []string
 		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, undecided, *a.DiscoveredAt).
 			Pluck("external_id", &known).Error
@@ -87,8 +87,8 @@ func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {
 	page := a.DiscoveredAt == nil || d.outcome.Target.Depth == 0
 	var out []FoundVideo
 	for i, v := range d.outcome.Account.Videos {
-		// Before the first complete list, the tracking type determines how many of the first videos
-		// are included.
+		// Before any complete list has been fetched, the tracking type determines how many videos at the start
+		// of the list are included.
 		first := a.DiscoveredAt == nil && i < store.ListDepths[kind]
 		// A longer list can contain old videos without an upload date at or after maxIndex.
 		if first || (v.UploadedAt != nil && *v.UploadedAt >= since) ||

@@ -304,7 +304,7 @@ func (w videoWriter) statementsForAccountDays(touched map[db.RowKey]bool) []db.W
 	}
 	stamp := store.DayStamp{Day: w.fetchedAt.Day()}
 	writes := store.StatementsForAccountDays(w.tx, db.SortedKeys(others), stamp)
-	// Only accounts whose videos got counts are stored with the time and source of the fetch.
+	// The time and source of the fetch are stored only with accounts whose videos got counts.
 	for _, o := range w.outcomes {
 		if o.hasCounts() {
 			stamp.FetchedAt, stamp.Source = &w.fetchedAt, &o.Source

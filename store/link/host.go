@@ -36,8 +36,8 @@ func PlatformOfHost(host string) (Platform, bool) {
 	return platform, ok
 }
 
-// lookUpHost returns the platform of a host in lower case, and the domain name with which the host
-// ends, such as "tiktok.com". It returns false for other hosts.
+// lookUpHost returns the platform of a host, and the domain name with which the host ends, such as
+// "tiktok.com". It returns false for hosts of no platform. The host must be in lower case.
 func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	for _, h := range hosts {
 		rest, found := strings.CutSuffix(host, h.name)

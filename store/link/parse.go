@@ -51,8 +51,8 @@ func parseLink(raw string) (Link, *Error) {
 	}
 	l, first := parseBareLink(s, 0)
 	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == longCodeLength {
-		// Almost all codes are one character shorter. So the "_" probably marks an emphasis in the
-		// surrounding text.
+		// A code of this length is rare, and almost all codes are one character shorter. So the "_" at the end
+		// probably belongs to the text around the link.
 		s = before
 		l, first = parseBareLink(s, 0)
 	}
@@ -158,7 +158,7 @@ func cutScheme(s string) (string, *Error) {
 	return "", newError(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
-// setHost sets a.platform, a.host, a.base and a.sub. The authority is the part of the link between
+// setHost sets a.platform, a.host, a.base and a.sub. The parameter authority is the part of the link between
 // the scheme and the path.
 func (a *address) setHost(authority string) *Error {
 	host, userinfo := authority, false

@@ -40,7 +40,7 @@ func (a *address) parseYouTube() (Link, *Error) {
 		return a.parseYouTubeChannelPage(2, func() (Link, *Error) { return a.youtubeChannelLink(a.pathPart(1)) })
 	case "c", "user":
 		return a.parseYouTubeChannelPage(2, func() (Link, *Error) {
-			if handle, ok := strings.CutPrefix(a.pathPart(1), "@"); ok { // the path has a handle and not a name of an older kind, as in /c/@handle
+			if handle, ok := strings.CutPrefix(a.pathPart(1), "@"); ok { // a path such as /c/@handle has a handle instead of a name of an older kind
 				return a.youtubeAccountLink("@", handle)
 			}
 			return a.youtubeAccountLink(first+"/", a.pathPart(1))

@@ -25,7 +25,7 @@ type Target struct {
 	// Handle is the account's handle. For a video, Claim sets it only if a source has confirmed the
 	// handle.
 	Handle string
-	// HandleClaimed is true if the collector has set Handle to an unconfirmed handle for one fetch.
+	// HandleClaimed is true if Handle is an unconfirmed handle, which the collector tries in this fetch.
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
@@ -53,7 +53,7 @@ type Target struct {
 	Depth     int    // for an account: the minimum number of newest videos to request from the source
 	// Route is the source to ask next.
 	Route   string
-	Answers *string // answers of the sources asked before Route in the same attempt, in the collector's format; nil if none was asked
+	Answers *string // what other sources have already answered in this attempt, in the collector's format; nil if no source was asked before Route
 	// AskedBy is the organisation whose request put the target into the interactive lane.
 	AskedBy *uuid.UUID
 }
@@ -161,7 +161,8 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 	if len(due) == 0 || r.Ahead == 0 {
 		return due, nil
 	}
-	// Early targets become due on the same UTC day. The interactive lane has no early targets.
+	// A target is claimed early only if it becomes due on the current UTC day. The interactive lane has no
+	// early targets.
 	endOfDay := db.InstantOf((now.Day() + 1).Time()) - 1
 	for _, lane := range Lanes[LanePremium:] {
 		if err := add(lane, now, min(now.Add(r.Ahead), endOfDay)); err != nil {

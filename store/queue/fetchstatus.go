@@ -44,8 +44,8 @@ var DelayableStatuses = []FetchStatus{FetchPending, FetchOK}
 
 // FetchChange is the change of the fetch status that follows from one outcome.
 type FetchChange struct {
-	// Status is the new status, or "" if the status does not change. For an organisation that has no counts of the video or account,
-	// FetchOK becomes FetchPending.
+	// Status is the new status, or "" if the status does not change. If it is FetchOK, an organisation without
+	// counts of the video or account gets FetchPending instead.
 	Status FetchStatus
 	// Reason is the start of a sentence that explains the status. It contains no credentials. If Status
 	// is "", Reason is stored only in rows whose status is FetchPending or FetchOK.

@@ -41,8 +41,8 @@ func LaneOf(tier, subscription string) Lane {
 var laneSQL = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
-// UpdateLanes gives the targets the most urgent lanes of their current subscribers. A target in the
-// interactive lane stays there until its fetch ends.
+// UpdateLanes gives each target the most urgent lane among its current subscribers. A target in the interactive
+// lane stays there until its fetch ends.
 func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if len(targets) == 0 {
 		return nil
@@ -56,8 +56,8 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 		rows[i] = []any{Bucket, t.Source, t.Kind, t.ExternalID, i}
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
-	// Lock the targets in a separate statement before the UPDATE. The UPDATE then sees all changes of the transactions that held the
-	// locks before.
+	// Lock the targets in a separate statement before the UPDATE. If another transaction holds the locks, this
+	// statement waits for its end, so the UPDATE sees its changes.
 	err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
  WHERE t.bucket = u.bucket AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t", args...)
 	if err != nil {

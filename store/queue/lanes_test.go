@@ -125,8 +125,8 @@ func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackAndFetchOnce(t, db, one, storetest.VideoLink(t, 1))
 		trackAndFetchOnce(t, db, two, storetest.VideoLink(t, 1))
-		// The transaction for "one" has locked the target, but not yet updated the lane. Meanwhile,
-		// another transaction changes the tier of the organisation "two".
+		// The transaction that changes the tier of organisation "one" has locked the target, but not yet
+		// updated the lane. Meanwhile, another transaction changes the tier of organisation "two".
 		finish := storetest.RunBeforeStatement(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})

@@ -106,7 +106,7 @@ type FetchSubscription struct {
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	SubjectID      uuid.UUID
 	Handle         string     // the account's handle in the link that the organisation sent; no source has confirmed it
-	HandleAt       db.Instant // when the organisation sent the handle, or when a fetch last tried the handle without success
+	HandleAt       db.Instant // the time when the organisation sent the handle; after a fetch that tried the handle in vain, the time of this fetch
 	Preview        int        // for an account: how many of its videos are fetched if the organisation does not pay; 0 means the default
 }
 

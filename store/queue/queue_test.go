@@ -202,7 +202,7 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), second, later, []ingest.Outcome{counts}))
 		third := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, later, *third.Targets[0].FetchedAt)
-		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "a call without details must not change the time of the last details")
+		require.Equal(t, c.At, *third.Targets[0].DetailsAt, "a fetch without details must not change the time of the last fetch with details")
 		require.Nil(t, third.Targets[0].Suspect, "an outcome without a suspicious count must delete the note on an earlier suspicious count")
 
 		failed := storetest.Outcome(db, third.Targets[0], ingest.VideoFacts{})

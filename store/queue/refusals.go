@@ -18,8 +18,8 @@ type Refusals struct {
 	Calls   int
 }
 
-// NoteRefusal counts a refused call for the target with the key targetKey. It returns the new count
-// of the source and error class.
+// NoteRefusal adds a refused call for the target with the key targetKey to the Refusals of the source and the
+// error class. It returns the new Refusals.
 func (s *Queue) NoteRefusal(ctx context.Context, source, class, targetKey string) (Refusals, error) {
 	var r Refusals
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

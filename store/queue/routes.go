@@ -64,8 +64,8 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 	return nil
 }
 
-// AssignRoutes gives each target without a route the first source for its platform and kind. Such a
-// target was added while the first collector called PublishRoutes.
+// AssignRoutes gives each target without a route the first source for its platform and kind. A target has no
+// route if it was added while the first collector called PublishRoutes.
 func (s *Queue) AssignRoutes(ctx context.Context) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE fetch_targets SET route = r.route FROM fetch_routes r

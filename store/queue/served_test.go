@@ -70,8 +70,8 @@ func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 	})
 }
 
-// An organisation stops a target before the requested fetch, and then tracks it again. The next
-// fetch must wait for the end of the refresh pause.
+// An organisation tracks a video, stops it before its fetch, and tracks it again. The next fetch must then wait
+// until the time queue.RefreshPause is over.
 func TestTrackAgain_waitsForTheRefreshPauseAfterAStop(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -95,8 +95,8 @@ func TestTrackAgain_waitsForTheRefreshPauseAfterAStop(t *testing.T) {
 	})
 }
 
-// An organisation with counts of a video stops the video during a fetch and tracks it again. This
-// must not cause one more fetch.
+// While a video is fetched, an organisation that already has its counts stops the video and tracks it again.
+// This must not cause an additional fetch.
 func TestTrackAgain_causesNoFetchIfTheTargetIsBeingFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

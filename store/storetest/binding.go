@@ -276,7 +276,8 @@ func isCast(inside []node, i int) bool {
 	return len(inside) > i+1 && inside[i].isKeyword("as") && !slices.ContainsFunc(inside[i+1:], func(n node) bool { return n.kind != wordNode })
 }
 
-// equality is a condition of the form a.organisation_id = b.organisation_id. If a or b is nil, this side of the condition is a parameter.
+// equality is a condition of the form a.organisation_id = b.organisation_id. If a is nil, the left side is a
+// parameter instead; if b is nil, the right side.
 type equality struct {
 	a, b      *use
 	parameter int    // index of the argument for the parameter, if one side is a parameter

@@ -1,6 +1,6 @@
 package storetest
 
-// StandIn has SQL statements that make a PostgreSQL database imitate one with the extension Citus: see standIn.
+// StandIn has SQL statements after which a PostgreSQL database without Citus imitates a database with Citus.
 const StandIn = standIn
 
 // URL returns the URL of a database of the server.

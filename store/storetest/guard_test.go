@@ -230,8 +230,8 @@ func TestCheckRouting_refusesStatementsThatTakeTheOrganisationFromAList(t *testi
 	}
 }
 
-// On a real Citus cluster, the first two statements failed if the list had two or more rows. The
-// guard must refuse lists of every length.
+// The guard must refuse these statements for lists of every length. On a real Citus cluster, the two statements
+// that begin with WITH failed if the list had two or more rows.
 func TestCheckRouting_refusesStatementsThatFailedOnARealCluster(t *testing.T) {
 	t.Parallel()
 	for name, statement := range map[string]string{
@@ -240,7 +240,7 @@ func TestCheckRouting_refusesStatementsThatFailedOnARealCluster(t *testing.T) {
  - (SELECT MIN(d.views) FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id) FROM wanted`,
 		"locked rows joined with VALUES in the FROM clause": `SELECT v.* FROM (VALUES {rows}) AS wanted(organisation_id, id), videos v WHERE v.organisation_id = wanted.organisation_id AND v.id = wanted.id FOR UPDATE OF v`,
 	} {
-		// With a list of one row the statements worked, because Citus replaced the list by constants.
+		// Citus replaced a list of one row by constants, so the statements with such a list worked.
 		for length, rows := range []string{"(?, ?)", "(?, ?), (?, ?)", "(?, ?), (?, ?), (?, ?)"} {
 			t.Run(fmt.Sprintf("%s, with %d rows in the list", name, length+1), func(t *testing.T) {
 				t.Parallel()

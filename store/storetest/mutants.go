@@ -20,8 +20,8 @@ type Mutant struct {
 	Removed string
 	// Text is the changed statement.
 	Text string
-	// Shared is true if the removed part belongs to a table that may be used without an organisation. CheckStatement must refuse a mutant if
-	// Shared is false.
+	// Shared is true if the table of the removed part may be used without an organisation. If Shared is false,
+	// CheckStatement must refuse the mutant.
 	Shared bool
 }
 

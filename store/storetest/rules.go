@@ -382,8 +382,8 @@ var (
 	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+|citus_\w+)$`)
 )
 
-// isDistributed returns true if statements must compare the organisation_id of a table. It returns an
-// error for an unknown table.
+// isDistributed returns true if each statement that uses the table must name the table's organisation_id in a
+// condition. It returns an error for an unknown table.
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
 	// Partitions and system tables are not listed in store.Tables.

@@ -136,8 +136,8 @@ func readPostgresCatalog(t *testing.T, db *storetest.DB) catalog {
 SELECT a.attname, a.attnotnull, COALESCE(pg_get_expr(d.adbin, d.adrelid), '') || a.attidentity::text || a.attgenerated::text
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = CAST(? AS text)::regclass AND a.attnum > 0 AND NOT a.attisdropped`, name)
-		// PostgreSQL's included columns are key columns in SQLite. An SQLite primary key does not
-		// have these columns.
+		// SQLite has no included columns. Its indexes have these columns as key columns, and its primary keys
+		// do not have them at all.
 		const keys = "CASE WHEN x.indisprimary THEN (x.indkey::int[])[0:x.indnkeyatts - 1] ELSE x.indkey::int[] END"
 		eachRow(t, db, []any{&col, &unique, &partial, &primary, &cols}, func() {
 			if primary {

@@ -14,8 +14,8 @@ import (
 // in clockCondition prevent that.
 
 const (
-	// clockDrift is the maximum accepted difference between the store's clock and the clock of the
-	// database. A larger step back of the store's clock counts as a jump.
+	// clockDrift is the largest accepted difference between the store's clock and the database's clock. If the
+	// store's clock goes back by more than clockDrift, this counts as a jump.
 	clockDrift = Day
 	// clockJump is how far the store's clock may be ahead of clockState.SeenAt. A larger difference
 	// counts as a jump, even after a long stop of all collectors.

@@ -70,7 +70,7 @@ type dialect interface {
 // connections are the connections that a dialect has opened.
 type connections struct {
 	read, write *gorm.DB  // the handles for reads and for writes; on PostgreSQL, both fields have the same handle
-	pools       []*sql.DB // the pool for writes, then the pool for reads; only one pool if both handles are the same
+	pools       []*sql.DB // the pools of the handles: first the pool for writes, then the pool for reads; on PostgreSQL, one pool for both
 	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
 	below       func()    // closes the connection pool of pgx; must be called after each pool in `pools` is closed; nil on SQLite
 }
@@ -118,8 +118,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, fmt.Errorf("cannot create the folder of the SQLite file: %w", err)
 		}
 	}
-	// Create the file with mode 0600, because SQLite would make it readable for everyone. The WAL
-	// files get the same mode. SQLite reports problems when it opens the file.
+	// Create the file with mode 0600, because SQLite would make it readable for everyone. The WAL files get the
+	// same mode. An error is ignored here, because SQLite reports it when it opens the file.
 	if file, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 		if err := file.Close(); err != nil {
 			return c, err
@@ -174,8 +174,8 @@ func (sqliteDialect) gooseSettings() (goose.Dialect, string, []goose.ProviderOpt
 	return goose.DialectCustom, "sqlite", []goose.ProviderOption{goose.WithStore(appliedMigrations{versions})}, err
 }
 
-// appliedMigrations is the table of applied migrations. Two processes can begin the same migration,
-// because SQLite has no lock that lasts longer than a transaction.
+// appliedMigrations is the table of applied migrations. It refuses a migration that another process has already
+// applied, because no lock of SQLite keeps two processes from beginning the same migration.
 type appliedMigrations struct{ database.Store }
 
 // Insert adds a migration in the transaction that has applied it. It returns an error if the table already has the migration.

@@ -157,7 +157,7 @@ func (l layout) planStatements() (missing, statements []string) {
 	for _, name := range references {
 		statements = append(statements, "SELECT create_reference_table('"+name+"')")
 	}
-	group := "none" // the first table begins a new colocation group: Citus keeps rows of a group with the same organisation on the same node
+	group := "none" // the first table begins a new colocation group; Citus keeps all rows of one organisation in the tables of this group on one node
 	for name, t := range l.tables {
 		if t.Type == string(Distributed) && (group == "none" || name < group) {
 			group = name

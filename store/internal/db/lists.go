@@ -26,8 +26,8 @@ type OrgRows struct {
 	Rows    [][]any
 }
 
-// orgMark is the placeholder for the organisation of a list's row. Every query and subquery must
-// compare organisation_id of each distributed table with this placeholder.
+// orgMark is a placeholder in the statements of an OrgRows. It stands for the organisation of a row. Every
+// query and subquery must compare organisation_id of each distributed table with it.
 const orgMark = "{org}"
 
 // Keys returns a list that is named "wanted" in statements. Its columns are organisation_id and id,

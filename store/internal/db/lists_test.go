@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// listRow is a row of a list with a value of each type that lists contain.
+// listRow has a field for each type of value that a list can pass to a statement.
 type listRow struct {
 	Place    int
 	ID       uuid.UUID

@@ -163,8 +163,8 @@ func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order
 	return w, nil
 }
 
-// addWindow adds the ORDER BY to the query q. It also adds the condition or OFFSET that skips the
-// rows before w, but no LIMIT.
+// addWindow adds the ORDER BY of the list to q, and the condition or OFFSET that skips the rows before the
+// window w. It adds no LIMIT.
 func (c SortColumn) addWindow(q *gorm.DB, o Order, w Window) *gorm.DB {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {

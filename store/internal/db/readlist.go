@@ -58,7 +58,8 @@ type ListSpec[R any] struct {
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
 	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
-	// Start is the position after which the window begins. It is nil if the window was found by its offset, or if ListSpec.Sequence is set.
+	// Start is the position directly before the first row of the window. It is nil if the rows before the
+	// window were skipped by OFFSET, or if ListSpec.Sequence is set.
 	Start *Position
 	// TextBytes is the size of the read texts. ExtraBytes is an upper bound of the JSON size of the
 	// fields that ListSpec.Complete has filled.
@@ -79,8 +80,7 @@ type List[R any] struct {
 // Count returns the number of rows in the window. This includes the rows that were passed to the callback ListSpec.Each.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
-// ErrEnough is the error that ListSpec.Each returns if it needs no further rows. ReadList then returns
-// no error. The window does not contain the row that Each got last.
+// ListSpec.Each returns ErrEnough to end the window before the present row. ReadList then returns no error.
 var ErrEnough = errors.New("enough rows")
 
 // ReadList reads the window w of the rows of q, in the order o. The limit w.MaxBytes can make the

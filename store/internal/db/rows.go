@@ -269,8 +269,8 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// requireType panics if hasType is false and the value in column i is not NULL. It returns hasType,
-// so the result is false for NULL.
+// requireType panics if the value in column i has another type than the caller reads. It accepts NULL. It
+// returns hasType.
 func (v *Values) requireType(i int, hasType bool) bool {
 	switch {
 	case hasType:

@@ -134,8 +134,8 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	}
 	rows, found := make([]R, len(page)), make([]bool, len(page))
 	condition, arg := AnyOf(q, l.column.id, "?", ids)
-	// Without an ORDER BY, the database finds the rows by their ids. With one, the database might
-	// read a whole index to find these few rows.
+	// The statement has no ORDER BY, so the database finds the rows by their ids. With an ORDER BY, the
+	// database might read a whole index instead.
 	err := d.EachRow(ctx, selectColumns(q.Where(condition, arg), ColumnNames(spec.Table, spec.Columns)), func(row *Values) error {
 		var r R
 		setFields(&r, spec.Columns, row, 0)

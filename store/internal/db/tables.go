@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// TableClass says how Citus stores a table on several PostgreSQL nodes: see Distribute. The rules
-// of a class for keys and statements hold on every engine.
+// TableClass says how Citus stores a table on several PostgreSQL nodes: see Distribute. Some classes have rules
+// for keys and statements. These rules also hold on databases without Citus.
 type TableClass string
 
 // The values of TableClass.
