@@ -39,7 +39,7 @@ func (w *testSystem) storedAccount(ref store.AccountRef) store.Account {
 	return a
 }
 
-// accountVideos returns the tracked videos of an account. The keys of the map are the ids of the videos on the platform.
+// accountVideos returns the tracked videos of an account. The key is the id of the video on the platform.
 func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.ListAccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})

@@ -297,8 +297,8 @@ func TestCollector_keepsTheAuthorOfAVideoIfOnlyCountsAreRequested(t *testing.T) 
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// On the next day, the collector requests only counts. The new sandbox does not know the link, so it makes up another author for
-		// the video.
+		// The test replaces the sandbox by a new one, which makes up another author for the video. On the next
+		// day, the collector requests only counts, so the stored author must stay.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

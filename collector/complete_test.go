@@ -37,7 +37,8 @@ func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 		require.Nil(t, v.LatestShares, "the counts must come from a single source")
 		require.Equal(t, 1, w.callCount("vendor"))
 
-		// The fetch on the next day requests only counts, so the vendor is not asked again.
+		// The vendor was needed only for the length of the video. The fetch on the next day requests no
+		// details, so the vendor is not asked again.
 		db.Clock.Advance(24 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
 		w.waitUntil("the video must be fetched again", func() bool { return *w.video(tracked[0]).LatestUpdatedAt > *v.LatestUpdatedAt })

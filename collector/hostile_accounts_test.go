@@ -49,8 +49,8 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// falsifyFollowers sets every number of followers in an answer to n, and records n as a forged
-// count of the unfetched account.
+// falsifyFollowers sets every number of followers in an answer to n. It records n as a forged count, which the
+// collector may store for the account "unfetched".
 func falsifyFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)

@@ -126,8 +126,8 @@ func visitNodes(root any, visit func(key string, v any) any) any {
 // jsonNull is what a callback of visitNodes returns to write a JSON null. (If the callback returns nil, the node is unchanged.)
 var jsonNull = rawText("null")
 
-// replaceNode returns a random replacement for a JSON node. If single is true, the caller must not
-// change another node: wrong counts could become plausible.
+// replaceNode returns a random replacement for a JSON node. If `single` is true, the caller must change no
+// other node, because two changes together could make wrong counts plausible.
 func (g *generator) replaceNode(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:

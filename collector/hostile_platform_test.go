@@ -49,7 +49,7 @@ type hostileTest struct {
 type tampering struct {
 	mutex          sync.Mutex // locked while one answer is changed
 	testedSource   testedSource
-	tamperedIDs    []string // ids of videos, or ids and handles of accounts; by default, answers about them are changed (see otherCalls and listsOnly)
+	tamperedIDs    []string // ids of videos, or ids and handles of accounts; answers about them are changed, unless otherCalls or listsOnly is true
 	tamper         tamperFunc
 	listedIDs      []string // ids of the videos in the lists of the tampered accounts
 	otherCalls     bool     // if true, answers about tamperedIDs stay unchanged; all other answers, for example one with an access token, are changed

@@ -51,8 +51,8 @@ func reformatCounts(formatCount func(n int64) any, countNames ...string) tamperF
 	}
 }
 
-// falsifyCounts replaces each named count of the tampered videos in an answer by the result of a function. It records these wrong values,
-// because the collector cannot detect them.
+// falsifyCounts returns a tamperFunc that replaces the named counts of the tampered videos. It records the new
+// counts as forged, because the collector cannot detect them.
 func falsifyCounts(replacement func(n int64) int64, countNames ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.changeEachCount(s, func(id, name string, at object, key string) {

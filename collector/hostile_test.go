@@ -66,7 +66,8 @@ func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 	run := &scenarioRun{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	run.videos = h.findVideos()
 	first := []int{0, 2}
-	// The tested calls request only videos that were fetched before, so all three videos are fetched now.
+	// If only calls that request counts are tested, each of the three videos must have been fetched before with
+	// its details, so all are fetched now.
 	if h.testedSource.countsOnly {
 		first = []int{0, 1, 2}
 	}

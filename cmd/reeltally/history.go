@@ -63,8 +63,8 @@ func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// printHistory prints a history as a chart, or as JSON with --json. The function `request` calls
-// the API for all points since a given day.
+// printHistory prints a history as a chart, or as JSON with --json. It calls the function `request`, which must
+// return all points of the history since a given day.
 func printHistory[T any](w io.Writer, c historyCommand, metric string, request func(*client.ReelTally, openapi_types.Date) ([]T, error), toChartPoint func(T) chartPoint) error {
 	start, err := firstDay(c.Days)
 	if err != nil {

@@ -63,7 +63,8 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), err
 	}
-	// This line is too long for the buffer. The returned text is not a valid link.
+	// The line is too long for the buffer. Skip the rest of the line, and return a text that is not a valid
+	// link, so that the caller reports an error for this line.
 	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = in.ReadSlice('\n')
 	}

@@ -15,7 +15,7 @@ import (
 // standardStream is the file name that means standard input or standard output.
 const standardStream = "-"
 
-// output is the place to which a command writes its file. Exactly one of the two fields is set.
+// output is the place to which a command writes its file: either a path or a stream is set.
 type output struct {
 	// path leads to a regular file, or to a file that does not exist yet. If the file exists, path contains no symbolic links.
 	path string

@@ -58,8 +58,8 @@ func checkCollections(ctx context.Context, api *client.ReelTally, namesOrIDs []s
 			return err
 		}
 		if collection.MetricsMasked != nil {
-			// With the tier "limited" or "basic", the API returns only one collection, so no name
-			// can be checked.
+			// With the tier "limited" or "basic", the API returns only one collection of the organisation, so
+			// it is not known which names exist.
 			return nil
 		}
 		unknown = slices.DeleteFunc(unknown, func(nameOrID string) bool { return nameOrID == collection.Name || nameOrID == collection.ID.String() })

@@ -138,7 +138,8 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true for a Facebook video or account with a valid id or handle. The batch size is 1.
+// Serves returns true for a Facebook video with a valid id, and for an account with a valid id or handle. Each
+// call fetches one target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:

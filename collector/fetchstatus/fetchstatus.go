@@ -141,7 +141,8 @@ func sourceTitle(sourceName string) string {
 	return "The source " + sourceName
 }
 
-// titleInMidSentence changes a result of sourceTitle for the middle of a sentence: "The" at its beginning becomes "the".
+// titleInMidSentence returns a result of sourceTitle in the form that it has inside a sentence: "The" at its
+// beginning becomes "the".
 func titleInMidSentence(title string) string {
 	if rest, ok := strings.CutPrefix(title, "The "); ok {
 		return "the " + rest

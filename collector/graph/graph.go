@@ -224,12 +224,13 @@ func (e apiError) concernsSource() bool {
 	case codeToken, codeSession, codeNoToken, codeBlocked:
 		return !e.requiresPageToken()
 	}
-	// Codes 3, 10 and 200 to 299 mean a missing permission, which can exist for other objects.
+	// Codes 3, 10 and 200 to 299 mean that the token has no permission for this object. It can have the
+	// permission for other objects.
 	return e.refusesCredential() && !e.requiresPageToken()
 }
 
-// noAccessTexts are parts of error messages. With code 100, they mean the same as code 10: the
-// token is not allowed to read the object.
+// noAccessTexts are parts of messages of errors with code 100. If a message has one of them, the error means
+// the same as code 10: the token is not allowed to read the object.
 var noAccessTexts = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
 // lacksAccess returns true if an error with code 100 says that the token is not allowed to read the

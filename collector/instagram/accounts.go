@@ -12,8 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// maxListRequests returns how many pages of posts may be requested to find the given number of videos.
-// The factor 4 leaves room for photos.
+// maxListRequests returns how many pages of posts may be requested to find the given number of videos. It is
+// four times the number of pages that would suffice if all posts were videos, because pages also contain
+// photos.
 func maxListRequests(videoCount int) int { return min(4*max(1, (videoCount+pageSize-1)/pageSize), 200) }
 
 // fetchAccount requests the profile and the newest videos of an account. Each answer of business

@@ -108,7 +108,8 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 // handle of the account.
 func (s *Source) NeedsHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAccountsOnly always returns true. If the account of a video is not known, Fetch looks only in the list of the operator's account.
+// OwnAccountsOnly always returns true. A video whose account is not known is found only if it belongs to the
+// operator's own account.
 func (s *Source) OwnAccountsOnly() bool { return true }
 
 // Group returns the handle of the account whose list of posts must contain the target. It returns ""

@@ -182,8 +182,8 @@ func decodeJSON(raw []byte) any {
 // A callback of rewriteJSON returns removedValue to remove a member or a list element from the copy.
 type removedValue struct{}
 
-// rewriteJSON returns a copy of a decoded JSON value. The function "replacement" replaces each
-// value, inner values first. For a list element, "key" is the key of the list.
+// rewriteJSON returns a copy of a decoded JSON value. It replaces each value by the result of the function
+// "replacement", inner values first. The elements of a list have the same key as the list.
 func rewriteJSON(value any, replacement func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

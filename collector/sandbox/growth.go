@@ -52,8 +52,8 @@ func (c curve) fractionOfFinalViews(age int64) float64 {
 	if age < 60 {
 		return 0
 	}
-	// The age is rounded down to whole minutes, so that rounding errors never make the fraction
-	// fall.
+	// The age is rounded down to whole minutes. With smaller steps, rounding errors could make the fraction
+	// fall from one step to the next.
 	a := addWaves(float64(age/60*60), c.phases)
 	slow := 1 - math.Pow(1+a/c.tau, -c.beta)
 	if !c.late {
@@ -64,8 +64,8 @@ func (c curve) fractionOfFinalViews(age int64) float64 {
 	return 0.1*slow + 0.9*burst
 }
 
-// addWaves adds a daily and a weekly wave to an age in seconds. The waves make the views grow
-// faster at some hours and days.
+// addWaves changes an age in seconds, so that it rises faster at some hours of the day and on some days of the
+// week. The views then grow faster, too.
 func addWaves(age float64, phases [2]float64) float64 {
 	daily, weekly := 2*math.Pi/day, 2*math.Pi/(7*day)
 	// 0.35 + 0.55 is less than 1, so the result always increases with the age.

@@ -197,8 +197,8 @@ func withImpossibleCounts(good reply) reply {
 	})(good)
 }
 
-// hostileRedirect returns a redirect to a URL that a resolver must not request. If the correct
-// answer is not a redirect, hostileRedirect returns that answer.
+// hostileRedirect changes a redirect: the new answer leads to a URL that a resolver must not request. Any other
+// correct answer is returned unchanged.
 func hostileRedirect(earlierCalls int, correct reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

@@ -98,8 +98,8 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of a video. uploadTime is a Unix time in seconds. The account's oldest
-// upload has the index 0. originOf reverses uploadID.
+// uploadID returns the id of a video, from which originOf finds the account and the upload time. The oldest
+// upload of an account has the index 0. uploadTime is a Unix time in seconds.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploadTime int64) string {
 	switch p {
 	case link.TikTok:
@@ -124,8 +124,8 @@ func (w *World) idEncryptionKey(p link.Platform, second int64) uint64 {
 	return mixBits(hashTexts(w.seed, "id", string(p)) + uint64(second))
 }
 
-// packFacebookID returns the 51-bit number in a generated Facebook video id. unpackFacebookID
-// recognises such numbers by their check value.
+// packFacebookID returns a number of 51 bits for the id of a Facebook video. The number contains the account,
+// the index and a check value, by which unpackFacebookID recognises it.
 func (w *World) packFacebookID(account uint32, index int64) uint64 {
 	key := hashTexts(w.seed, "id", string(link.Facebook))
 	// 32 bits are the account number, 11 bits the index, and 8 bits the check value.

@@ -77,8 +77,8 @@ func (q *researchQuery) validate() string {
 	return ""
 }
 
-// candidateIDs returns the sorted ids that at least one condition of the query selects. A condition on
-// a handle selects the videos that the account's list has at the time listTime.
+// candidateIDs returns the sorted ids that at least one condition of the query selects. A condition on a handle
+// selects the videos that the account's list of videos contains at listTime.
 func (s *Sandbox) candidateIDs(q researchQuery, listTime time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {

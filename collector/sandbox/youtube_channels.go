@@ -177,8 +177,8 @@ func (s *Sandbox) youtubePlaylistItem(id, playlist string, index int, at time.Ti
 	return item
 }
 
-// pageToken returns YouTube's token for the page that begins at the offset. If forward is false,
-// the page ends before the offset.
+// pageToken returns YouTube's token for a page: the page that begins at the offset if `forward` is true, or the
+// page that ends before the offset.
 func pageToken(offset int, forward bool) string {
 	// YouTube's page tokens are base64 texts of a protocol buffer.
 	inner := binary.AppendUvarint([]byte{0x08}, uint64(offset))

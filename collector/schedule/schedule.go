@@ -109,13 +109,14 @@ func (p Plan) Interval(t queue.Target) time.Duration {
 // NeedsDetails returns true if the next fetch of a video must include details such as title and
 // account.
 func NeedsDetails(t queue.Target, now time.Time) bool {
-	// Videos that are fetched at similar times get their details on the same day, in few calls.
+	// Videos whose fetches are due at similar times get their details on the same day, so that a few calls can
+	// request the details of all of them.
 	return t.DetailsAt == nil || countFetchesOfDetails(t, now) > countFetchesOfDetails(t, t.DetailsAt.Time())
 }
 
 // countFetchesOfDetails returns how many fetches of the target's details were scheduled between 1970 and the given time.
 func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
-	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
+	const day, early = 24 * 60 * 60, 60 * 60 // a day and an hour in seconds; a fetch at most an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	// The details are fetched on one day in each cycle of detailsDays days. The variable "own" is the number of this day in the cycle, from 0.
 	own := detailsDays * slot / day

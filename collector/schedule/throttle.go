@@ -164,7 +164,8 @@ func subtractCost(fetches float64, costs []map[string]float64, available map[str
 		return true // no source serves the targets, so their fetches spend no units
 	}
 	for _, cost := range costs {
-		// As many fetches as possible spend the first cost. The next costs are for the other fetches.
+		// The costs are those of different sources. As many fetches as possible spend the first cost, and the
+		// other fetches spend the next costs.
 		most := math.Inf(1)
 		for bucket, units := range cost {
 			if have, limited := available[bucket]; limited && units > 0 {

@@ -26,8 +26,8 @@ type Source interface {
 	// Name returns the name of the source in logs, metrics, the queue and the provenance of points, e.g. "youtube" or
 	// "vendor:apify". It is unique among the configured sources.
 	Name() string
-	// Serves returns ok = true if the source can fetch t, and the maximum batch size. If t.ExternalID
-	// is "", t stands for some target of its platform and kind.
+	// Serves returns true if the source can fetch t. It also returns the maximum number of targets in a batch.
+	// If t.ExternalID is "", Serves answers for any target of the same platform and kind.
 	Serves(t Target) (batch int, ok bool)
 	// Group returns the group of t, such as the handle of its account, or "". A batch has only targets
 	// of one group, platform, kind and batch size.
@@ -44,8 +44,9 @@ type Source interface {
 	// Plan returns the possible plans for the batch, or nil if the source must not be asked now. The
 	// collector uses the first plan that fits into the budgets.
 	Plan(batch []Target) [][]Call
-	// Fetch returns a result for each target, in the given order, or an error, usually a *Failure. With
-	// fewer units than planned, Fetch fetches only a part of the data.
+	// Fetch returns one result for each target, in the given order. If the whole call fails, it returns an
+	// error, usually a *Failure. If the budget has fewer units than planned, Fetch fetches only a part of the
+	// data.
 	Fetch(ctx context.Context, batch []Target, budget *CallBudget) ([]Result, error)
 }
 
@@ -60,7 +61,7 @@ type NetworkSource interface {
 
 // OwnAccountSource is implemented by sources that can be limited to the operator's own accounts and their videos.
 type OwnAccountSource interface {
-	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their
-	// videos. If the result for another account's video is Unsupported, the credential may still be right.
+	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their videos. The
+	// result Unsupported for a video of another account then does not mean that the credential is wrong.
 	OwnAccountsOnly() bool
 }

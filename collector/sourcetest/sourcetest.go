@@ -60,8 +60,8 @@ type Answer struct {
 	Status  int            // HTTP status; 0 means 200
 	Body    string         // the body, in which the server replaces {{credential}} by Credential
 	Classes []source.Class // expected class of each target, or one class for all targets; nil if the platform refuses the whole call
-	// Facts has the expected data of each target, or nil if the target's class is not source.OK. If the
-	// list is nil, the Facts of the case OK are expected.
+	// Facts has the expected data of each target. The data is nil for a target whose class is not source.OK. If
+	// Facts itself is nil, the Facts of the test case OK are expected.
 	Facts []*source.Facts
 	// RetryAt, Bucket and Class are the expected fields of the source.Failure if the platform refuses
 	// the call.
@@ -204,7 +204,8 @@ func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) out
 	return h.fetchFrom(t, server.URL, o)
 }
 
-// routeRequests returns a handler that sends the requests for the targets to the main handler and all other requests to Side.
+// routeRequests returns a handler that passes a request to main if IsMain returns true, and to Side otherwise.
+// If IsMain is nil, it passes all requests to main.
 func (h Harness) routeRequests(main http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The server notices a closed connection only after it has read the body of the request.

@@ -140,7 +140,7 @@ func (r *Research) splitIntoQueries(batch []source.Target) []query {
 	uploads = slices.CompactFunc(uploads, func(a, b upload) bool { return a.id == b.id })
 	var out []query
 	for _, u := range uploads {
-		// One day is added on each side, because the time in an id is not exact.
+		// The upload time in an id is not exact, so the query also covers the day before and the day after.
 		from, to := u.at.AddDate(0, 0, -1), u.at.AddDate(0, 0, 1)
 		if last := len(out) - 1; last >= 0 && to.Sub(out[last].from) <= researchSpan*24*time.Hour {
 			out[last].to, out[last].ids = to, append(out[last].ids, u.id)

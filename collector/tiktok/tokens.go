@@ -97,7 +97,7 @@ func (a app) requestTokens(ctx context.Context, parameters url.Values, secrets .
 	f.OfSource = true // a request for tokens concerns no single video or account, so its failure concerns the source
 	switch f.Class {
 	case source.OK, source.BadRequest, source.QuotaSpent:
-		f.Class = source.Temporary // these classes do not fit a failed request for tokens; the class Temporary means that the request is tried again later
+		f.Class = source.Temporary // these classes do not fit a failed request for tokens, so they become Temporary: the request is tried again later
 	case source.RateLimited:
 		if f.RetryAt.IsZero() {
 			f.RetryAt = a.now().Add(ratePause)

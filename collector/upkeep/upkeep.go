@@ -65,7 +65,7 @@ func (j Jobs) RunDueJobs(ctx context.Context) error {
 	return errors.Join(j.runIfDue(ctx, expiryJob, j.deleteExpired), j.runIfDue(ctx, retentionJob, j.applyRetention))
 }
 
-// runIfDue runs a job that is due and that no other collector is running. To keep the job's lease,
+// runIfDue calls runJob if the job is due and no other collector is running it. To keep the lease of the job,
 // runJob must call extendLease after each transaction.
 func (j Jobs) runIfDue(ctx context.Context, jobName string, runJob func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
 	lease, ok, err := j.Store.Queue.ClaimJob(ctx, jobName, leaseTime)

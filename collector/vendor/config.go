@@ -96,8 +96,8 @@ type Call struct {
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// An item is the JSON object of a video or account. Items has possible paths of an item or of a
-	// list of items, in order of preference.
+	// Items has the possible paths of the result in an answer, in order of preference. The result is the JSON
+	// object of a video or account, called an item, or a list of such objects.
 	Items []string `json:"items"` // "." is the path of the whole answer
 	// Unwrap has the possible paths of an object inside an item. If an item has an object at one of these paths, this object is used instead
 	// of the item.
@@ -113,8 +113,8 @@ type Call struct {
 	// rounded.
 	Rounds bool             `json:"rounds,omitempty"`
 	Fields map[string]Field `json:"fields"`
-	// List describes the list of an account's videos; nil means that the vendor has no list. If List.Path
-	// is empty, this call's request can contain {count}.
+	// List describes the list of an account's videos; nil means that the vendor has no list. If List.Path is
+	// empty, the answer of this Call has the list, so Call.Request can contain {count}.
 	List *List `json:"list,omitempty"`
 }
 

@@ -27,8 +27,8 @@ type Alternative struct {
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf lists the texts that mean true. A list with one of these texts is also true. Any other text or
-	// list is false.
+	// OneOf is for booleans. The value is true if it is one of these texts, or if it is a JSON list with one of
+	// them. Any other text or list is false.
 	OneOf []string `json:"one_of,omitempty"`
 	// NotEmpty is for booleans. If NotEmpty is set, an empty string or list is false, and any other string
 	// or list is true.
