@@ -30,8 +30,8 @@ func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(ti
 // organisationHistoryPath returns the path of the request for the organisation's history of the last 30 days.
 func organisationHistoryPath() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
-// videoHistoryPathAndQuery returns the API path and the SQL query for a video's history, as
-// functions. Each round of the benchmark uses the next video of o.old.
+// videoHistoryPathAndQuery returns two functions: one returns the API path of a video's history, the other
+// returns the SQL query for the same points. Each round uses another video in o.old.
 func videoHistoryPathAndQuery(o *organisation, days int) (requestPath, pointsQuery func(round int) string) {
 	first := daysAgo(days - 1)
 	requestPath = func(round int) string {

@@ -30,7 +30,8 @@ func (l listing) repetitions() int {
 	return 1
 }
 
-// newListStep returns a step of the benchmark that requests a page of a list of bench.pg.large from the server on PostgreSQL.
+// newListStep returns a step that requests the page l from the server on PostgreSQL, for the organisation
+// b.pg.large.
 func (b *bench) newListStep(l listing) step {
 	return repeatedStep(l.repetitions(), b.newGetStep(b.pg.large, sameInEachRound(l.path())))
 }

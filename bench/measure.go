@@ -17,7 +17,7 @@ type benchCase struct {
 	goal        float64 // highest allowed ratio of the two times
 	atLeast     bool    // if true, goal is the lowest allowed ratio instead of the highest
 	measured    step
-	limit       step                          // the step to compare with; it does the same work as "measured", either in the fastest known way or in another situation
+	limit       step                          // the step with which `measured` is compared; it does the same work in the fastest known way, or in another situation
 	prepare     []func(context.Context) error // functions that run once, before all measurements; some also check that the answers are right
 	onlyHTTP    bool                          // if true, the step "limit" sends a request to a server that uses only net/http
 	withoutHTTP bool                          // if true, the step "measured" sends an HTTP request, and the step "limit" sends none

@@ -128,8 +128,8 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsContaining returns the recorded calls that contain one of the words. inFlight is how long
-// such calls were in flight between start and end.
+// callsContaining returns the recorded calls that contain one of the words. inFlight is how long at least one
+// such call was running in the time from start to end.
 func (w *delayedTransport) callsContaining(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,8 +24,8 @@ type accountScenario struct {
 	tamper tamperFunc
 	// the expected outcomes of fetching the two accounts
 	known, unfetched outcome
-	// If listsOnly is true, only answers with video lists are changed. onlyIf then selects the sources that request video lists by separate
-	// calls.
+	// If listsOnly is true, only answers with lists of videos are changed. Then onlyIf must select only sources
+	// that request these lists by calls of their own.
 	listsOnly bool
 	onlyIf    func(testedSource) bool
 }

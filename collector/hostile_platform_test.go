@@ -52,7 +52,7 @@ type tampering struct {
 	tamperedIDs    []string // ids of videos, or ids and handles of accounts; answers about them are changed, unless otherCalls or listsOnly is true
 	tamper         tamperFunc
 	listedIDs      []string // ids of the videos in the lists of the tampered accounts
-	otherCalls     bool     // if true, answers about tamperedIDs stay unchanged; all other answers, for example one with an access token, are changed
+	otherCalls     bool     // if true, only other answers are changed, for example answers with an access token, and answers about tamperedIDs stay unchanged
 	listsOnly      bool     // if true, only answers that contain an id in listedIDs are changed
 	changedAnswers atomic.Int64
 

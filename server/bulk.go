@@ -229,8 +229,8 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns the warnings of the response. The parameter started counts new items that are
-// fetched. The parameter pending counts items that are only saved.
+// warnings returns the warnings of the response. `started` is the number of new items that are fetched, and
+// `pending` is the number of items that are only saved.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending int) []string {
 	notes := []string{}
 	switch beyond := plan.accepted - plan.enqueue; {

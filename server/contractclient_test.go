@@ -271,8 +271,8 @@ func checkProblem(resp *http.Response, body []byte, addFault func(string, ...any
 	}
 }
 
-// internalTexts contains texts that reveal internals of the server. A text with a pattern is only a
-// fault if the response also matches the pattern.
+// internalTexts has texts that reveal internals of the server. The value is a pattern or nil. If it is a
+// pattern, a response reveals internals only if it also matches the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),

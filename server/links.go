@@ -35,8 +35,8 @@ const (
 // isDeadLink returns true if the refused link is a short link to a video or account that no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. A retryable
-// failure gets the code link_unresolved, or "internal" if the resolver failed unexpectedly.
+// problem returns the error of a request with this link and no other link. Its code is "internal" after an
+// unexpected failure of the resolver, and link_unresolved after any other retryable failure.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:

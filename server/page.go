@@ -102,8 +102,8 @@ func (s *Server) readPage(ctx context.Context, operation string, p pageParams, o
 	return page, nil
 }
 
-// checkPaginated returns faults for the query parameters "page" and "cursor" if a request has them without paginated=true. Only operations
-// with the query parameter "paginated" call it.
+// checkPaginated returns faults for the query parameters "page" and "cursor" if a request has them without
+// paginated=true. It must be called only for operations that have the parameter "paginated".
 func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	if isTrue(paginated) {
 		return nil

@@ -50,7 +50,7 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	return responseToEarlyRefresh(CallerFrom(ctx), done), nil
 }
 
-// responseToEarlyRefresh returns the response to a refresh request less than four hours after the
+// responseToEarlyRefresh returns the response to a refresh request that came less than four hours after the
 // last fetch.
 func responseToEarlyRefresh(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}

@@ -81,7 +81,7 @@ type Server struct {
 	sandbox          atomic.Bool          // true if the numbers in the database are made up; equal to Options.Sandbox until dataKnown is true
 	pages            *web.Pages           // the dashboard
 	draining         atomic.Bool          // true after Drain was called
-	dataKnown        atomic.Bool          // true after the server has found numbers in the database; the value of `sandbox` is then final
+	dataKnown        atomic.Bool          // true after the server has found counts of videos or accounts in the database; `sandbox` then never changes again
 	dataReadAt       atomic.Int64         // time when dataIsMadeUp last read the database, in nanoseconds since 1970
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status

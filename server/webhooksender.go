@@ -31,8 +31,8 @@ const (
 	webhookTimeout = 10 * time.Second
 	// maxSendingWebhooks is the maximum number of webhooks to which one server sends events at the same time.
 	maxSendingWebhooks = 64
-	// webhookBatch is the maximum number of events that a server sends to a webhook during one
-	// claim. Meanwhile, no other server sends to this webhook.
+	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim. During
+	// the claim, no other server sends events to this webhook.
 	webhookBatch = 8
 	// webhookLease is the maximum duration of a claim. Afterwards, another server can claim the
 	// webhook. sendBatch must end earlier. Its attempts can take two times webhookTimeout.

@@ -222,8 +222,8 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// StatementsForAccountDays returns statements that write the accounts' current statistics to
-// account_days, for stamp.Day. If an account has a later row, its last row is updated instead.
+// StatementsForAccountDays returns statements that write the current statistics of accounts to account_days.
+// The row is that of stamp.Day or, if the account already has later rows, the last one.
 func StatementsForAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil

@@ -329,7 +329,7 @@ func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 			require.Equal(t, store.Refreshed{Scheduled: true, UpdatedAt: &at}, r, kind)
 			require.Equal(t, queue.LaneInteractive, storetest.ClaimOne(t, db, link.TikTok, kind).Targets[0].Lane)
 		}
-		require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"), 2, "the account's target must still have the handle as its id")
+		require.Len(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets"), 2, "the external id of the account's target must still be the handle")
 	})
 }
 

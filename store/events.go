@@ -294,8 +294,8 @@ func (r *EventRecorder) Save() error {
 	return r.insertEvents()
 }
 
-// skipAnnouncedThresholds removes an event if an earlier event announced the same threshold for the
-// video. A count can fall below a threshold and reach it again.
+// skipAnnouncedThresholds removes each event whose threshold an earlier event has already announced for the
+// video: a count can fall below a threshold and reach it again.
 func (r *EventRecorder) skipAnnouncedThresholds() error {
 	type announced struct {
 		OrganisationID, VideoID uuid.UUID

@@ -235,7 +235,8 @@ func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 			}
 			// The multiplication has two parts, because diff*passed can overflow for very large counts.
 			passed, diff := int64(day-a.Day), *after[n]-*before[n]
-			// The division rounds the change toward zero, so a rising count never exceeds the later count.
+			// The division rounds the change toward zero, so an interpolated count never lies beyond the count
+			// of the later point.
 			i.counts = append(i.counts, *before[n]+diff/span*passed+diff%span*passed/span)
 			*count = &i.counts[len(i.counts)-1]
 		}

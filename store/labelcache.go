@@ -42,7 +42,7 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels of an organisation, or nil if the cache lacks the given version. If load
+// get returns the labels of an organisation, or nil if the cache lacks the given version. If the result `load`
 // is true, the caller should read all members and call put.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()

@@ -106,8 +106,8 @@ func TestLabels_areReadAgainOnlyAfterAChangeOfCollections(t *testing.T) {
 		}
 		// Each list runs two statements: one reads the version, and one reads the rows. If the cache lacks the labels, a third statement reads
 		// members of collections.
-		require.Equal(t, 3, statements(), "the first list must read the labels of the videos on its page")
-		require.Equal(t, 3, statements(), "the second list must read all labels of the organisation, for the cache")
+		require.Equal(t, 3, statements(), "the first request for a list must read the labels of the videos on its page")
+		require.Equal(t, 3, statements(), "the second request for a list must read all labels of the organisation for the cache")
 		require.Equal(t, 2, statements())
 		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
 		require.Equal(t, 2, statements(), "new counts must not cause a read of labels")

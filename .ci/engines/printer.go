@@ -46,7 +46,8 @@ func (p *printer) printProgress() {
 	p.silent = true
 }
 
-// addEvent stores the output of a test until the test's package ends. Then it prints the output of the package.
+// addEvent adds an event of a test. It stores the output of each package until the last test of the package has
+// ended, and then prints this output.
 func (p *printer) addEvent(e event) {
 	switch e.Action {
 	case "build-output":

@@ -66,8 +66,8 @@ func dumpConnections(t *testing.T, db *storetest.DB) int64 {
 	return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump'")[0]
 }
 
-// startDump starts pg_dump and waits until pg_dump has locked its tables and writes rows. pg_dump then
-// cannot finish. The returned function `end` kills it.
+// startDump starts pg_dump and waits until it has locked its tables and writes rows. Nothing reads these rows,
+// so pg_dump cannot finish. The returned function `end` kills it.
 func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), filepath.Join(postgresPrograms(t), "pg_dump"), "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)

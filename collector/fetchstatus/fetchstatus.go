@@ -52,8 +52,8 @@ func StatusChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, c
 	return change
 }
 
-// failureReason returns a sentence that says why the last attempts to fetch a target failed. The title of the source is a result of
-// sourceTitle.
+// failureReason returns a sentence that says why the last attempts to fetch a target failed. The parameter
+// title is the title of the source, as sourceTitle returns it.
 func failureReason(class source.Class, title string, attempts int) string {
 	last := "The last attempt failed"
 	if attempts > 1 {

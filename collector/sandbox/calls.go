@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// For each source, the call log keeps the requested ids of the newest calls. keptBatches is the maximum number of these calls.
+// keptBatches is the number of calls to each source whose requested ids the call log keeps: those of the newest
+// calls.
 const keptBatches = 1000
 
 // sourceCalls describes the calls to one source, including refused calls: how many there were, and which ids they requested.

@@ -70,8 +70,8 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 		day++
 	}
 	next := firstFetchOn(t, day)
-	// The mean number of fetches is rounded up or down for each target, so that the mean over all
-	// targets stays the same.
+	// The planned number of fetches can be a fraction. It is rounded up for some targets and down for others,
+	// so that the mean over all targets is the planned number.
 	fetches := int(p.fetchesPerActiveDay(t.BaseLane, pace) + fractionFromHash(t, "turn"))
 	if fetches <= 1 {
 		return next

@@ -76,7 +76,7 @@ func TestCheck_keepsSuspicionIfVideoIsFetchedAlone(t *testing.T) {
 	s := Check(target, r, true, now)
 	require.NotNil(t, s)
 	target.Suspect = s.Text()
-	require.NotNil(t, Check(target, r, false, now.Add(time.Minute)), "the suspicion must stay if the target is fetched alone")
+	require.NotNil(t, Check(target, r, false, now.Add(time.Minute)), "the counts must stay suspicious if the target is fetched alone")
 	require.Nil(t, Check(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(1_100))}}, false, now.Add(time.Minute)), "plausible counts must end the suspicion")
 	for range 2 {
 		s = Check(target, r, false, now.Add(5*time.Hour))

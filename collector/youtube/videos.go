@@ -26,8 +26,8 @@ type videos struct {
 	sandbox    bool
 }
 
-// resultFor returns the result for a video. If a complete answer lacks the video, the class is
-// Gone.
+// resultFor returns the result for a video. If the answer is complete but lacks the video, the result has the
+// class Gone.
 func (v videos) resultFor(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {

@@ -189,7 +189,8 @@ func pointsForPeriod(points []point, p period) []point {
 	return out
 }
 
-// overviewTiles returns the tiles of the overview. The points must also cover the time before the period, so that changes can be computed.
+// overviewTiles returns the tiles of the overview page for the period p. The points must also cover the time
+// before p, because the tiles show changes.
 func overviewTiles(c chart, points []point, p period) []tile {
 	before := p.Start - 1
 	earlier := before - store.Date(p.Days)

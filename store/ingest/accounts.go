@@ -284,7 +284,7 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	}
 	if reported.ExternalID == "" && reported.Username == "" {
 		if !a.HandleCurrent {
-			return a, nil // the answer has neither id nor handle, and the handle of the record now belongs to another account
+			return a, nil // the answer has no handle, neither the answer nor the stored account has an id, and the stored handle now belongs to another account
 		}
 		reported.Username = a.Username // the fetch used the handle of the record, so the answer is about this handle
 	}

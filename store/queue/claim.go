@@ -80,8 +80,8 @@ type ClaimRequest struct {
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead is how long before its due time a target can be claimed. Claim uses Ahead only if at
-	// least one target is due, but fewer than Candidates.
+	// Ahead is how long before its due time a target can be claimed. Claim uses it only if the number of due
+	// targets is at least one and less than Candidates.
 	Ahead time.Duration
 	// Pick chooses the targets for the next call to the source, all of one platform and kind. It
 	// also chooses the duration of the lease.

@@ -89,8 +89,8 @@ func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *t
 					least = min(least, count)
 				}
 			}
-			// Organisations that still wait must have got about equally many fetches. The numbers
-			// can differ by 2, because the organisations began to wait at different times.
+			// Organisations whose targets are not all fetched yet must have got about the same number of
+			// fetches. The numbers can differ by 2, because the organisations began to wait at different times.
 			require.LessOrEqual(rt, most-least, 2, "%v", served)
 			if len(served) < limit {
 				require.Empty(rt, slices.Concat(waiting...), "a claim must be full while targets are waiting")
@@ -180,7 +180,7 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 			demand[i].Sample = queue.Target{}
 		}
 		require.Equal(t, []queue.Demand{
-			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // videos 0 and 10; video 0 counts only once and only in the premium lane, although both organisations track it
+			{Platform: link.TikTok, Kind: "video", Lane: queue.LanePremium, Targets: 2}, // videos 0 and 10; both organisations track video 0, but it counts only once, in the premium lane
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceFast, Targets: 1},
 			{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, Pace: queue.PaceSlow, Targets: 1},
 			{Platform: link.YouTube, Kind: "video", Lane: queue.LanePremium, Targets: 1},

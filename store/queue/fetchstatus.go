@@ -39,7 +39,8 @@ const (
 	FailingAfter = 2
 )
 
-// DelayableStatuses has the stored statuses that StatusOf replaces by FetchDelayed if the next fetch has been due for longer than DelayedAfter.
+// DelayableStatuses has the stored statuses that StatusOf can replace by FetchDelayed. It does so if a fetch
+// has been due for longer than DelayedAfter.
 var DelayableStatuses = []FetchStatus{FetchPending, FetchOK}
 
 // FetchChange is the change of the fetch status that follows from one outcome.

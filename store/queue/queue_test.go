@@ -249,7 +249,8 @@ func TestClaim_returnsHandlesFromSubscribersLinks(t *testing.T) {
 	})
 }
 
-// The handle that was sent or tried longest ago comes first. So every handle is tried sooner or later.
+// Handles are tried in the order of the time at which they were sent or last tried, the oldest time first. So
+// every handle is tried sooner or later.
 func TestClaim_returnsTheLeastRecentlyTriedHandlesFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

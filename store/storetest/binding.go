@@ -421,7 +421,8 @@ func (b *block) findTableOfColumn(nodes []node) *use {
 		// The column has no table name, so it belongs to the only table of the block.
 		return b.uses[0]
 	case len(nodes) == 3 && nodes[1].isMark("."):
-		// The table can also belong to an enclosing query, but not under the rules of CheckRouting.
+		// The search continues in the enclosing queries. Under the rules of CheckRouting, it ends after this
+		// block.
 		for s := b; s != nil && (s == b || !b.isRouted()); s = s.outer {
 			for _, u := range s.uses {
 				if u.alias == nodes[0].text {

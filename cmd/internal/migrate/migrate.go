@@ -27,7 +27,8 @@ type Stage string
 const (
 	Collections Stage = "reading collections"
 	Histories   Stage = "reading histories"
-	// The histories are imported before this stage. The import has its own stages, of the type transfer.Stage.
+	// Before this stage, the histories are imported. The progress of the import is reported with stages of the
+	// type transfer.Stage.
 	Writing Stage = "writing collections"
 )
 

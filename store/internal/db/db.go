@@ -172,8 +172,8 @@ func (d *DB) withTimeout(ctx context.Context) (context.Context, context.CancelFu
 // all.
 func RepeatOnDuplicate(runTx func() error) error {
 	for attempt := 1; ; attempt++ {
-		// In the second attempt, a collector finds the row that another collector inserted at the
-		// same time.
+		// ErrDuplicate means that another transaction has inserted the same row meanwhile. The next attempt
+		// finds this row.
 		if err := runTx(); !errors.Is(err, ErrDuplicate) || attempt == MaxAttempts {
 			return err
 		}

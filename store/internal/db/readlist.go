@@ -38,13 +38,13 @@ type ListSpec[R any] struct {
 	// Expected, if set, returns the expected number of rows, for which ReadList allocates memory.
 	// ReadList calls Expected after the statement in Before. The default is Total.
 	Expected func() int64
-	// Unchanged returns true if no row was added or removed since Total was read. If Unchanged is
-	// nil, reading pages near a long list's end is slower.
+	// Unchanged returns true if no row was added or removed since Total was read. It can be nil, but then the
+	// pages near the end of a long list are read more slowly.
 	Unchanged func(ctx context.Context) (bool, error)
 	// InIndexOrder is true if, in every order that Sort allows, the database can read the rows from an index. See Select.InIndexOrder.
 	InIndexOrder bool
-	// Complete, if set, fills the fields that are not columns of Table. It may omit the last rows,
-	// but not the first, if List.ExtraBytes would exceed maxBytes.
+	// Complete, if set, fills the fields that are not columns of Table. It stops before a row with which these
+	// fields would take more than maxBytes, but always completes the first row.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 	// Each, if set, gets every row of the window as soon as the row is read. A row and its texts
 	// are valid only until Each returns.
