@@ -25,8 +25,8 @@ type scenario struct {
 	// missingCounts has the names of the counts that are not in the changed answer. Their stored values stay unchanged.
 	missingCounts []string
 	onlyIf        func(testedSource) bool // returns true if the scenario tests the source; if the function is nil, all sources are tested
-	// If bothKnown is true, the changed answers are about the videos "known" and "unaffected". If not,
-	// they are about "known" and "unfetched".
+	// The platform changes its answers about two videos: about "known" and "unaffected" if bothKnown is true,
+	// and about "known" and "unfetched" if not.
 	bothKnown  bool
 	otherCalls bool          // if true, answers about these two videos stay unchanged; all other answers, for example one with an access token, are changed
 	timeout    time.Duration // timeout of a call; 0 means ten seconds

@@ -278,7 +278,7 @@ func (s *simulation) fetchDueTargets(c *collector.Collector, day *simulatedDay) 
 		}
 	}
 	clear(s.requests)
-	for id, p := range s.scheduled { // if a due target was not fetched, it has a new scheduled time, which is read below
+	for id, p := range s.scheduled { // the collector has also postponed due targets without a fetch; their new times are read below
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}

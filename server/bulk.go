@@ -125,8 +125,8 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 	return done, nil
 }
 
-// mergeDuplicates converts links to entries. Links with the same id or handle share an entry, and so
-// do equal refused links. parsedLinks has the order of urls.
+// mergeDuplicates converts links to entries. Links with the same id or handle get a single entry. Refused links
+// get a single entry if their texts are equal. parsedLinks[i] is the result for urls[i].
 func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
 	seen := make(map[[2]string]int, len(urls)) // the value is an index in entries; the key is the platform and id, or the text of a refused link
@@ -245,7 +245,7 @@ func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending 
 			s.previewAllowance, beyond))
 	}
 	if len(entries) > immediateLinks && started > 0 {
-		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its new items are fetched by the scheduled update. The update begins now and fetches the items of smaller requests first.", immediateLinks))
+		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its new items are fetched by the scheduled update. It begins at once, but first fetches the items of smaller requests.", immediateLinks))
 	}
 	repeated := 0
 	for _, e := range entries {

@@ -196,7 +196,7 @@ type listBuffer struct {
 	blocks  []*bytes.Buffer
 	rows    int                 // number of rows that were added
 	bytes   int64               // size of the JSON of all added rows, in bytes
-	w       http.ResponseWriter // receives each block when the block is full; while w is nil, all blocks are kept
+	w       http.ResponseWriter // gets each block when the block is full; if it is nil, listBuffer keeps all blocks
 	started bool                // true if the status of the response was sent
 }
 

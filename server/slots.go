@@ -11,7 +11,7 @@ import (
 // for concurrent use.
 type slots struct {
 	perOrganisation int           // maximum number of running tasks of each organisation
-	total           chan struct{} // contains one entry for each running task of all organisations; nil if the total is not limited
+	total           chan struct{} // has one entry for each running task of all organisations together; nil if their number is not limited
 
 	mu            sync.Mutex
 	organisations map[uuid.UUID]*organisationSlots // organisations that have a running or waiting task

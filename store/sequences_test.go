@@ -131,8 +131,8 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 	})
 }
 
-// TestListsOfMembers_readNoRowsOutsideThePage counts the statements for a page whose list is in memory: one statement reads the
-// version, and one reads the rows of the page by their ids.
+// If the order of a list is in memory, a page needs two statements: one reads the version, and one reads the
+// rows of the page by their ids. The test counts them.
 func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -216,8 +216,8 @@ func (u *up) printWelcome(w io.Writer, first firstOrganisation) error {
 	line("")
 	if u.sandboxServer != nil {
 		line("All numbers are MADE UP by the sandbox. Every response is marked with ReelTally-Sandbox: true.")
-		line("You can track any valid link. To get real numbers, configure a source.")
-		line("The command reeltally up --help lists the settings. Real numbers get a database of their own.")
+		line("You can track any valid link. To get real numbers, configure a source: `reeltally up --help` lists the settings.")
+		line("Real numbers are stored in another database than made-up numbers.")
 		line("")
 		line("Token of the demo organisation:")
 	} else {

@@ -186,7 +186,7 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	line(s.Interpolated, "row", "%s left out: interpolated, not measured")
 	reasons := "see the reason for each row in the file"
 	if c.DryRun {
-		reasons = "the import would write the reason for each row to the file"
+		reasons = "without --dry-run, the reason for each of these rows is written to the file"
 	}
 	line(s.Bad, "row", "%s left out: %s %s", reasons, c.SkipBad)
 	for _, f := range columnFormats {

@@ -110,7 +110,7 @@ func (c *migrateFromCommand) targetOrganisation(ctx context.Context, st *store.S
 		return findOrganisation(ctx, st, c.Org)
 	}
 	if source.Name == "" {
-		return store.Organisation{}, boot.UsageError{Err: errors.New("the service does not tell the name of the organisation: name the organisation that receives the data with --org")}
+		return store.Organisation{}, boot.UsageError{Err: errors.New("the service does not report the name of its organisation; set --org to the name of the organisation that receives the data")}
 	}
 	org, err := findOrganisation(ctx, st, source.Name)
 	if !errors.Is(err, store.ErrNotFound) {

@@ -73,8 +73,8 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// showDone shows the number of finished units. The parameter points is the number of history points
-// so far in the current organisation.
+// showDone shows the number of finished units. `points` is the number of history points that were handled so
+// far for the current organisation.
 func (p *progress) showDone(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {

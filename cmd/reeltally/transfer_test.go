@@ -41,7 +41,7 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			require.Zero(t, status, stderr)
 			require.Contains(t, stdout, "nothing is written")
 			require.Contains(t, stdout, `column views has the format plain: "7" is read as 7`)
-			require.Contains(t, stdout, "1 row left out: the import would write the reason for each row to the file "+bad)
+			require.Contains(t, stdout, "1 row left out: without --dry-run, the reason for each of these rows is written to the file "+bad)
 			require.NoFileExists(t, bad, "a dry run must not write the file")
 			status, stdout, stderr = runImport(append(withMap, "--skip-bad", bad, "--log-level", "info")...)
 			require.Zero(t, status, stderr)

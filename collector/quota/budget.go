@@ -143,7 +143,8 @@ func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit 
 	if err != nil {
 		return err
 	}
-	// Another collector may have returned units just before the pause was set. So the pause is lifted if units are left now.
+	// Another collector may have returned units to the budget just before the pause was set. So end the pause
+	// at once if the budget has units again.
 	if used, err := q.queue.QuotaUsed(ctx, key, window); err != nil || used >= limit {
 		return err
 	}

@@ -101,8 +101,8 @@ func endTimeOfPause(f *source.Failure, strikes int, now time.Time) time.Time {
 	return until
 }
 
-// endTimeOfRefusalPause returns the end of a pause that refusals of several targets have caused. If
-// mustWait is true, the targets of the last call must wait until then.
+// endTimeOfRefusalPause returns the end of the pause of a source that has refused several targets. If mustWait
+// is true, the targets of the refused call must wait until the pause ends.
 func endTimeOfRefusalPause(f *source.Failure, strikes int, now time.Time) (pauseEnd time.Time, mustWait bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true

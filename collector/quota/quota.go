@@ -63,8 +63,8 @@ func pausedResult(s source.Source, f source.Failure) source.Result {
 	return source.Result{Class: Paused, Detail: fmt.Sprintf("%s is paused until %s", s.Name(), f.RetryAt.UTC().Format(time.RFC3339)), Failed: &f}
 }
 
-// Call asks a source for a batch of targets with the same platform, kind and group. If the source
-// answered for only some targets, a second reply contains the others.
+// Call asks a source for a batch of targets with the same platform, kind and group. It returns one Reply or, if
+// the source answered for only some targets, a second Reply with the other targets.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
 	writing := context.WithoutCancel(ctx)
 	reply := Reply{Targets: batch, At: q.now()}

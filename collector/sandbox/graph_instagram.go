@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The ids of Instagram accounts and posts in the Graph API begin at these numbers. They have 17 digits and differ from the ids on
-// Instagram's site.
+// These are the lowest ids of accounts and posts in the Graph API for Instagram. The ids have 17 digits and
+// differ from the ids on Instagram's site.
 const (
 	instagramUserBase  = 17_841_400_000_000_000
 	instagramMediaBase = 17_900_000_000_000_000

@@ -37,8 +37,8 @@ type Jobs struct {
 	Logger *slog.Logger
 }
 
-// PrepareDays creates the partitions for the history points of the coming days. It only logs an error, because the daily job also creates
-// partitions.
+// PrepareDays creates the partitions for the history points of the coming days. An error is only logged and not
+// returned, because the daily job also creates partitions.
 func (j Jobs) PrepareDays(ctx context.Context) {
 	if err := j.Store.PreparePartitions(ctx); err != nil && ctx.Err() == nil {
 		j.Logger.ErrorContext(ctx, "cannot create the partitions of the coming days", "error", err)

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, given by the first matching rule or the HTTP status.
-// isSourceRefusal is true if the vendor certainly refused the credential.
+// classOf returns the class of an answer: that of the first matching rule or, if no rule matches, that of the
+// HTTP status. isSourceRefusal is true if the vendor certainly refused the credential.
 func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSourceRefusal bool) {
 	// parsedBody is the zero Result if the answer is not JSON. No rule matches then.
 	isJSON := parsedBody.Exists()

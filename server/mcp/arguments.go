@@ -103,7 +103,8 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 		body = []byte("{" + strings.Join(members, ",") + "}")
 		header.Set("Content-Type", "application/json")
 	}
-	// A tool call with faults also becomes a request, so that it counts towards the rate limits.
+	// If the arguments of the tool call have faults, the request is sent nevertheless, so that it counts
+	// towards the rate limits. The API then refuses it because of faultsKey.
 	if len(faults) > 0 {
 		ctx = context.WithValue(ctx, faultsKey{}, faults)
 	}

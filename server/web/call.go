@@ -41,8 +41,8 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 	return v.callAPI(method, path, bytes.NewReader(encoded), result)
 }
 
-// sendJSONOnce sends a POST request. If the visitor sends the same form twice, the API creates
-// nothing new. It then repeats the first response, with null in place of secrets.
+// sendJSONOnce sends a POST request for a form. If the visitor sends the same form again, the API repeats its
+// first response, with null in place of secrets, and creates nothing new.
 func (v *visit) sendJSONOnce(path string, body, result any) error {
 	// If the form has no key, the API does not detect that it is sent twice.
 	if key := v.r.PostFormValue("key"); key != "" {

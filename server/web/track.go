@@ -229,8 +229,8 @@ func (p *trackPage) sendLinks(links []string, send func([]string) error) error {
 	return nil
 }
 
-// addWarnings adds the warnings of a bulk request. The warning about repeated links is left out, because it is for programs; the page has its own
-// message.
+// addWarnings adds the warnings of a bulk request to the page. It leaves out the warning about repeated links,
+// for which the page has a message of its own.
 func (p *trackPage) addWarnings(warnings []string) {
 	for _, w := range warnings {
 		if !strings.Contains(w, "sent more than once") && !slices.Contains(p.Warnings, w) {

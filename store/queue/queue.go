@@ -75,8 +75,8 @@ const Bucket = 0
 // TargetKey returns a text that identifies a video among all videos of all platforms, or an account among all accounts.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
-// slotMargin is in seconds. No fetch is scheduled for this time at the end of a UTC day, because a
-// late fetch could start on the next day.
+// slotMargin is a number of seconds at the end of each UTC day. No fetch is scheduled in this time, because a
+// fetch that starts a little late could fall on the next day.
 const slotMargin = 10 * 60
 
 // SlotOf returns the time of day at which the schedule fetches a target every day. A hash spreads

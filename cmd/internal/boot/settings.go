@@ -76,7 +76,8 @@ func variableOf(v *kong.Value) string { return v.Tag.Get("setting") }
 // environmentResolver returns a kong resolver that gives flags the values of environment variables.
 // An empty variable counts as not set.
 func environmentResolver(lookupEnv func(string) (string, bool)) kong.ResolverFunc {
-	// kong's own tag env would read only variables of the process, and would show secrets in errors.
+	// The tag "env" of kong is not used: it reads only the environment of this process, not lookupEnv, and
+	// shows secrets in errors.
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 		if name := variableOf(f.Value); name != "" {
 			if value, ok := lookupEnv(name); ok && value != "" {

@@ -235,8 +235,8 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 // Close closes the listener and the connections to Redis. Call Close only if Run was not called, because Run closes both.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
-// Run serves requests and sends events to webhooks until ctx ends. It then serves requests for Config.ShutdownDelay
-// longer, but sends no more events.
+// Run sends events to webhooks until ctx ends. It serves requests until the time Config.ShutdownDelay has
+// passed after the end of ctx.
 func (a *API) Run(ctx context.Context) error {
 	a.logger.InfoContext(ctx, "serving", "address", a.Address)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -205,8 +205,8 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		// The file has no more objects. Return an error for unknown member names, or for columns in
-		// Columns.Map that the file does not have.
+		// At the end of the file, check that no member name was unknown, and that the file had all columns in
+		// Columns.Map.
 		if err := cmp.Or(r.unknown.err(), r.unused.err()); err != nil && r.begun {
 			return r.line, v, fileError{err}
 		}

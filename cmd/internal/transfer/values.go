@@ -118,8 +118,8 @@ func parseBool(v *values, f field) (bool, error) {
 	return false, fmt.Errorf("%s is %q; it must be true, false or empty", f, truncateText(v[f]))
 }
 
-// parseTime parses the date and the time of a row. A date without a time means the beginning of the
-// day, so ReelTally's own counts are later.
+// parseTime parses the date and the time of a row. A date without a time means the beginning of the day, so
+// that counts which ReelTally fetches on this day count as later.
 func (p rowParser) parseTime(v *values, out *record) error {
 	at, err := parseInstant(v[fieldDate], p.formats.dates[fieldDate])
 	if v[fieldTime] != "" {

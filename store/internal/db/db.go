@@ -21,8 +21,8 @@ type Options struct {
 	ReadURL string
 	// Now returns the time. The DB uses no other clock, so tests can set its time.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time. Then a wrong clock stops scheduled jobs and the
-	// deletion of old rows.
+	// RealTime is true if Now returns the real time. If it is true, jobs are not run and old rows are not
+	// deleted while this time may be wrong: see CheckClock.
 	RealTime bool
 	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no
 	// limit. On PostgreSQL, Timeout also limits statements and idle transactions.

@@ -216,7 +216,8 @@ func ColumnNames[R any](table string, columns []Column[R]) string {
 
 // selectColumns returns the query q with the given SQL text as the list of its columns.
 func selectColumns(q *gorm.DB, columns string) *gorm.DB {
-	// Select of GORM would take much longer, because it searches the text for names of fields.
+	// GORM's method Select is not used, because it searches the text for names of fields, which takes much
+	// longer.
 	return q.Clauses(clause.Select{Expression: clause.Expr{SQL: columns}})
 }
 

@@ -173,8 +173,8 @@ func isLastingFailure(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// All other codes are errors of one statement, such as a conflict with a change from the
-		// primary.
+		// An error with any other code concerns only one statement, for example because of a conflict with a
+		// change from the primary.
 		return strings.HasPrefix(e.Code, "57P") // the server shuts down or starts
 	}
 	return true

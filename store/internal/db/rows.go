@@ -341,7 +341,8 @@ func (q StaticQuery) Select(valueOf func(name string) any, each func(*Values) er
 // EachRow runs the SELECT q and calls f for each row, until the first error. The query q must not
 // belong to a transaction.
 func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) error {
-	// For a long list, GORM or database/sql would need most of the time to convert values.
+	// GORM and database/sql are not used, because for a long list they would spend most of the time on the
+	// conversion of values.
 	return d.EachRowOf(ctx, Select{Query: q, Each: f})
 }
 
