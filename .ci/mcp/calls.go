@@ -3,8 +3,8 @@ package main
 // call is one call of an MCP tool.
 type call struct {
 	tool      string
-	arguments []string          // texts NAME=VALUE; {video} in a VALUE stands for the value that an earlier call saved as "video"
-	saves     map[string]string // parts of the result to save; the key is the name, such as "video", and the value is the path of the part, such as "data.0.ad_id"
+	arguments []string          // each argument as a text NAME=VALUE; in VALUE, {video} stands for the value that an earlier call has saved under the name "video"
+	saves     map[string]string // which values of the result are saved, as pairs of a name and a path in the result, such as "video" and "data.0.ad_id"
 }
 
 // calls has at least one call of every tool of the server. A call that saves a value stands before the calls that use the value.

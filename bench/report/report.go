@@ -83,7 +83,7 @@ func (r Result) Verdict() string {
 	return "missed"
 }
 
-// IsGoalUnreachable returns true if the goal is lower than LowestRatio. It returns false if AtLeast is true.
+// IsGoalUnreachable returns true if the goal is the highest allowed ratio, but is lower than LowestRatio.
 func (r Result) IsGoalUnreachable() bool { return !r.AtLeast && r.LowestRatio > r.Goal }
 
 // formatVerdict returns the verdict as text. If the goal can hardly be reached, the text also says which ratio is possible.

@@ -100,8 +100,8 @@ func newAccountLink(int) string {
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
 
-// requestSpecs returns a function for the id of each operation. The function builds the n-th request
-// of the operation, as large as the operation allows.
+// requestSpecs maps the id of each operation to a function. The function describes the n-th request of the
+// operation. Each request is as large as the operation allows.
 func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec {
 	get := func(path func() string) func(int) requestSpec {
 		return func(int) requestSpec { return requestSpec{method: http.MethodGet, path: path()} }

@@ -89,7 +89,8 @@ func (a *attack) countResponse(res *http.Response, err error) {
 	a.responses[name]++
 }
 
-// newRequest returns a request with the token of the attack. The strings in headers are alternately the name and the value of a header.
+// newRequest returns a request with the token of the attack. `headers` has the name of a header, its value, the
+// name of the next header, and so on.
 func (a *attack) newRequest(method, path string, body io.Reader, headers ...string) *http.Request {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, body)
@@ -109,7 +110,7 @@ func (a *attack) sendAndCount(r *http.Request) {
 	a.countResponse(a.client.Do(r))
 }
 
-// get sends a GET request and counts the response. The strings in headers are alternately the name and the value of a header.
+// get sends a GET request and counts the response. For `headers`, see newRequest.
 func (a *attack) get(path string, headers ...string) {
 	a.Helper()
 	a.sendAndCount(a.newRequest(http.MethodGet, path, nil, headers...))

@@ -121,8 +121,8 @@ The p99 is computed for each window. Without hostile requests, the median p99 is
 	return b.String()
 }
 
-// parseCosts reads the table of an old page. It returns the costs as texts, by the name of the test
-// case.
+// parseCosts reads the table of costs in an earlier version of the page. It returns the costs of each test case
+// as a text, by the name of the case.
 func parseCosts(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {

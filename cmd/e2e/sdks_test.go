@@ -150,7 +150,8 @@ func (s *sdkTest) testGo(t *testing.T) {
 	s.runProgram(t, filepath.Join(dir, "caller"))
 }
 
-// tsconfig has the strictest settings of TypeScript. Its parameter is the path of a folder with types of Node.
+// tsconfig is a format string for a configuration of TypeScript with the strictest settings. Its argument is
+// the path of a folder with the types of Node.
 const tsconfig = `{"compilerOptions": {"strict": true, "exactOptionalPropertyTypes": true, "noUncheckedIndexedAccess": true, "noImplicitReturns": true, "noUnusedLocals": true,
   "noUnusedParameters": true, "noImplicitOverride": true, "noFallthroughCasesInSwitch": true, "skipLibCheck": false, "allowJs": true, "checkJs": true, "target": "es2022",
   "module": "nodenext", "lib": ["es2023", "dom", "dom.iterable"], "types": ["node"], "typeRoots": [%q], "outDir": "compiled"}, "include": ["*.ts", "*.mjs"]}`

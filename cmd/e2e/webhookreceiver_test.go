@@ -119,7 +119,8 @@ func (r *eventReceiver) recordEvent(request *http.Request, body []byte) string {
 	case json.Unmarshal(body, &event) != nil || event.ID.String() != request.Header.Get(standardwebhooks.HeaderWebhookID):
 		r.wrong = append(r.wrong, "webhook-id is not the id of the event: "+string(body))
 	}
-	// The third attempt never fails, because the test would then wait five minutes for the fourth.
+	// The receiver never refuses a third attempt, because the server would make the fourth attempt only five
+	// minutes later.
 	fault := ""
 	switch attempt := r.attempts[event.ID]; {
 	case attempt == 0:

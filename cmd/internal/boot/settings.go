@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Parse reads arguments and environment variables into the struct to which grammar points. The tag
-// `setting` of a field names its variable. Arguments have priority. Wrong input gives a UsageError.
+// Parse reads arguments and environment variables into the struct to which grammar points. The tag `setting`
+// names the variable of a field. An argument overrides the variable. Wrong input gives a UsageError.
 func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error) {
 	exited := false
 	options = append([]kong.Option{

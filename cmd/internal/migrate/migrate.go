@@ -57,7 +57,7 @@ type Summary struct {
 	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
 	Members         int64            `json:"members"`            // number of accounts and videos added to collections
 	MissingMembers  int              `json:"missing_members"`    // number of members of collections (accounts and videos) that could not be added
-	Protected       int              `json:"protected"`          // number of new collections that have a password on the remote server; here they are created as private
+	Protected       int              `json:"protected"`          // number of collections that have a password on the remote server, and were therefore created as private collections
 	Interpolated    int64            `json:"interpolated"`       // number of points left out because they were not measured
 	Gone            int64            `json:"gone"`               // number of videos whose history does not exist: the remote server lists the video but answered 404 for its history
 	Unmarked        int64            `json:"unmarked"`           // number of points left out because the remote server does not say whether they were measured
@@ -328,7 +328,8 @@ func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[str
 			s.MissingMembers += len(links)
 			continue
 		}
-		// The result includes videos that belong to the collection through an account or hashtag; these are not added.
+		// `have` also has the videos that are in the collection because of an account or hashtag, so they are
+		// not added a second time.
 		have, err := m.videoIDs(ctx, &to)
 		if err != nil {
 			return err

@@ -188,8 +188,8 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 				if v.UploadedAt == nil || *v.UploadedAt > first || len(points) == 0 || points[0].Day != p.Today {
 					continue
 				}
-				// The oldest points are weekly, on the last day of each week. So the first point can be six days after
-				// the first day.
+				// The oldest points are weekly points on the last day of a week. So the oldest point can be up
+				// to six days after the day `first`.
 				require.LessOrEqual(t, points[len(points)-1].Day, first+6)
 				complete[v.Platform]++
 			}

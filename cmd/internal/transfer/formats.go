@@ -61,8 +61,8 @@ type formats struct {
 // evidence collects values of one column to detect its format. A column of numbers has the format "decimal-point" or "decimal-comma". A column of dates
 // has the format "day-first" or "month-first".
 type evidence struct {
-	first     string // the first value that shows the format "decimal-point" (numbers) or "day-first" (dates), such as 1.5 or 31/12/2026; "" if there is none
-	second    string // the first value that shows the format "decimal-comma" (numbers) or "month-first" (dates), such as 1,5 or 12/31/2026; "" if there is none
+	first     string // the first value that is possible only in the format "decimal-point" or "day-first", such as 1.5 or 31/12/2026; "" if there is none
+	second    string // the first value that is possible only in the format "decimal-comma" or "month-first", such as 1,5 or 12/31/2026; "" if there is none
 	ambiguous string // the first value that has different meanings in the two formats; "" if there is none
 	any       string // the first value of the column, in any format
 }
@@ -109,7 +109,7 @@ func (e *evidence) addNumber(text string) {
 	}
 	switch {
 	case last < 0 || strings.Trim(digits, "0123456789.,"+groupSigns) != "":
-		e.addValue(text, nil) // an invalid value, or a value such as 15 that does not depend on the format
+		e.addValue(text, nil) // the value is invalid, or it is the same number in both formats, such as 15
 	case points > 0 && commas > 0: // a value such as 1,234.5
 		e.addValue(text, decimal)
 	case points+commas > 1: // a value such as 1.234.567

@@ -66,7 +66,8 @@ type Summary struct {
 	New     int64 `json:"new"`     // videos that were not in the organisation before
 	Stopped int64 `json:"stopped"` // videos that are not tracked: the organisation has stopped tracking them, or they are new and the file marks them as stopped
 
-	// The next five fields count history points, by what the import did with them. Several rows for the same video and day are one point.
+	// Each of the following five fields counts the history points with one result. Several rows for the same
+	// video and day are one point.
 	Added     int64 `json:"added"`   // new points
 	Folded    int64 `json:"folded"`  // old points that were not stored, because only the last point of their week is kept
 	Existing  int64 `json:"there"`   // points that existed already, with the same counts
@@ -182,8 +183,8 @@ func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 		}
 		readErrs <- err
 	}()
-	// readRows and newSpool both call addBadRow, but never at the same time. The sorter needs all rows from readRows before it sends the
-	// first record to newSpool.
+	// The sorter needs all rows from readRows before it sends the first record to newSpool. So these two
+	// functions, which both call addBadRow, never call it at the same time.
 	s, err := newSpool(sorted, r.TempDir, r.addBadRow)
 	stop()
 	for range sorted { // discard the remaining output, because the sorter ends only when all of it was received
