@@ -224,8 +224,8 @@ func (s *outcomeLog) reset() {
 	s.text.Reset()
 }
 
-// findClasses returns the class that was recorded for the target with the given id, and the class that was recorded for failed calls with the
-// given detail text.
+// findClasses returns the recorded class of the target with the given id. It also returns the recorded class of
+// a failed call whose failure has the given Detail.
 func (s *outcomeLog) findClasses(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// outcome is the result of one fetch. "ok" means that counts were stored. If the answer has no counts,
-// the outcome is its class.
+// outcome says how one fetch ended: "ok" if counts were stored, heldBack, notNewer or, if the source returned
+// no counts, the class of its result.
 type outcome string
 
 const (

@@ -128,8 +128,8 @@ func allValues(q url.Values) func(func(string) bool) {
 	}
 }
 
-// insertPlaceholders returns a JSON value with linkPlaceholder in place of each URL and page token.
-// The JSON member `key` contains v.
+// insertPlaceholders returns the JSON value v with linkPlaceholder in place of each URL and page token. `key`
+// is the name of the member that contains v.
 func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

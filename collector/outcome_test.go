@@ -16,7 +16,7 @@ import (
 
 var someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
-// outcomeOf returns what a collector with a single source stores for a target after a result.
+// outcomeOf returns what a collector with a single source stores if this source returns r for the target t.
 func outcomeOf(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
 	s := &scriptedSource{batch: 1}
 	w := &worker{Collector: &Collector{Options: Options{Sources: []source.Source{s}, Now: func() time.Time { return now }}}, source: s}

@@ -267,7 +267,8 @@ func (s *simulation) fetchDueTargets(c *collector.Collector, day *simulatedDay) 
 		ids = append(ids, id)
 		// A fetch that was scheduled less than an hour after the previous fetch is a retry. Its time is not compared with the schedule.
 		if p, ok := s.scheduled[id]; ok && p.next.Sub(p.at) >= time.Hour {
-			// The deviation is a fraction of the interval. Intervals shorter than six hours count as six hours.
+			// The deviation is the time between the planned and the actual fetch, as a fraction of the planned
+			// interval. An interval of less than six hours counts as six hours.
 			deviation := math.Abs(now.Sub(p.next).Hours()) / max(6, p.next.Sub(p.at).Hours())
 			day.fetches++
 			day.maxDeviation = max(day.maxDeviation, deviation)

@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// selectsTests returns true if the command line selects some tests of this package. The flag -skip does not
-// count, because `make test-all` skips a few tests, without which each response is still received.
+// selectsTests returns true if the command line selects some tests of this package. It ignores the flag -skip:
+// `make test-all` skips only tests without which each response is still received.
 func selectsTests() bool {
 	for _, name := range []string{"test.run", "test.list", "test.fuzz"} {
 		if flag.Lookup(name).Value.String() != "" {

@@ -39,7 +39,7 @@ func createVideosWithManyLabels(t *testing.T, c *caller, videos, collections int
 		batch[i] = backfill.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
 	}
 	require.NoError(t, backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: batch}))
-	// Every account is added to every collection. A collection is a label of its accounts' videos.
+	// Add every account to every collection. Each video of an account then has all collections as labels.
 	c.app.Exec(t, `INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }

@@ -41,8 +41,8 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// ExplainFetchStatus returns a sentence that explains the fetch status. The result is nil if no
-// such sentence exists, or if v masks the sentence.
+// ExplainFetchStatus returns a sentence that explains the fetch status, or nil if the status needs none. It
+// also returns nil if v masks the sentence.
 func (v View) ExplainFetchStatus(s *store.FetchState, kind link.Kind) *string {
 	// The sentence for the status "ok" is about metrics, so it is masked.
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {

@@ -78,7 +78,7 @@ type Server struct {
 	logger           *slog.Logger
 	later            *laterWrites
 	rates            RateStore
-	sandbox          atomic.Bool          // true if the numbers in the database are made up; equal to Options.Sandbox until dataKnown is true
+	sandbox          atomic.Bool          // true if the numbers in the database are made up; while the server has found no numbers there, the value is that of Options.Sandbox
 	pages            *web.Pages           // the dashboard
 	draining         atomic.Bool          // true after Drain was called
 	dataKnown        atomic.Bool          // true after the server has found counts of videos or accounts in the database; `sandbox` then never changes again

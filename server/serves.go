@@ -42,9 +42,8 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 // platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// checkFetchable returns a warning if the running collectors cannot fetch the video or account of a
-// link. It also returns a reason if they cannot fetch any form of the link. If no collector is running,
-// both results are "".
+// checkFetchable returns a warning if the running collectors cannot fetch the video or account of a link. If no
+// other link to it would help, it also returns a reason. If no collector is running, both results are "".
 func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}

@@ -38,8 +38,8 @@ type Account struct {
 	LatestFollowersCount *int64
 	LatestFollowingCount *int64
 
-	// The fields from MeanViews to LastUploadedAt are computed from the latest counts of the account's tracked videos. A pointer is nil
-	// while no tracked video has the value.
+	// The fields from MeanViews to LastUploadedAt are computed from the account's tracked videos. A field is
+	// nil if the needed value, such as the views, is known for no tracked video.
 	MeanViews            *float64
 	MedianViews          *float64
 	MedianViewsNonZero   *float64

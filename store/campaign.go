@@ -108,8 +108,8 @@ func (e *TooManyPointsError) Error() string {
 	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
-// campaignVideos selects the videos in the collections @in. The column added_at tells when a video
-// first became a member. Accounts and hashtags add no video before the video was tracked.
+// campaignVideos selects the videos in the collections @in. The column added_at tells when a video first became
+// a member. For a member through an account or hashtag, this is never before the video was tracked.
 const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in

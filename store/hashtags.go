@@ -37,7 +37,7 @@ func forEachHashtag(caption string, handleTag func(tag string)) {
 	}
 }
 
-// tagLength returns the number of bytes at the beginning of a text that can be part of a hashtag.
+// tagLength returns the length, in bytes, of the longest beginning of s that has only characters of hashtags.
 func tagLength(s string) int {
 	for i, r := range s {
 		if r < utf8.RuneSelf {

@@ -124,8 +124,9 @@ func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint
 		if _, err := DeleteExpiredKeys(tx, o.id, now, IdempotencyBatch); err != nil {
 			return err
 		}
-		// This transaction does not raise the organisation's version, so it must lock the row. Without the lock, two requests with the same abandoned
-		// key could both get KeyFresh.
+		// Transactions that raise the organisation's version take turns, but this one does not raise it. So it
+		// must lock the row: otherwise two requests with the same key could both get KeyFresh after the lease
+		// of the key has ended.
 		q := db.ForUpdate(db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key))
 		var found []idempotencyRow
 		if err := q.Limit(1).Find(&found).Error; err != nil {

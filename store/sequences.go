@@ -43,8 +43,8 @@ func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
 	return c.byList.Get(key)
 }
 
-// put stores the order s of a list. If s is nil, put stores only that the list has too many rows
-// for the cache.
+// put stores the order s of the rows of a list. The value nil means that the list has too many rows for the
+// cache.
 func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -96,7 +96,8 @@ func (p *printer) printPackage(e event, out *packageOutput) {
 	}
 }
 
-// isLeftOut reports whether the printer leaves out a line of a test in a failed package.
+// isLeftOut reports whether the printer leaves out an output line of a test. The package of the test must have
+// failed.
 func (out *packageOutput) isLeftOut(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true

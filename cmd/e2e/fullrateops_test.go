@@ -66,8 +66,8 @@ func (c *customer) addCreatedObjects(objectKind string, values ...string) {
 	c.made[objectKind] = append(c.made[objectKind], values...)
 }
 
-// takeCreatedObjects removes and returns up to n values that addCreatedObjects has stored for the
-// given kind. If there are none, it returns only fallback.
+// takeCreatedObjects removes and returns up to n values that addCreatedObjects has stored for the given kind.
+// If no value is stored, it returns only the parameter fallback.
 func (c *customer) takeCreatedObjects(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -246,7 +246,8 @@ func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes
 		VideosRemoved int64 `json:"videos_removed"`
 	}
 	a.decode(t, &result)
-	// Each answer must say that this step changed every video. Otherwise, the server has lost the step before.
+	// The answer must say that this step changed every video: if it changed fewer, the server has lost changes
+	// of the previous step.
 	switch b.step {
 	case trackStep:
 		ids := make([]string, len(result.Results))

@@ -153,8 +153,8 @@ func (c *importCommand) openFile(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// printSummary prints the summary of an import, without counts that are 0. In a dry run, columnFormats is not empty, and printSummary also says how
-// the import reads each column.
+// printSummary prints the summary of an import, without counts that are 0. If columnFormats is not empty, as in
+// a dry run, it also says how the import reads these columns.
 func (c *importCommand) printSummary(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columnFormats []transfer.ColumnFormat) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, struct {

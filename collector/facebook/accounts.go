@@ -25,7 +25,8 @@ var videoLists = []string{"videos", "video_reels"}
 
 // maxListRequests returns how many requests may be sent to find the given number of videos in one list.
 func maxListRequests(videoCount int) int {
-	// The factor is 4, because Facebook filters entries: an answer can have fewer than pageSize videos.
+	// Four times the number of full pages is allowed, because Facebook leaves out some entries, so an answer
+	// can have fewer than pageSize videos.
 	return min(4*max(1, (videoCount+pageSize-1)/pageSize), maxPages)
 }
 

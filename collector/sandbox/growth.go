@@ -22,8 +22,8 @@ type curve struct {
 // growthCurve returns the random growth curve of a video. The curve depends only on the seed and
 // the arguments.
 func (w *World) growthCurve(p link.Platform, id string, derivedAccount uint32, c Category) curve {
-	// derivedAccount comes from originOf, so the counts stay the same when a request sets another
-	// author.
+	// derivedAccount follows from the id: see originOf. A request can set another author, but must not change
+	// the counts, so the curve does not depend on that author.
 	scale := rng{w.accountKey("scale", p, derivedAccount)}
 	median := scale.logUniform(1_500, 300_000)
 	d := rng{hashTexts(w.seed, "curve", string(p), id)}

@@ -81,7 +81,7 @@ func (s *Sandbox) WriteSettings(w io.Writer, baseURL string) error {
 	for _, setting := range s.settings(baseURL) {
 		lines.WriteString(setting[0] + "=" + setting[1] + "\n")
 	}
-	// All lines are written together, so that a program that has read one can read all.
+	// All lines are written together. So a program that has read one of them need not wait for the others.
 	_, err := io.WriteString(w, lines.String())
 	return err
 }

@@ -15,7 +15,7 @@ type Class string
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"          // the source says that the target does not exist, or omits the target; some sources report private targets in the same way
-	Missing     Class = "missing"       // this source does not return the target, but another source may; if there is no other source, Missing has the same effect as Gone
+	Missing     Class = "missing"       // this source does not return the target, but the target may exist: the next source is asked; if there is none, Missing has the same effect as Gone
 	OtherOwner  Class = "handle_reused" // another account has the target's handle now; the next source is asked, because it may find the account by id
 	Private     Class = "private"       // the source says that the target is private
 	Restricted  Class = "restricted"    // the target is restricted to some regions or to adults, so the source refuses it

@@ -218,7 +218,7 @@ func (d *Display) classifyMissingVideo(ctx context.Context, budget *source.CallB
 		_, err := d.fetchProfile(ctx, budget)
 		failure, failed := errors.AsType[*source.Failure](err)
 		switch {
-		case failed && failure.Class != source.AuthFailed: // AuthFailed means that the scope for the handle is missing; any other failure can be solved by a retry
+		case failed && failure.Class != source.AuthFailed: // AuthFailed means that the token may not read the handle of its account; after any other failure, a retry may succeed
 			return source.Temporary, "the account of the video cannot be verified: " + failure.Detail, nil
 		case err != nil && !failed:
 			return "", "", err

@@ -151,8 +151,8 @@ func (r *Research) splitIntoQueries(batch []source.Target) []query {
 	return out
 }
 
-// Plan returns the numbers of requests and records to reserve. Videos need one request for each
-// query, and some requests for further pages.
+// Plan returns the numbers of requests and records to reserve. For videos, it reserves one request for the
+// first page of each query, and some requests for further pages.
 func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	requests := int64(len(batch))
 	if len(batch) > 0 && batch[0].Kind == source.KindVideo {

@@ -60,8 +60,8 @@ type Rule struct {
 	Class  string     `json:"class"`            // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
-// State gives its class to each video or account whose JSON object satisfies the condition. Such a video
-// or account is not available.
+// State describes unavailable videos or accounts. If the JSON object of a video or account satisfies the
+// condition, its result has the class Class.
 type State struct {
 	Condition
 	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
@@ -81,8 +81,8 @@ type Request struct {
 	Method string  `json:"method,omitempty"` // HTTP method: GET or POST; "" means GET
 	Path   string  `json:"path"`
 	Query  []Param `json:"query,omitempty"` // query parameters, sent in this order
-	// Body is a JSON template. In a list, a string with a placeholder is repeated for each target. In
-	// other strings, the values of all targets are joined with Batch.Join.
+	// Body is a JSON template. A string with a placeholder that is an element of a list becomes one element for
+	// each target. Any other string gets the values of all targets, joined with Batch.Join.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-// Field describes where the JSON object of a video or account has one value. The first alternative with a
-// value is used, except for booleans.
+// Field lists the places where the JSON object of a video or account can have one value. The first place with a
+// value is used. A boolean is true if it is true at any place.
 type Field []Alternative
 
 // Alternative describes one place where a JSON object of a video or account can have a value.
@@ -42,8 +42,8 @@ type Alternative struct {
 	// Minus is the path of a second count, which is subtracted from the count at Path. Without a second
 	// count, the Alternative has no value.
 	Minus string `json:"minus,omitempty"`
-	// InLink is true if the value is a link with the id. Of the segments in the link's path that have
-	// only digits, the last one is the id.
+	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path
+	// that has only digits.
 	InLink bool `json:"in_link,omitempty"`
 	// Format is for links. It is a URL in which {} is replaced by the value.
 	Format string `json:"format,omitempty"`

@@ -202,8 +202,8 @@ class ReelTally(Client):
 	return out.String()
 }
 
-// qualifyNames adds the prefix "t." to the names of schemas in the source text of a Python type. The keys of knownNames are the names of
-// all schemas.
+// qualifyNames adds the prefix "t." to each name of a schema that occurs in `text`, the source text of a Python
+// type. The keys of knownNames are the names of all schemas.
 func qualifyNames(text string, knownNames map[string]bool) string {
 	var out strings.Builder
 	for _, part := range splitNames(text) {

@@ -197,7 +197,7 @@ func TestFaultsFrom_returnsUnknownAndMissingArguments(t *testing.T) {
 	}, faults)
 }
 
-// listPaths are the paths of an OpenAPI document. The only operation returns an array, an object
+// listPaths are the paths of an OpenAPI document with one operation. The operation returns an array, an object
 // with one page of a list, or no body.
 const listPaths = `
   /things:

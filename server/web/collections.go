@@ -139,7 +139,8 @@ func gainSince(startDay *openapi_types.Date, gained *int64, p period) shownGain 
 	case startDay == nil || store.DateOf(startDay.Time) < p.Start:
 		return shownGain{Views: gained}
 	case store.DateOf(startDay.Time) >= p.End:
-		// The period has no later day to compare with, so the API returns 0 and the gain is unknown.
+		// The period has no later day with which startDay can be compared. The API then counts a gain of 0, but
+		// the page shows it as unknown.
 		return shownGain{Since: startDay.String()}
 	}
 	return shownGain{Views: gained, Since: startDay.String()}

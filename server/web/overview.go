@@ -79,8 +79,8 @@ func showOverview(v *visit) error {
 	if err != nil {
 		return err
 	}
-	// A day without a point has the totals of the last point before the day. The request therefore also
-	// covers 7 days before the previous period.
+	// A day without a point gets the totals of the last point before that day. To find this point, the request
+	// also covers 7 days before the previous period.
 	from := max(p.Oldest, p.Start-store.Date(p.Days)-7)
 	var history client.OrganisationHistory
 	if err := v.getFromAPI("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {

@@ -67,8 +67,8 @@ func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, err
 // shareMetric is a metric that a share page can show: a column of its table of videos.
 type shareMetric struct {
 	videoColumn
-	// The functions currentSum and sumOfDay return sums over the videos of the collection. Both are nil if
-	// the metric has no sum.
+	// The functions currentSum and sumOfDay return the sum of the metric over the videos of the collection.
+	// Both functions are nil for a metric that cannot be added up.
 	currentSum func(*client.CollectionStatistics) *int64
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }

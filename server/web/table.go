@@ -61,8 +61,8 @@ func (v *visit) redirectToLastPage(t tableView) bool {
 	return true
 }
 
-// refuseFilter makes the page show an error about an invalid filter, and returns nil. Other errors,
-// and all errors of CSV files, are returned unchanged.
+// If err is about an invalid filter, refuseFilter makes the page show it, and returns nil. It returns other
+// errors unchanged. For a CSV file, it returns every error unchanged.
 func (v *visit) refuseFilter(err error) error {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok || problem.Status != http.StatusBadRequest || v.csvPart() != "" {

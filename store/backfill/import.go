@@ -348,8 +348,8 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	return nil
 }
 
-// mustFindAccountByID returns true if the import has the account's id, but neither the link nor the
-// stored video has a handle. The imported Username does not matter.
+// mustFindAccountByID returns true if the import has the id of the video's account, and if neither the link nor
+// the stored video has the handle. It ignores the imported Username.
 func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }

@@ -175,8 +175,8 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// comparedTargets limits the number of due targets that an interactive claim compares: those with
-// the lowest turns. Targets with equal turns can exceed the limit.
+// comparedTargets is the number of due targets that an interactive claim compares: those with the lowest turns.
+// It compares more if further targets have the same turn as the last of them.
 const comparedTargets = 1000
 
 // dueTargets returns targets of a lane whose due time is later than dueAfter and not later than

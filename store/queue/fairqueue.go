@@ -87,8 +87,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the number after which the new turns of k begin. An organisation that starts to
-// wait is served next.
+// lastTurn returns the turn after which the next turns of the organisation k.Organisation begin. An
+// organisation that starts to wait gets about the lowest turn, so that it is served next.
 func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

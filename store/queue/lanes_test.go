@@ -229,8 +229,8 @@ func targetParameters(t *testing.T, d *storetest.DB, n int) []any {
 	return args
 }
 
-// tierParameters returns the parameters that only the UPDATE on Citus has: a list with the tier of the organisation. It returns nil on other
-// engines.
+// tierParameters returns the parameters that the UPDATE has only on Citus: a list with the tier of the
+// organisation. On other engines, it returns nil.
 func tierParameters(t *testing.T, d *storetest.DB, org uuid.UUID) (args []any) {
 	tx := d.Store.DB().Read(t.Context())
 	if db.IsSharded(tx) {

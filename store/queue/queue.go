@@ -251,8 +251,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 		"route text", "fetched_at bigint", "status text"}
 	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
-	// A delayed entry changes neither the target's state nor requested_at. A higher requested_at
-	// causes another fetch after a current one.
+	// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at: a higher
+	// requested_at would cause another fetch after a running fetch.
 	const served = "excluded.fetched_at IS NOT NULL"
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
 	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET

@@ -137,7 +137,8 @@ func TestTrackAccounts_waitsForTheScheduleIfRepeatedDuringTheRefreshPause(t *tes
 	})
 }
 
-// Stopping an account also stops its videos. If the same videos are discovered again, they are not fetched immediately.
+// If an account is stopped, its videos are stopped too. If the organisation tracks the account again, and its
+// list contains the same videos, they are not fetched immediately.
 func TestDiscovery_doesNotFetchStoppedVideosAgainImmediately(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

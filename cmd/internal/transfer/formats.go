@@ -124,7 +124,7 @@ func (e *evidence) addNumber(text string) {
 // addDate records one value of a column of dates.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
-	if m == nil { // an invalid value, or a date such as 2026-04-03 that does not depend on the format
+	if m == nil { // the value is invalid, or it is the same date in both formats, such as 2026-04-03
 		e.addValue(text, nil)
 		return
 	}
@@ -291,8 +291,8 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice makes it possible to read r.In twice: with firstReader and, after its end, with the
-// reader that openAgain returns. The caller must call cleanUp after the second reading.
+// readTwice prepares to read r.In twice. The first time, it is read from firstReader. After its end, it is read
+// from the result of openAgain. The caller must call cleanUp at the end.
 func (r *importRun) readTwice() (firstReader io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {

@@ -282,7 +282,8 @@ func (a array) MarshalJSON() ([]byte, error) {
 	return json.Marshal(values)
 }
 
-// IndexType implements pgtype.ArrayGetter. It returns nil, because arrays for different columns have values of different types.
+// IndexType implements pgtype.ArrayGetter. It returns nil, which means that the type of the values is not
+// fixed.
 func (a array) IndexType() any { return nil }
 
 // jsonQuery returns a SQLite query whose result is the given rows. Its only parameter is a JSON
