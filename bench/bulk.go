@@ -57,8 +57,8 @@ func bulkCases(b *bench) []benchCase {
 	}
 }
 
-// newTrackStep returns a step that sends one bulk request for an organisation. In each round, the
-// request tracks the next links of the series.
+// newTrackStep returns a step that sends one bulk request for an organisation. The links of the request depend on
+// the series and the round: see bulkIDs.
 func (b *bench) newTrackStep(o *organisation, series int) step {
 	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }

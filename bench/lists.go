@@ -66,8 +66,8 @@ func filteredListings(rows int) []listing {
 var orderByValues = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// videoListCases returns the cases whose measured step requests a page of videos. The limit is COPY or another
-// request.
+// videoListCases returns the cases that measure requests for a page of videos. Each request is compared with
+// the SQL command COPY, which reads the same rows, or with another request.
 func videoListCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase

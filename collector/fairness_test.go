@@ -32,7 +32,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// maxDelay is the longest time that a single link may wait if another organisation has added 500 links before.
+// maxDelay is the longest time that a single link may wait for its fetch after another organisation has added
+// 500 links.
 const maxDelay = 5 * time.Second
 
 // clockSlowdown is the factor by which the clock of the test is slower than real time, so that a busy machine can keep up.

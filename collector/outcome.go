@@ -124,8 +124,8 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	return o
 }
 
-// detailsOutcome returns the outcome if other sources were asked for the missing details of a video.
-// r is the result of the source that was asked last.
+// detailsOutcome returns the outcome of an attempt in which one source returned counts, and other sources were
+// asked for missing details. r is the result of the source that was asked last.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchangedOutcome(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}

@@ -21,7 +21,7 @@ const defaultLimit = 5000
 type pageParams struct {
 	page, limit *int32
 	cursor      *string
-	paginated   bool // true if the response has a pagination object; always true if the operation has no query parameter "paginated"
+	paginated   bool // true if the response has a pagination object; if the operation has no query parameter "paginated", it is always true
 }
 
 // pageRequest is a request for a page of a list. Its parameters have been checked.

@@ -162,8 +162,8 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// addValueLimitFault adds a fault for a body with too many values. The fault names the outermost
-// array that exceeds its schema, or else the whole body.
+// addValueLimitFault adds a fault for a body with too many values. The fault is about the outermost array that
+// has more entries than its schema allows or, without such an array, about the whole body.
 func (s *jsonScan) addValueLimitFault() {
 	schema := s.schema
 	for i, step := range s.path {

@@ -374,8 +374,8 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	}
 }
 
-// countVideo returns a video's counts on the day, and increments the fields that apply, such as
-// d.Measured. The points are ordered by day, and points[nextPoint] is the first later point.
+// countVideo returns a video's counts on d.Day, and increments a field such as d.Measured that says where they
+// come from. The points are ordered by day, and points[nextPoint] is the first point after d.Day.
 func (d *CampaignDay) countVideo(points []Point, nextPoint int) Counts {
 	switch {
 	case nextPoint == 0:

@@ -30,8 +30,8 @@ func createCollectionWithVideos(t *testing.T, db *storetest.DB, o *store.Org, n 
 	return collection, members
 }
 
-// A collection's videos must have the same order as in the list of all videos, which the database
-// sorts. The test reads the pages with and without the cache.
+// The videos of a collection must have the same order as in the list of all videos. The order comes from the
+// cache or, if the collection has too many members for the cache, from the database.
 func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -36,7 +36,8 @@ func runCommandOnEvents(opts options, events ...string) (output string, err erro
 	return out.String(), err
 }
 
-// tableRow returns the cells of the table row that begins with the given name, without the name.
+// tableRow returns the cells of a table row, except the first cell. The first cell of this row has the given
+// name.
 func tableRow(t *testing.T, table, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(table) {

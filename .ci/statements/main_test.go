@@ -51,8 +51,8 @@ func TestStatements_failsIfAStatementReadsSeveralShards(t *testing.T) {
 
 func TestStatements_reportsMutantsThatTheCheckAccepts(t *testing.T) {
 	t.Parallel()
-	// The statement has the same condition twice. So it is still restricted to one organisation without one of
-	// them, and the check accepts it.
+	// The statement has two conditions on organisation_id. If either condition is removed, the other condition still
+	// restricts the statement to one organisation, so CheckStatement accepts it.
 	_, err := runWithStatements(t, `SELECT v.title FROM videos v WHERE v.organisation_id = $1 AND v.organisation_id = $2`)
 	require.ErrorContains(t, err, "the check accepts a statement without the condition")
 }

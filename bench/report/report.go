@@ -63,8 +63,8 @@ type Fact struct {
 // a quarter between runs on a small machine.
 const Slack = 1.25
 
-// Share returns 1 if the ratio equals the goal. A better ratio gives a lower value, and a worse
-// ratio gives a higher value.
+// Share compares the ratio with its goal. It returns 1 if both are equal, less than 1 for a better ratio, and
+// more than 1 for a worse ratio.
 func (r Result) Share() float64 {
 	if r.AtLeast {
 		return r.Goal / r.Ratio

@@ -89,7 +89,7 @@ func (a *attack) countResponse(res *http.Response, err error) {
 	a.responses[name]++
 }
 
-// newRequest returns a request with the token of the attack. `headers` has the name of a header, its value, the
+// newRequest returns a request that is authorised with a.token. `headers` has the name of a header, its value, the
 // name of the next header, and so on.
 func (a *attack) newRequest(method, path string, body io.Reader, headers ...string) *http.Request {
 	a.Helper()
@@ -116,14 +116,13 @@ func (a *attack) get(path string, headers ...string) {
 	a.sendAndCount(a.newRequest(http.MethodGet, path, nil, headers...))
 }
 
-// send sends a request with a JSON body and counts the response. The strings in headers are alternately the name and the value of a header.
+// send sends a request with a JSON body and counts the response. For `headers`, see newRequest.
 func (a *attack) send(method, path, body string, headers ...string) {
 	a.Helper()
 	a.sendAndCount(a.newRequest(method, path, strings.NewReader(body), headers...))
 }
 
-// post sends a POST request with a JSON body and counts the response. The strings in headers are alternately the name and the value of a
-// header.
+// post sends a POST request with a JSON body and counts the response. For `headers`, see newRequest.
 func (a *attack) post(path, body string, headers ...string) {
 	a.Helper()
 	a.send(http.MethodPost, path, body, headers...)
@@ -195,7 +194,8 @@ func (a *attack) sendInParts(n int, writeParts func(write func(string) error) er
 	<-written        //nolint:errcheck // the write can fail, because the server does not have to read all bytes
 }
 
-// getWithETag sends n GET requests for a list with If-None-Match. The header has the ETag that rememberETag stored.
+// getWithETag sends n GET requests for a list. Their header If-None-Match has the ETag that rememberETag
+// stored.
 func (a *attack) getWithETag(path string, n int) {
 	a.Helper()
 	for range n {

@@ -121,8 +121,8 @@ The p99 is computed for each window. Without hostile requests, the median p99 is
 	return b.String()
 }
 
-// parseCosts reads the table of costs in an earlier version of the page. It returns the costs of each test case
-// as a text, by the name of the case.
+// parseCosts reads the table of costs in an earlier version of docs/evidence/hostile-requests.md. It returns a map
+// from the name of each case to a text with the costs of the case.
 func parseCosts(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {

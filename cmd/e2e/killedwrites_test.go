@@ -170,8 +170,8 @@ const (
 // isTracked returns true if the videos of a block are tracked before the given step. They are tracked after trackStep and before stopStep.
 func isTracked(step int) bool { return step > trackStep && step <= stopStep }
 
-// isInCollection returns true if videos of a block are in the writer's collection before the given step. addStep adds the videos, and the next
-// step, removeStep, removes them.
+// isInCollection returns true if the videos of a block are in the writer's collection when the given step
+// begins. Only addStep adds them, and the next step, removeStep, removes them.
 func isInCollection(step int) bool { return step == removeStep }
 
 // writeUntilKilled lets all writers send requests. It kills the server after the given number of

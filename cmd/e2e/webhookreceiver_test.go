@@ -119,8 +119,8 @@ func (r *eventReceiver) recordEvent(request *http.Request, body []byte) string {
 	case json.Unmarshal(body, &event) != nil || event.ID.String() != request.Header.Get(standardwebhooks.HeaderWebhookID):
 		r.wrong = append(r.wrong, "webhook-id is not the id of the event: "+string(body))
 	}
-	// The receiver never refuses a third attempt, because the server would make the fourth attempt only five
-	// minutes later.
+	// The receiver never refuses a third attempt, because the test would then have to wait five minutes for the
+	// fourth attempt.
 	fault := ""
 	switch attempt := r.attempts[event.ID]; {
 	case attempt == 0:

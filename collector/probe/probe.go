@@ -15,8 +15,8 @@ type Answer struct {
 	Source string
 	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Result.Failed says why.
 	source.Result
-	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. Such a
-	// source, if it works, answers the test request with the class Unsupported.
+	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. The video of the test
+	// request belongs to no such account, so the answer of a working source has the class Unsupported.
 	OwnAccountsOnly bool
 }
 

@@ -177,7 +177,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 
 // state contains the recorded pauses and refusals of all sources and budgets.
 type state struct {
-	pauses   map[string]queue.Pause // maps the key of a source or budget (see BudgetKey) to its pause; an ended pause stays until the next successful answer of the source
+	pauses   map[string]queue.Pause // the key is that of a source or budget, see BudgetKey; a pause that has ended is kept until the next successful answer of the source
 	refusals []queue.Refusals
 }
 

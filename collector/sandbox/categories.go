@@ -45,8 +45,8 @@ type frequency[C ~string] struct {
 	perMille int
 }
 
-// videoCategoryFrequencies returns how many of a thousand videos have each category. The other
-// videos are Normal, so that nearly every real link leads to a public video.
+// videoCategoryFrequencies returns how many of a thousand videos have each category except Normal. Most videos
+// are Normal, so that nearly every link that a person tries leads to a public video.
 func videoCategoryFrequencies(p link.Platform) []frequency[Category] {
 	list := []frequency[Category]{
 		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {BecomesPrivate, 3}, {BecomesDeleted, 4}, {Falling, 3},

@@ -46,8 +46,8 @@ func (s *Sandbox) tiktokMobileVideo(t VideoTruth, author AccountTruth) object {
 	return aweme
 }
 
-// tiktokShopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor".
-// Each member "extra" is a JSON text.
+// tiktokShopAnchor returns the link from a TikTok video to a product, in TikTok's format "anchor". In this
+// format, the members named "extra" are strings that contain JSON.
 func tiktokShopAnchor(product string) object {
 	inner := object{
 		"type": 33, "component_key": "anchor_shop", "id": product, "keyword": "Shop",

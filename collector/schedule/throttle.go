@@ -107,8 +107,8 @@ func FindSmallestThrottles(needs []Need, availableUnits map[string]float64, inte
 	return throttles
 }
 
-// separateNeedsByBudget divides the needs into two lists. The list "connected" has needs[0] and every
-// need that shares a budget with another need of the list.
+// separateNeedsByBudget divides the needs into two lists. "connected" has needs[0], all needs that share a
+// budget with it, all needs that share a budget with these, and so on. "others" has the rest.
 func separateNeedsByBudget(needs []Need, supply map[string]float64) (connected, others []Need) {
 	connected, others = needs[:1:1], needs[1:]
 	for at := 0; at < len(connected); at++ {

@@ -82,8 +82,8 @@ type Failure struct {
 	Class   Class
 	Bucket  string    // name of the budget that the failure concerns; "" means the whole source
 	RetryAt time.Time // the time from which the source accepts calls again; zero if the source did not say
-	// OfSource is true if the answer says that the credential or the source caused the failure.
-	// RateLimited and QuotaSpent always concern the source, even if OfSource is false.
+	// OfSource is true if the answer says that the credential or the source caused the failure. It does not
+	// matter for RateLimited and QuotaSpent, which always concern the source.
 	OfSource bool
 	Detail   string // reason as text for the log; it never contains a credential
 	Cause    error  // underlying error for errors.Is and errors.As; it can be nil and never contains a credential

@@ -57,8 +57,8 @@ type AccountHarness struct {
 	// IsList returns true if r requests a page of the account's list of videos. It returns false if r requests the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer // in the case Foreign, the profile belongs to another account
-	// IsSide returns true if r requests neither the profile nor the list. Side answers these requests.
-	// IsSide is nil if the source sends no such requests.
+	// IsSide returns true if r requests neither the profile nor the list. The handler Side answers such
+	// requests. IsSide is nil if the source sends no such requests.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }

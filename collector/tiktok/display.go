@@ -36,8 +36,8 @@ type DisplayOptions struct {
 	Name                    string // name of the source; "" means DisplayName; two sources must not have the same name
 	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	ClientKey, ClientSecret string // client key and secret of the operator's app
-	// RefreshToken is the first refresh token of the account's login. TikTok returns a newer
-	// refresh token at each use. Tokens stores the newer tokens.
+	// RefreshToken is the first refresh token of the account's login. TikTok returns a newer refresh token at
+	// each use. The newer tokens are stored in the field Tokens.
 	RefreshToken string
 	Client       *fetch.Client
 	Tokens       TokenStore

@@ -179,8 +179,8 @@ func (c Call) needsHandle() bool {
 	return slices.ContainsFunc(c.templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos requests the v.count newest videos of an account and adds them to r. The parameter
-// "required" is the number that the collector needs.
+// addVideos requests the v.count newest videos of an account and adds them to r. `required` is the number of
+// videos that the collector needs.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, required int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllValuesFor(l.Request) {

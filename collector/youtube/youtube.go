@@ -159,8 +159,8 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Serves returns the size of the largest batch for a target. It returns false if the target is not
-// a valid YouTube video or account.
+// Serves returns true for a valid video or account of YouTube. It also returns the maximum number of such
+// targets in a batch.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:

@@ -273,8 +273,8 @@ func edgesOfLine(points []cardPoint, halfWidth float32) (upper, lower []cardPoin
 		if n > 0 && n+1 < len(points) {
 			x2, y2 = direction(n, n+1)
 		}
-		// (x, y) is the sum of the directions before and after p. Two opposite steps from p, at
-		// right angles to (x, y), lead to the two edges.
+		// (x, y) is the direction of the line at p: the sum of the directions to p and from p. The upper and
+		// the lower edge lie on both sides of p, at right angles to (x, y).
 		x, y := x1+x2, y1+y2
 		length := math.Hypot(x, y)
 		distance := float64(halfWidth) * min(maxMiter, 2/length)

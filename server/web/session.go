@@ -90,7 +90,7 @@ func (v *visit) startSession(session, path string) {
 
 // loginPage is the data for the template of the sign-in page.
 type loginPage struct {
-	Problem      *Problem           // why the last attempt to sign in failed, or that the session has ended; nil on the first visit of the page
+	Problem      *Problem           // says why the last attempt to sign in failed, or that the session has ended; nil on the first visit of the page
 	Next         string             // path of the page to show after signing in; "" for the overview
 	HiddenFields []hiddenField      // submitted fields of the page "Track", if the session had ended before the visitor submitted them
 	Link         string             // secret of the login link; "" on the page that asks for a token

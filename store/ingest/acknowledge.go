@@ -80,8 +80,8 @@ func (o *Outcome) targetStatus(hasCounts bool) queue.FetchStatus {
 	return c.Status
 }
 
-// reserveInteractiveTurns returns one number for each outcome. The number is a new turn if an
-// organisation's interactive request continues with another source, and otherwise 0.
+// reserveInteractiveTurns returns the new turn of each outcome. The turn is 0 unless the fetch was requested in
+// the interactive lane and continues with another source.
 func reserveInteractiveTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	keys := make([]queue.TurnKey, len(outcomes))
 	for i, o := range outcomes {

@@ -15,7 +15,8 @@ const (
 	minFullPage = 10 // a full page of a source has at least this many videos; a shorter list contains all videos of the account
 )
 
-// listDepths are the list lengths to request, in order, until a list reaches the last known upload or has fewer videos than requested.
+// If a list is too short to reach the last known upload, the next list is requested with the next of these
+// lengths.
 var listDepths = []int{200, 5000}
 
 // findUnpinnedOldVideo returns the index of the fourth listed video that is older than the last

@@ -72,7 +72,8 @@ type Outcome struct {
 	Route string
 	// Answers has the answers of all sources that were asked in this attempt. It is stored with the target. It is nil if the attempt has ended.
 	Answers *string
-	// Onward is true if the attempt continues with the source in Route. The target then stays in its lane.
+	// Onward is true if the attempt is not finished, but continues with the source in Route. The target then
+	// stays in its lane.
 	Onward bool
 	// HandleLost is true if the handle of the fetched account now belongs to another account.
 	HandleLost bool

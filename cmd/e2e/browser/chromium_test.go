@@ -55,8 +55,8 @@ func openBrowser(t *testing.T) *tab {
 		chromedp.Flag("no-proxy-server", true),
 		chromedp.Flag("host-resolver-rules", "MAP "+namedHost+" 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // pages can connect only to this machine
 	)
-	// t.Context() ends before the functions of t.Cleanup run. If the browser used it, it would be killed while
-	// it writes files, so it uses another context.
+	// The browser does not use t.Context(): that context ends before the functions of t.Cleanup run, and its end would
+	// kill the browser while the browser writes files.
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)

@@ -79,7 +79,7 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName str
 	box := sandbox.New(sandbox.Options{})
 	require.NoError(t, seed.Fill(t.Context(), o, box.World(), seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
 	d.storeThumbnails(t, box)
-	clips := storetest.VideoLinks(t, len(videos)+1) // the last tracked video is never fetched, so the pages also show a video without numbers
+	clips := storetest.VideoLinks(t, len(videos)+1) // one extra link for a video without numbers: storeAnswers stores numbers only for the other links
 	tracked := storetest.Track(t, o, clips...)
 	d.storeAnswers(t, clips, videos)
 	d.collection = storetest.Collection(t, o, collectionName, nil)

@@ -24,8 +24,8 @@ const (
 	responseTimeout = 1500 * time.Millisecond
 	// minCacheTime is the shortest time for which a status is cached.
 	minCacheTime = 5 * time.Second
-	// Each read of the status scans the whole queue. So the status is cached for cacheFactor times as long as
-	// its read took: reads then take at most about a twentieth of the time.
+	// Each read of the status scans the whole queue. So a status is cached for cacheFactor times as long as its read
+	// took: successful reads then take at most about 5 % of the time.
 	cacheFactor = 20
 )
 

@@ -328,8 +328,8 @@ func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[str
 			s.MissingMembers += len(links)
 			continue
 		}
-		// `have` also has the videos that are in the collection because of an account or hashtag, so they are
-		// not added a second time.
+		// A video that belongs to the collection through an account or a hashtag is also in `have`, so the video is
+		// not added.
 		have, err := m.videoIDs(ctx, &to)
 		if err != nil {
 			return err

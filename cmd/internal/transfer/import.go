@@ -66,8 +66,8 @@ type Summary struct {
 	New     int64 `json:"new"`     // videos that were not in the organisation before
 	Stopped int64 `json:"stopped"` // videos that are not tracked: the organisation has stopped tracking them, or they are new and the file marks them as stopped
 
-	// Each of the following five fields counts the history points with one result. Several rows for the same
-	// video and day are one point.
+	// Each of the next five fields is a number of history points, not of rows: several rows for the same video and day
+	// are one point.
 	Added     int64 `json:"added"`   // new points
 	Folded    int64 `json:"folded"`  // old points that were not stored, because only the last point of their week is kept
 	Existing  int64 `json:"there"`   // points that existed already, with the same counts
@@ -183,8 +183,8 @@ func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 		}
 		readErrs <- err
 	}()
-	// The sorter needs all rows from readRows before it sends the first record to newSpool. So these two
-	// functions, which both call addBadRow, never call it at the same time.
+	// newSpool receives the first sorted record only after readRows has returned. So readRows and newSpool never call
+	// addBadRow at the same time.
 	s, err := newSpool(sorted, r.TempDir, r.addBadRow)
 	stop()
 	for range sorted { // discard the remaining output, because the sorter ends only when all of it was received

@@ -56,8 +56,8 @@ type rowParser struct {
 	formats formats
 }
 
-// parseRow converts a row to a record. The error is errInterpolated for interpolated counts, contains an error
-// of p.resolve, or says why the row is invalid.
+// parseRow converts a row to a record. If the counts are interpolated, the error is errInterpolated. Any other error
+// says why the row is invalid, or wraps an error of p.resolve.
 func (p rowParser) parseRow(ctx context.Context, line int, v *values) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {

@@ -196,8 +196,8 @@ func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, readPart func(part *
 		return err
 	}
 	n := 0
-	// The first statement leaves out the rows with NULL. An ascending index begins with these rows,
-	// and no condition for w.After includes them.
+	// The first statement reads only rows without NULL. In ascending order, the index begins with the other
+	// rows. In descending order, the condition for w.After excludes them.
 	valued, without := q.Where(c.expression+" IS NOT NULL").Session(&gorm.Session{}), w
 	if w.After == nil || !w.After.Null {
 		var err error

@@ -61,8 +61,8 @@ type List[R any] struct {
 	// Start is the position directly before the first row of the window. It is nil if the rows before the
 	// window were skipped by OFFSET, or if ListSpec.Sequence is set.
 	Start *Position
-	// TextBytes is the size of the read texts. ExtraBytes is an upper bound of the JSON size of the
-	// fields that ListSpec.Complete has filled.
+	// TextBytes is the size of all texts that were read. ExtraBytes is an upper bound of the size, as JSON, of
+	// the fields that ListSpec.Complete has filled.
 	TextBytes, ExtraBytes int64
 
 	column SortColumn

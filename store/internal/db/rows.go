@@ -32,8 +32,8 @@ type Values struct {
 	textBytes    int64 // total length in bytes of all texts that were read so far, in all rows
 	reusesMemory bool  // true after a call of reuseMemory
 
-	// The methods return pointers to values in the fields below. These values stay valid when the next row is read, except after a call of
-	// reuseMemory.
+	// The fields below store the values to which methods such as OptionalInt return pointers. After a call of
+	// reuseMemory, the values are valid only until the next row is read.
 	integers arena[int64]
 	instants arena[Instant]
 	floats   arena[float64]
@@ -284,7 +284,7 @@ func (v *Values) requireType(i int, hasType bool) bool {
 
 // Select has two parts: a SELECT statement, and a function that is called for each row of the result.
 type Select struct {
-	Query *gorm.DB // the statement as a GORM query outside of any transaction; nil if StaticQuery.Select has set the field "text" instead
+	Query *gorm.DB // a GORM query outside of any transaction; nil if StaticQuery.Select has made the Select, which then has its SQL in the field "text"
 	Each  func(*Values) error
 	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, and has
 	// few other rows. PostgreSQL then always reads this index.
