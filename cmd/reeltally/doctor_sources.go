@@ -73,12 +73,12 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 			continue
 		}
 		f := finding{check, stateWarning, fmt.Sprintf("of %s, %s", numberWithNoun(p.Targets, "target"), strings.Join(problems, "; ")),
-			"See the line about the source above this line, and run `reeltally status`. A collector, a source or a budget may be missing. With a small budget, targets are fetched less often, down to once a week."}
+			"See the check of the source in this report, and run `reeltally status`. A collector, a source or a budget may be missing. With a small budget, targets are fetched less often, down to once a week."}
 		if p.Fresh == 0 {
 			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found
 		}
 		if failing {
-			f.Advice = "See the line about the source above this line, and read docs/sources.md. The credential may lack a permission, or no source supports such links. Parked targets are fetched once a day or once a week, and immediately after a refresh."
+			f.Advice = "See the check of the source in this report, and read docs/sources.md. The credential may lack a permission, or no source supports such links. Parked targets are fetched once a day or once a week, and immediately after a refresh."
 			reason, err := st.Queue.WhyFailing(ctx, link.Platform(p.Platform))
 			if err != nil {
 				return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
