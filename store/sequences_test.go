@@ -225,6 +225,31 @@ func TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached(t *testin
 	})
 }
 
+// If all videos of a page were removed after the order was read, the page must have the next videos: an empty page would be the end of
+// the list.
+func TestCollectionVideos_pageIsNotEmptyBeforeTheEndOfTheList(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		launch, members := createCollectionWithVideos(t, db, o, 16)
+		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 2}}
+		all, err := o.Videos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: query.Order, Window: store.Window{Limit: 10}})
+		require.NoError(t, err)
+		require.Len(t, all.Videos, len(members))
+		for _, removed := range all.Videos[:5] {
+			db.Exec(t, "UPDATE videos SET removed = true WHERE organisation_id = ? AND id = ?", o.ID(), removed.ID)
+		}
+		first, err := o.Videos(t.Context(), query)
+		require.NoError(t, err)
+		require.Equal(t, all.Videos[5:6], first.Videos, "the pages with videos 0 to 3 have no videos any more, and the next page has lost video 4")
+		query.Window.After = first.Next
+		second, err := o.Videos(t.Context(), query)
+		require.NoError(t, err)
+		require.Equal(t, all.Videos[6:], second.Videos)
+		require.Nil(t, second.Next)
+	})
+}
+
 func TestSequenceCache_keepsOnlyTheNewestLists(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

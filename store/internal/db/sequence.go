@@ -109,17 +109,20 @@ func (s *Sequence) rowsIn(w Window) (rows []sequenceRow, more bool, err error) {
 }
 
 // readByID reads the rows in the window w into l, by their ids in spec.Sequence. It leaves out rows
-// that the query q no longer selects.
+// that the query q no longer selects. If no row is left, it reads the rows after the window.
 func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], w Window) error {
 	l.Total = spec.Sequence.Len()
 	page, more, err := spec.Sequence.rowsIn(w)
 	for err == nil && len(page) > 0 {
 		err = l.readPage(ctx, d, q, spec, page, w.MaxBytes)
-		if !errors.Is(err, ErrEnough) {
+		if errors.Is(err, ErrEnough) { // the texts of the rows take more than w.MaxBytes, so read only the first half
+			page, more, err = page[:(len(page)+1)/2], true, nil
+		} else if err == nil && len(l.Rows) == 0 && more { // an empty page would look like the end of the list
+			last := page[len(page)-1]
+			page, more, err = spec.Sequence.rowsIn(Window{Limit: w.Limit, After: l.column.position(last.key, last.id)})
+		} else {
 			break
 		}
-		// The texts of the rows take more than w.MaxBytes, so read only the first half.
-		page, more, err = page[:(len(page)+1)/2], true, nil
 	}
 	l.more = more
 	return err
