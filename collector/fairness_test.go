@@ -302,8 +302,8 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
 }
 
-// One organisation adds 500 links. Another organisation then adds a single link. The single link
-// waits at most maxDelay longer than its own calls take.
+// One organisation adds 500 links. Another organisation then adds a single link. For its fetch, the single link
+// must wait at most maxDelay, without the time that its own calls take.
 //
 //nolint:paralleltest // the test measures seconds, which other tests would disturb
 func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {

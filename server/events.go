@@ -54,8 +54,8 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if an event after the cursor was deleted or never recorded.
-// lastMissing is the position of the last missing event.
+// checkFeedPosition returns an error if the feed lacks an event after the cursor, because the event was deleted
+// or never recorded. lastMissing is the position of the last such event.
 func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	if cursor == nil {
 		return nil

@@ -153,8 +153,9 @@ func (c *caller) createCallerItems(firstNumber int) {
 	}
 }
 
-// inventory returns the texts that identify the items of c. It creates reports, a token, a webhook
-// and deliveries. createCallerItems must have created the other items with the same firstNumber.
+// inventory returns the texts that identify the items of c. Videos, accounts and collections must already
+// exist: see createCallerItems, which has the same parameter. inventory itself creates the items of other
+// kinds.
 func (c *caller) inventory(firstNumber int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}

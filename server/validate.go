@@ -161,8 +161,8 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 	clone := *r // ValidateRequest replaces the body of its request, so it gets a copy of the request
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.GetBody = nil
-	// kin-openapi does not stop after many faults, so checkQuery and checkJSON limit the size of the
-	// request before.
+	// ValidateRequest reports every fault, also very many. So checkQuery and checkJSON, which run before it,
+	// refuse requests with too many values.
 	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
 		Request: &clone, PathParams: path, QueryParams: query, Route: op.route,
 		Options: &openapi3filter.Options{

@@ -37,8 +37,8 @@ SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 5
 	}
 	require.Len(t, reading, 1, "exactly one statement must read the points")
 	id := storetest.VideoOf(t, o, storetest.VideoLink(t, 7)).ID
-	// Run VACUUM until the plan reads few pages. Another session, such as autovacuum, can prevent
-	// VACUUM from preparing pages for index-only reads.
+	// An index-only read needs pages that VACUUM has prepared. Another session can prevent VACUUM from
+	// preparing a page, so VACUUM is repeated until the plan reads few pages.
 	require.Eventually(t, func() bool {
 		db.Exec(t, "VACUUM ANALYZE")
 		rows, err := db.Raw(t).QueryContext(t.Context(), "EXPLAIN (ANALYZE, BUFFERS) "+reading[0], o.ID(), id, today-737, today+7)

@@ -141,7 +141,8 @@ func formatSeconds(seconds *float64) string {
 // "-" if no target was fetched yet.
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
-		// A nil percentile here means that the value is above 168 hours, the longest counted time.
+		// The percentile is nil although targets were fetched, so it is above 168 hours, the last element of
+		// queue.FreshWithin.
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
 	}
 	return formatSeconds(percentile)

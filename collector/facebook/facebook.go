@@ -127,8 +127,7 @@ func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 // limit, Plan slows the calls down.
 func (s *Source) Concurrency() int { return 8 }
 
-// Group returns "" for every target. All targets then belong to the same group, so targets of different accounts can be fetched in one
-// batch.
+// Group returns "" for every target, so that targets of different accounts can be in the same batch.
 func (s *Source) Group(source.Target) string { return "" }
 
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.

@@ -55,7 +55,7 @@ type origin struct {
 
 // originOf returns the origin of a valid video id. The parameter "at" is the current time.
 func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
-	// byHash is the origin of an id without an upload time, or with a future one.
+	// byHash is the result if the id contains no upload time, or an upload time in the future.
 	byHash := origin{account: uint32(hashTexts(w.seed, "owner", string(p), id))}
 	switch p {
 	case link.TikTok:

@@ -44,7 +44,7 @@ func (l *List) maxCalls(entries int) int {
 	}
 	size := l.Page * l.unitsForEntries(entries)
 	full := (entries + size - 1) / size
-	// More calls than full pages are allowed, because a page can be short although more pages
+	// Allow some additional calls, because a page can have fewer entries than `size` although more pages
 	// follow.
 	return full + full/10 + 2
 }

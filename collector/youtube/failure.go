@@ -94,7 +94,7 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName str
 	}
 	switch {
 	case budgetName == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):
-		// This failure pauses only the budget of batchGetStats. The collector then uses the other plan, which calls videos.list.
+		// Pause only the budget of batchGetStats, so that the collector uses the plan that calls videos.list.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
 		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, budgetName, until

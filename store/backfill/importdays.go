@@ -127,7 +127,7 @@ func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, stor
 	slices.Sort(days)
 	changed := slices.Sorted(maps.Keys(h.changes))
 	var sum dayChange
-	// row is the index of the last stored day up to the current day. -1 stands for an empty row.
+	// row is the index of the last stored day that is not later than `day`. It is -1 if there is no such day.
 	next, row := 0, -1
 	for _, day := range slices.Compact(days) {
 		for next < len(changed) && changed[next] <= day {

@@ -297,7 +297,8 @@ func FuzzCheckStatement(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		// "SELECT 1" is a valid statement. Appending it must not change whether CheckStatement accepts the text.
+		// CheckStatement must accept s with the valid statement "SELECT 1" appended exactly if it accepts s
+		// alone.
 		alone, extended := storetest.CheckStatement(s), storetest.CheckStatement(s+"\n;SELECT 1")
 		require.Equal(t, alone == nil, extended == nil, "%v / %v", alone, extended)
 	})

@@ -96,7 +96,8 @@ func ListedAccount(videos []ingest.FoundVideo) ingest.AccountFacts {
 	return ingest.AccountFacts{ID: new("42"), Username: new("someone"), Videos: videos, Listed: true}
 }
 
-// SetDataKind marks the database as one whose numbers are of the given kind. The database need not contain numbers.
+// SetDataKind stores that all numbers of the database are real or that all are made up. The database can still
+// be empty.
 func SetDataKind(t *testing.T, db *DB, kind store.DataKind) {
 	t.Helper()
 	require.NoError(t, db.DB().Tx(t.Context(), func(tx *gorm.DB) error { return store.RequireDataKind(tx, kind) }))

@@ -58,7 +58,7 @@ func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.V
 		if !ok || v.Category != c {
 			continue
 		}
-		// If the video was deleted or made private, this must have happened 5 to 25 days ago.
+		// Skip a video that changes its state (deleted or private) at another time than 5 to 25 days ago.
 		if v.ChangesAt != nil && (v.ChangesAt.After(g.now.AddDate(0, 0, -5)) || v.ChangesAt.Before(g.now.AddDate(0, 0, -25))) {
 			continue
 		}

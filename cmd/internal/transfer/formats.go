@@ -51,8 +51,8 @@ var (
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
 )
 
-// formats has the format of each column, by field. A format is "" if all values of the column mean
-// the same in both formats.
+// formats has the format of each column of numbers or dates, by field. Each kind has two formats. "" means that
+// all values of the column mean the same in both formats.
 type formats struct {
 	numbers [fieldCount]NumberFormat
 	dates   [fieldCount]DateFormat
@@ -67,8 +67,8 @@ type evidence struct {
 	any       string // the first value of the column, in any format
 }
 
-// addValue records one value of the column. The parameter `slot` is &e.first, &e.second or
-// &e.ambiguous, or nil if the value means the same in both formats.
+// addValue records one value of the column. `slot` is the field of e that describes the value: &e.first,
+// &e.second or &e.ambiguous. It is nil if the value means the same in both formats.
 func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text
@@ -101,8 +101,8 @@ func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	// If the last point or comma is a decimal sign, the text goes to *decimal. If that sign
-	// separates thousands, the text goes to *group.
+	// The sign is the last point or comma. The text is stored in *decimal if the sign is a decimal sign, and in
+	// *group if it separates thousands.
 	decimal, group := &e.first, &e.second
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal

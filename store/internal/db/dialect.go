@@ -125,8 +125,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, err
 		}
 	}
-	// The busy timeout comes first in the list, because the switch to WAL mode may have to wait for another process. With synchronous=FULL,
-	// committed writes survive a power failure.
+	// busy_timeout comes first, because the switch to WAL mode may have to wait for another process.
+	// synchronous(FULL) makes committed writes survive a power failure.
 	pragmas := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", sqliteBusyTimeout.Milliseconds()), "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}
 	open := func(txlock string, conns int) (*gorm.DB, error) {
 		v := url.Values{"_pragma": pragmas["_pragma"], "_txlock": {txlock}}
