@@ -17,8 +17,8 @@ import (
 // asked one after the other, until one gives the numbers.
 type attempt struct {
 	Running bool `json:"running,omitempty"` // true while another source has to be asked
-	// Answers has an entry for each source that returned no numbers. When the attempt ends, an entry is kept only if the next fetch skips the
-	// entry's source.
+	// Answers has an entry for each source that returned no numbers. At the end of the attempt, only the
+	// entries of sources that the next fetch must skip are kept.
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts of a video, but not all of its details. The following sources are then asked for details
 	// only.

@@ -53,8 +53,8 @@ func (all searchesByID) searchFor(t source.Target) *search {
 // notFoundClasses contains the classes of answers after which a search tries another handle.
 var notFoundClasses = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// continueSearch handles the result r of a call. nextRequest is the request with the next claimed
-// handle. If nextRequest is nil, final is the search's result.
+// continueSearch handles the result r of a call. It returns the next request, with another claimed handle. If
+// no further call is needed, nextRequest is nil and `final` is the result of the search.
 func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {

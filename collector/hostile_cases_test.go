@@ -28,7 +28,7 @@ type scenario struct {
 	// The platform changes its answers about two videos: about "known" and "unaffected" if bothKnown is true,
 	// and about "known" and "unfetched" if not.
 	bothKnown  bool
-	otherCalls bool          // if true, answers about these two videos stay unchanged; all other answers, for example one with an access token, are changed
+	otherCalls bool          // if true, only other answers are changed, for example answers with an access token, and answers about these two videos stay unchanged
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
@@ -143,8 +143,8 @@ func plausibleCountScenarios() []scenario {
 
 // wrongItemScenarios returns scenarios whose answers contain items of other videos, or omit, repeat or reorder items.
 func wrongItemScenarios() []scenario {
-	// Two sources know the account of the unfetched video only from its link. The link may be wrong,
-	// so the outcome is "unconfirmed".
+	// Two sources know the account of the video "unfetched" only from its link. The link may be wrong, so the
+	// outcome is "unconfirmed".
 	missing := map[string]outcomes{
 		"instagram": {"missing", "unconfirmed", "ok"}, "tiktok display": {"missing", "unconfirmed", "ok"}, "tiktok research": {"missing", "missing", "ok"},
 	}

@@ -275,8 +275,8 @@ func (g *generator) changeBytes(s *response) {
 	}
 }
 
-// tally counts the outcomes of fetches, separately for each source. It counts only the fetches of videos about which the test has changed the
-// platform's answers.
+// tally counts the outcomes of fetches, separately for each source. It counts only fetches for which the test
+// has changed the platform's answer about the video.
 type tally struct {
 	mu       sync.Mutex
 	bySource map[string]map[outcome]int

@@ -187,8 +187,8 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	return k
 }
 
-// serveWithFaults answers a call to a platform like the sandbox. The call that decreases k.countdown
-// to 0 also causes the next fault.
+// serveWithFaults passes a call to the sandbox. Each call decreases k.countdown. The call that decreases it to
+// 0 also causes the next fault in k.faults.
 func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {

@@ -347,7 +347,7 @@ func TestRefusals_pauseSourceIfWholeBatchIsRefused(t *testing.T) {
 	}
 }
 
-// An answer that is too large does not count as a refusal, so the source is not paused. The
+// If the answer for a batch is too large, this does not count as a refusal, and the source is not paused. The
 // collector requests each half of the batch.
 //
 // Requirements in docs/coverage.md: 11.12-07

@@ -233,8 +233,8 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 	})
 }
 
-// A vendor and the Graph API return different ids for the same Instagram account. The vendor's
-// answer is stored only if the last fetch by handle was recent.
+// A vendor and the Graph API return different ids for the same Instagram account, so the vendor's answer may be
+// about another account. It is stored only if the last fetch by handle was recent.
 func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"the vendor is asked the next day": untilAllAccountsAreDue, "the vendor is asked after ten days": 10 * 24 * time.Hour} {

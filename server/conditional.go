@@ -152,8 +152,8 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// checkNotModified sets the ETag before the operation reads data from the returned Org. It returns
-// errNotModified if the header If-None-Match contains the ETag.
+// checkNotModified sets the ETag of the response, and returns errNotModified if the header If-None-Match
+// contains it. The operation must then read its data from the returned Org.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	// If metrics are masked, set no ETag: a new ETag would reveal that a metric has changed.

@@ -175,10 +175,11 @@ var walkCases = []struct {
 	{"order_by=uploaded_at", false, 1, 1},
 	{"order_by=uploaded_at&order_direction=asc", false, 1, 1},
 	{"order_by=latest_likes", false, 1, 1},
-	// The next two lists can return a video twice, because a fetch moves it to a later page.
+	// The next two lists can return a video twice, because a fetch can move the video to a page that was not
+	// read yet.
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
-	// The next list can omit a video, because a fetch moves it to an earlier page.
+	// The next list can omit a video, because a fetch can move the video to a page that was already read.
 	{"", false, 0, 1}, // without order_by, the order is latest_updated_at, descending
 	// The pages of this query do not shift: new videos are added at the end of the list, and stopped videos keep their position.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},

@@ -21,8 +21,8 @@ import (
 // password are also counted.
 var shareViewLimit = addressLimit{"share_views", 120, "requests for share pages"}
 
-// maxShareReads is the maximum number of GET requests in a minute from an organisation's share
-// pages to one operation. Requests of the organisation's programs are counted separately.
+// All share pages of an organisation together can send maxShareReads GET requests a minute to one operation of
+// the API. Requests of the organisation's programs are counted separately.
 const maxShareReads = 600
 
 // guessLimit limits the number of wrong passwords that visitors can send for a share page. In each period of the length guessLimit.window,

@@ -59,7 +59,7 @@ func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([
 type jsonScan struct {
 	ctx    context.Context
 	body   []byte
-	schema *openapi3.Schema // schema of the body; if there are too many values, it shows which array is too long
+	schema *openapi3.Schema // schema of the body; if the body has too many values, addValueLimitFault finds the array that is too long with it
 	dec    *json.Decoder
 	path   []pathStep // path from the root of the body to the value that is being scanned
 	values int        // number of values scanned so far

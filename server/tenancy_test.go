@@ -151,8 +151,8 @@ func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probeField sends one pair of requests for each text of the other organisation that the field
-// accepts. A field in slowFields gets only one pair.
+// probeField sends one pair of requests for each text in p.other.items that is valid in the field. For a field
+// in slowFields, it sends only one pair.
 func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0

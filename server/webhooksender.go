@@ -160,7 +160,8 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	}
 	var attempts []store.Attempt
 	if len(due) > 0 && w.Failures > 0 {
-		// The last attempt failed. The other events are sent only if a single event succeeds first.
+		// The previous attempt has failed. So try a single event first, and send the others only if it
+		// succeeds.
 		attempts = append(attempts, s.attemptDelivery(ctx, &w, due[0], view))
 		if due = due[1:]; attempts[0].Error != "" {
 			due = nil

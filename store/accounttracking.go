@@ -64,8 +64,8 @@ func accountTarget(a *Account) string {
 	return "@" + a.Username
 }
 
-// IsAccountID returns true if target is the platform's own id of an account. target is the
-// account's name in the fetch queue (see accountTarget).
+// IsAccountID returns true if the external id of an account in the fetch queue is the platform's own id of the
+// account. For the other forms, see accountTarget.
 func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }

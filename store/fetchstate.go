@@ -85,8 +85,8 @@ var defaultReasons = map[FetchStatus]string{
 // notQueued is the reason of a pending video or account that is not in the queue.
 const notQueued = "The %[1]s is saved but not fetched, because the organisation has no active subscription, or because it only imported the %[1]s"
 
-// FetchDetail returns one sentence that explains the status to people, or nil. The kind is "video"
-// or "account". A method of Org must have read the state.
+// FetchDetail returns one sentence that explains the status to people, or nil. The kind is "video" or
+// "account". It must be called only for a state that a method of Org has read.
 func (s *FetchState) FetchDetail(kind string) *string {
 	reason, format := s.FetchReason, "%s; it is asked for again on %s UTC."
 	if reason == "" {

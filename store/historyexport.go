@@ -103,7 +103,7 @@ func appendPoint(points []Point, p Point) []Point {
 	if last < 0 || points[last].Day != p.Day {
 		return append(points, p)
 	}
-	// Both tables have a point of this day: the last point is daily, and p is weekly.
+	// The last point and p are of the same day: the last point is the daily point, and p is the weekly point.
 	p.Update(points[last].Counts)
 	points[last].Counts = p.Counts
 	return points

@@ -57,8 +57,8 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 	})
 }
 
-// addMembers calls the function insert if the collection exists and the table contains all ids. The
-// kind, such as "video", describes missing ids in errors.
+// addMembers calls the function insert if the collection exists and all ids are in the given table. `kind`
+// names their kind in errors, such as "video".
 func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
 	ids = db.Distinct(ids)
 	err = o.changeData(ctx, func(tx *gorm.DB) error {

@@ -71,8 +71,8 @@ func (o *Org) findTargetName(ctx context.Context, kind queue.Kind, p link.Platfo
 	return ids[0], nil
 }
 
-// requireTracked returns errMissing if the row is not tracked any more. A concurrent request to
-// stop tracking waits, because this transaction has already raised the organisation's version.
+// requireTracked returns errMissing if the row is not tracked any more. It must be called after the transaction
+// has raised the organisation's version. A concurrent stop then waits for this transaction.
 func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uuid.UUID, errMissing error) error {
 	var found []uuid.UUID
 	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+trackedCondition, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {

@@ -8,7 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// The types, functions and constants below are those of store/internal/db that callers of package store need.
+// Callers of package store cannot import store/internal/db. The declarations below give them what they need of
+// it.
 
 // Instant is a point in time, in microseconds since 1970 UTC.
 type Instant = db.Instant

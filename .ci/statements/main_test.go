@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// runWithStatements records SQL statements, and returns the page and the error that writePage gives
-// for this record.
+// runWithStatements writes a record of the given SQL statements. It returns the page that writePage makes of
+// this record, and the error of writePage.
 func runWithStatements(t *testing.T, texts ...string) (string, error) {
 	t.Helper()
 	var lines bytes.Buffer

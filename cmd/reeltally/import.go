@@ -94,8 +94,8 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// badRows writes invalid rows to the file of --skip-bad. The file stays unchanged until the first
-// invalid row or the end of a successful import.
+// badRows writes invalid rows to the file of --skip-bad. It opens the file at the first invalid row. Without
+// invalid rows, a successful import makes the file empty at its end.
 type badRows struct {
 	output // if path is "" and stream is nil, badRows writes nothing
 	opened bool

@@ -56,8 +56,8 @@ func (c *Client) GetWithPageToken(ctx context.Context, budget *source.CallBudget
 	return c.getWithToken(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken returns the token of a page, or the configured token if Meta returns none. refusedToken
-// is a page token that Meta has just refused, or "".
+// pageToken returns the token of a page, or the configured token if Meta returns none. It requests new tokens
+// if the known one is refusedToken, which Meta has just refused.
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, pageID, refusedToken string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()

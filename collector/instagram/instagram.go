@@ -130,7 +130,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	for _, t := range batch {
 		accounts[accountOf(t, "")] = true
 	}
-	// The calls are for the operator's account, each account's list, and the insights of each video.
+	// Reserve one call for the operator's account, one for the list of each account, and one for the insights
+	// of each video.
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 

@@ -233,7 +233,8 @@ func (p page) isOlderThan(codes []string) bool {
 			oldest = at
 		}
 	}
-	// A pinned post can be older than the posts after it, so all posts are compared.
+	// The posts are not always in the order of their times, because the first ones can be pinned. So check the
+	// time of each post.
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 

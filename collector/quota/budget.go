@@ -94,7 +94,8 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 		return r, nil, err
 	}
 	units, least, left := call.Units, call.Units, int64(0)
-	// If a call needs more units than the limit, half of the limit is enough to begin.
+	// A call can need more units than the limit of its budget. Such a call may begin if half of the limit is
+	// left.
 	if b.Limit > 0 && units > b.Limit {
 		units, least = b.Limit, (b.Limit+1)/2
 	}
@@ -103,7 +104,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 			return r, nil, err
 		} else if ok {
 			if units < call.Units && q.isFirstWarning(key, window) {
-				q.log.WarnContext(ctx, "a call may stop before it is complete, because it needs more units than the limit of its budget", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
+				q.log.WarnContext(ctx, "a call can stop before it is complete, because it needs more units than the limit of its budget", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
 			return reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0}, nil, nil
 		}

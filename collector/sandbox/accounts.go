@@ -128,8 +128,8 @@ func (w *World) accountByNumber(p link.Platform, number uint32) identity {
 	return found
 }
 
-// storeExternalName stores the handle or the id with which a request asked for an account. It stores
-// no new account if World already has maxRemembered accounts.
+// storeExternalName stores the handle or the id with which a request asked for an account. If World already has
+// the names of maxRemembered accounts, it stores no names of other accounts.
 func (w *World) storeExternalName(ref accountRef, names externalNames) {
 	// A generated handle is not stored, because accountByNumber can compute it.
 	if own, ok := accountNumberFromHandle(ref.platform, names.handle); ok && own == ref.number {

@@ -28,8 +28,8 @@ func instagramSitePost(t VideoTruth) object {
 	return media
 }
 
-// instagramAppReel returns a reel in the format of Instagram's mobile app. If the creator hides the
-// likes, like_count is 3.
+// instagramAppReel returns a reel in the format of Instagram's mobile app. If the creator hides the likes,
+// like_count is always 3, whatever the real number is.
 func instagramAppReel(t VideoTruth) object {
 	// play_count is the sum of the plays on Instagram (ig_play_count) and on Facebook
 	// (fb_play_count).

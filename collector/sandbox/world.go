@@ -279,8 +279,8 @@ func (w *World) accountData(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's public and restricted videos, newest first. If no account
-// matches handleOrID, Uploads returns nil. Account describes handleOrID.
+// Uploads returns the ids of an account's public and restricted videos, newest first. It returns nil if no
+// account matches. For the parameter handleOrID, see the method Account.
 func (w *World) Uploads(p link.Platform, handleOrID string, at time.Time) []string {
 	i, ok := w.accountByHandleOrID(p, handleOrID)
 	if !ok {

@@ -44,7 +44,8 @@ type AccountAnswer struct {
 	Class source.Class // expected class of the result, or of the failure if the platform refuses the request
 	// Account is the data of the account that the source must return if Class is source.OK. nil means the Account of the test case "OK".
 	Account *source.AccountFacts
-	// RetryAt and Bucket are the expected fields of the source.Failure if the answer has no header Retry-After.
+	// RetryAt and Bucket are the fields that the source.Failure must have after an answer without the header
+	// Retry-After.
 	RetryAt time.Time
 	Bucket  string
 }

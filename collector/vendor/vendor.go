@@ -41,8 +41,8 @@ type Source struct {
 	sizes   []batchSize // the current batch size of each call in config.Calls, in the same order
 }
 
-// batchSize is the largest number of targets in one call. A call with too many targets, or a too large
-// answer, reduces this number for smallBatchTime.
+// batchSize is the largest number of targets in one call. If the vendor refuses a call because it has too many
+// targets, or if an answer is too large, the size is smaller for smallBatchTime.
 type batchSize struct {
 	mu      sync.Mutex
 	reduced int       // the smaller size that applies until the reduction ends; 0 if the size was never reduced
@@ -114,8 +114,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{plan}
 }
 
-// Serves returns how many targets like t one call can request. If t has no id, the number is the maximum
-// for its platform and kind.
+// Serves returns the maximum number of targets of one call that requests t. If t has no id, this is the maximum
+// for the platform and kind of t.
 func (s *Source) Serves(t source.Target) (batch int, ok bool) {
 	if t.ExternalID != "" {
 		i := s.callIndexFor(t)

@@ -162,8 +162,8 @@ func FindMixedUpResults(batch []source.Target, results []source.Result) map[int]
 			}
 		}
 	}
-	// Views hardly ever fall, so a fall is a sign of mixed-up videos. If all these views rose, the growth
-	// may be real.
+	// Views hardly ever fall, so a fall is a sign of mixed-up videos. If the views of all swapped videos rose,
+	// the growth may be real.
 	if fell && len(swapped) > 1 {
 		for _, i := range swapped {
 			mixedUp[i] = true
@@ -178,8 +178,8 @@ func isPlausibleGrowth(fetched, stored int64) bool {
 	return fetched >= stored && float64(fetched) <= expectedGrowth*float64(stored)
 }
 
-// CheckIdentity returns the given result, unless the handle may now belong to another account. Then the
-// class is OtherOwner, or Missing if the account ids cannot be compared.
+// CheckIdentity returns the given result. If the handle may now belong to another account, it returns a result
+// with the class OtherOwner, or Missing if the account ids cannot be compared.
 func CheckIdentity(requested source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:

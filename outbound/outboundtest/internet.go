@@ -51,8 +51,8 @@ func NewInternet(t *testing.T, isPublic func(host string) bool, handler http.Han
 	return n
 }
 
-// Dial records the address and connects to it. For PublicAddress(), it connects to the simulated
-// server. For another port of the same IP address, it fails.
+// Dial records the address. It connects to the simulated server for PublicAddress(), fails for other ports of
+// the same IP address, and connects to any other address itself.
 func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)

@@ -25,8 +25,8 @@ type Link struct {
 	DialCheck string
 }
 
-// Each constant except Platform is the name of a check. The comment on the constant says why this check refuses a link. Platform means that
-// no check refuses the link.
+// These are the names of checks, with the reason why each check refuses a link. Platform is not the name of a
+// check: it means that no check refuses the link.
 const (
 	Parse        = "parse"        // the text is not a web address
 	Name         = "name"         // the host or the port of the URL is not allowed

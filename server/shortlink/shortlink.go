@@ -236,7 +236,7 @@ func isDeadPage(u *url.URL) bool {
 	case "", "404", "notfound", "home.php":
 		return true
 	case "login", "login.php", "accounts", "challenge", "checkpoint":
-		// A login page is dead if its URL names no next page, an invalid page or a dead page.
+		// A login page is dead unless its URL names a valid next page that is not dead.
 		query := u.Query()
 		wanted, err := u.Parse(cmp.Or(query.Get("next"), query.Get("redirect_url"), "/"))
 		return err != nil || isDeadPage(wanted)

@@ -237,8 +237,8 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			// No stored point has a value of this metric, so the day of the latest value is
-			// unknown. Only points after all stored points replace the latest value.
+			// No stored point has a value of this metric, so the day of the latest value is unknown. Only
+			// imported points that are newer than all stored points may replace it.
 			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}

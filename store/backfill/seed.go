@@ -58,8 +58,8 @@ type LoadVideo struct {
 	store.Video
 	Collections []uuid.UUID // ids of the collections to which the video itself was added
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
-	// Refused says why the last fetch failed. It is nil if the last fetch succeeded. Load ignores
-	// Refused if the video is stopped, pending or without points.
+	// Refused says why the last fetch failed; nil means that it succeeded. Load does not use Refused for a
+	// video that is stopped, pending or without points.
 	Refused *FetchRefusal
 }
 

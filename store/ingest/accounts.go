@@ -296,8 +296,8 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Merge records with a reported id. Also merge records that have the reported handle, have no
-	// id, and were never fetched.
+	// Merge the records that have a reported id. Also merge those that have the reported handle, have no id,
+	// and were never fetched.
 	fetched := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil

@@ -46,7 +46,7 @@ func countBatchStatements(t *testing.T, db *storetest.DB, orgs, firstVideo, vide
 func TestAcknowledge_runsEachStatementAtMostOnceForEachOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		few := countBatchStatements(t, db, 2, 0, 20) // two organisations, because a write for several organisations also runs a statement that locks their rows
+		few := countBatchStatements(t, db, 2, 0, 20) // at least two organisations, because a write for a single one runs fewer statements: it needs no statement that locks several rows
 		many := countBatchStatements(t, db, 20, 1000, 20)
 		if db.Engine == "citus" {
 			require.LessOrEqual(t, many, 10*few, "on Citus, each statement must run at most once for each of the 20 organisations")

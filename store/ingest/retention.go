@@ -121,7 +121,8 @@ var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range store.MetricNames("") {
 		columns.WriteString(", " + c)
-		// A count that the last daily point lacks comes from the latest daily point that has it.
+		// If the last daily point of the week lacks a count, the weekly point gets it from the last daily point
+		// of the week that has it.
 		fmt.Fprintf(&last, ", FIRST_VALUE(d.%[1]s) OVER (PARTITION BY d.video_id, d.week ORDER BY d.%[1]s IS NULL, d.day DESC) AS %[1]s", c)
 		// A week that spans two months needs two runs, in any order. The latest counts are kept.
 		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN COALESCE(snapshots_weekly.%[1]s, excluded.%[1]s) ELSE COALESCE(excluded.%[1]s, snapshots_weekly.%[1]s) END, ", c)

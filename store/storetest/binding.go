@@ -210,8 +210,8 @@ func (b *block) parseTable(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery looks up a query by its name in the WITH clauses of the block and of the enclosing
-// queries. The result "list" comes from block.names.
+// namedQuery searches the WITH clauses of the query b and of its enclosing queries for a name. If it finds the
+// name, named is true, and `list` is the value in the field names.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {

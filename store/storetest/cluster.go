@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CitusURL is the environment variable with the URL of a database on a Citus coordinator. If it is
-// set, the engine "citus" is this cluster instead of the stand-in.
+// CitusURL is the environment variable with the URL of a database on a Citus coordinator. If it is set, tests
+// of the engine "citus" run on this cluster instead of an imitation.
 const CitusURL = "REELTALLY_TEST_CITUS_URL"
 
 // shards is the number of shards of each distributed table in a test. It is small, because every test creates all tables.

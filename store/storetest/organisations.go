@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// statementInfo has facts about a whole statement. The checks of the queries in the statement collect these facts.
+// statementInfo has facts about a statement. They are collected while each query in the statement is checked.
 type statementInfo struct {
 	organisations []int    // index of each argument that is the id of an organisation
 	tables        []string // names of the tables in the statement; a name can occur several times

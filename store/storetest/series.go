@@ -154,8 +154,8 @@ func (s Series) RetainedPart(firstDaily, firstWeekly store.Date) Series {
 	return kept
 }
 
-// WeekWhoseSundayLacksViews returns the Monday and the counts of a week about 150 days ago. If "cut"
-// is true, the week contains days of two months.
+// WeekWhoseSundayLacksViews returns the Monday and the counts of a week about 150 days ago. Its Sunday has
+// likes but no views. If `cut` is true, the week contains days of two months.
 func WeekWhoseSundayLacksViews(db *DB, cut bool) (monday store.Date, days map[store.Date]store.Counts) {
 	monday = (Today(db) - 150).Week()
 	for ((monday + 6).Time().Day() < 7) != cut {

@@ -212,8 +212,8 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	return os.ReadFile(path) //nolint:gosec // the path is a temporary file that this function has created
 })
 
-// templates has a function for each engine that uses PostgreSQL. The function returns the name of a
-// database with the current schema, which tests copy.
+// templates has a function for each engine that uses PostgreSQL. The function returns the name of a database
+// with the current schema. Each test gets a copy of this database.
 var templates = map[string]func() (string, error){
 	"postgres": sync.OnceValues(func() (string, error) { return newTemplate("") }),
 	"citus":    sync.OnceValues(func() (string, error) { return newTemplate(standIn) }),

@@ -23,8 +23,8 @@ var Variables = []string{
 	"REELTALLY_YOUTUBE_BASE_URL", "REELTALLY_YOUTUBE_STATS_UNITS", "REELTALLY_YOUTUBE_UNITS",
 }
 
-// otherVariables are the environment variables that only docker-compose.yml and docker-compose.citus.yml read. Programs find them in a shared file of variables, and
-// ignore them.
+// otherVariables are environment variables that only docker-compose.yml and docker-compose.citus.yml use. The
+// programs ignore them, because one file of variables can be for all.
 var otherVariables = []string{"REELTALLY_PORT", "REELTALLY_MEMORY", "REELTALLY_TOOL_MEMORY", "REELTALLY_POSTGRES_MEMORY",
 	"REELTALLY_POSTGRES_IMAGE", "REELTALLY_GO_IMAGE", "REELTALLY_BUSYBOX_IMAGE",
 	"REELTALLY_CITUS_IMAGE", "REELTALLY_CITUS_MEMORY", "REELTALLY_COORDINATOR_PORT"}

@@ -129,8 +129,8 @@ func (c Config) Check() error {
 	return c.TikTok.check()
 }
 
-// checkDataKind returns a *store.DataKindError if sources would mix real and made-up numbers in the
-// database. If a source has a custom URL, the collector checks its first answer.
+// checkDataKind returns a *store.DataKindError if sources would mix real and made-up numbers in the database. A
+// source with a custom URL may be the sandbox, so it is not checked here but at its first answer.
 func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	have, err := st.DataKind(ctx)
 	switch {

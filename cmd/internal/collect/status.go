@@ -215,8 +215,8 @@ func platformCounts(c queue.CollectingState) []Platform {
 	return out
 }
 
-// percentile returns an upper bound, in seconds, for a percentile of the numbers' ages. For the 95th percentile, p is
-// 0.95.
+// percentile returns a number of seconds: at least the share p of the fetched targets were fetched within this
+// time. For the 95th percentile, p is 0.95.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {

@@ -114,8 +114,8 @@ type spool struct {
 	videos int64 // number of videos
 }
 
-// newSpool groups sorted records by video and writes them to a new spool in dir. If addRow returns
-// an error, newSpool calls onBadRow.
+// newSpool groups sorted records by video and writes them to a new spool in dir. It calls onBadRow for each
+// record that it cannot add to its video.
 func newSpool(records <-chan record, dir string, onBadRow func(line int, reason error) error) (_ *spool, err error) {
 	f, err := os.CreateTemp(dir, "reeltally-import-*")
 	if err != nil {

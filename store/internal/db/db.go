@@ -106,8 +106,8 @@ func (d *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ready returns nil if the database can be read. On SQLite, a test write would fail during a long
-// transaction of another process.
+// Ready returns nil if the database can be read. It does not test a write, because on SQLite a write can fail
+// during a long transaction of another process.
 func (d *DB) Ready(ctx context.Context) error {
 	var n int
 	return Translate(d.pools[len(d.pools)-1].QueryRowContext(ctx, d.dialect.readinessQuery()).Scan(&n))

@@ -60,7 +60,7 @@ func TestMigrations_canBeRevertedAndAppliedAgain(t *testing.T) {
 		}
 		require.Empty(t, storetest.Column[string](t, db, left))
 
-		again := db.Open(t) // the first process still has the dropped partitions in its cache, so the test opens the database like a second process
+		again := db.Open(t) // open the database again, as a second process would, because the first DB still has the dropped partitions in its cache
 		applied, err := again.Migrate(t.Context())
 		require.NoError(t, err)
 		require.NotEmpty(t, applied)

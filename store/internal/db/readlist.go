@@ -49,8 +49,8 @@ type ListSpec[R any] struct {
 	// Each, if set, gets every row of the window as soon as the row is read. A row and its texts
 	// are valid only until Each returns.
 	Each func(row *R) error
-	// Completer must be set if Each is set. Completer returns a function that completes a single
-	// row. If Completer returns nil, ReadList does not call Each.
+	// Completer must be set if Each is set. It returns a function that completes a single row before Each gets
+	// it. If Completer returns nil, ReadList collects the rows and does not call Each.
 	Completer func() func(row *R)
 }
 

@@ -401,8 +401,8 @@ func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, statements []sta
 	return nil
 }
 
-// eachPlainRow runs a SELECT with database/sql and calls f for each row. PostgreSQL needs it in
-// transactions of database/sql, which give no access to binary values.
+// eachPlainRow runs a SELECT with database/sql and calls f for each row. On PostgreSQL, it is for transactions,
+// because a transaction of database/sql gives no access to binary values.
 func eachPlainRow(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args []any, f func(*Values) error) error {
@@ -431,8 +431,8 @@ func eachPlainRow(ctx context.Context, on interface {
 	return rows.Err()
 }
 
-// keepOrderedPlan makes PostgreSQL plan a batch without sorting, and reuse plans for all
-// parameters. Making a plan takes as long as reading 100 rows.
+// keepOrderedPlan makes PostgreSQL use a plan without sorting for the statements of a batch, and keep this plan
+// for all parameters. A new plan would take as long as reading 100 rows.
 const keepOrderedPlan = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true)"
 
 func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []statement) error {

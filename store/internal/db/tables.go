@@ -63,8 +63,8 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention and weeklyRetention are for the defaults of Retention. Daily points can stay
-	// 31 + 7 days longer: PostgreSQL drops whole months, and only whole weeks are rolled up.
+	// With the default Retention, points stay at most for dailyRetention and weeklyRetention. Daily points can
+	// stay 31 + 7 days longer than DailyDays, because whole months are dropped and whole weeks rolled up.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.
