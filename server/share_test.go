@@ -269,7 +269,7 @@ func TestSharePage_closesAtItsExpiryTime(t *testing.T) {
 	})
 }
 
-func TestCollectionPage_showsEndAndLastVisitOfSharePage(t *testing.T) {
+func TestCollectionPage_showsExpiryAndLastVisitOfItsSharePage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -67,7 +67,7 @@ func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
 		tier, group, _ := strings.Cut(key, ".")
 		limits := out[store.Tier(tier)].limits
 		if _, ok := limits[rateGroup(group)]; !ok {
-			return nil, fmt.Errorf("%q is not a rate limit: write TIER.GROUP with the tier limited, basic or premium and the group authenticate, read or write", key)
+			return nil, fmt.Errorf("%q is not a rate limit: write TIER.GROUP; TIER is limited, basic or premium, and GROUP is authenticate, read or write", key)
 		}
 		if limit < 1 || limit > maxTierLimit {
 			return nil, fmt.Errorf("%s is %d; it must be from 1 to %d", key, limit, maxTierLimit)

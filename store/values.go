@@ -38,7 +38,7 @@ type Window = db.Window
 // Position is the position directly after a row in an ordered list.
 type Position = db.Position
 
-// List is the part of an ordered list that a Window selects.
+// List has the rows that a Window selects from an ordered list.
 type List[R any] = db.List[R]
 
 // The errors of all packages of the store. Compare them with errors.Is.

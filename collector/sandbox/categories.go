@@ -39,7 +39,7 @@ const (
 	categoryPerMille                 = 1000
 )
 
-// frequency says how many of a thousand videos, accounts or short links have a category.
+// frequency has a category, and how many of a thousand videos, accounts or short links belong to it.
 type frequency[C ~string] struct {
 	category C
 	perMille int

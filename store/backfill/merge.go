@@ -162,8 +162,8 @@ func (m *mergedVideo) weeklyPoint(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step has counts of a video that are valid from a day on. A later step replaces only the counts that it has,
-// because its other counts are nil.
+// step has the counts of a video on the day `day` and on all later days until the next step. A count that is
+// nil does not change.
 type step struct {
 	day db.Date
 	store.Counts

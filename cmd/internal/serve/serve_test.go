@@ -191,9 +191,9 @@ func TestCommand_appliesTheConfiguredLimitsOfEachTier(t *testing.T) {
 func TestConfig_reportsTheInvalidTierLimit(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		"gold.read=5":                     `"gold.read" is not a rate limit: write TIER.GROUP with the tier limited, basic or premium`,
+		"gold.read=5":                     `"gold.read" is not a rate limit: write TIER.GROUP; TIER is limited, basic or premium`,
 		"basic=5":                         `"basic" is not a rate limit`,
-		"basic.delete=5":                  `"basic.delete" is not a rate limit: write TIER.GROUP with the tier limited, basic or premium and the group authenticate, read or write`,
+		"basic.delete=5":                  `"basic.delete" is not a rate limit: write TIER.GROUP; TIER is limited, basic or premium, and GROUP is authenticate, read or write`,
 		"basic.read=0":                    "basic.read is 0; it must be from 1 to 1000000",
 		"premium.read=1000001":            "premium.read is 1000001; it must be from 1 to 1000000",
 		"basic.read=many":                 `basic.read: "many" is not a whole number, such as 20`,
