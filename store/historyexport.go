@@ -53,8 +53,8 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 			for n := range rows {
 				ids[n] = rows[n].ID
 			}
-			// With the same Until on all pages, only points that later fetches have changed are
-			// missing.
+			// The caller passes the same Until for all pages. So the pages leave out only points that were
+			// changed by fetches after Until.
 			points, err := o.storedPointsOf(ctx, ids, query.From, query.Since, query.Until)
 			for n := range rows {
 				rows[n].Points = points[rows[n].ID]

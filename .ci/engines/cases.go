@@ -73,7 +73,7 @@ func (o outcomes) cases(engines []string) []testCase {
 	byName := map[testName]testCase{}
 	for t, outcome := range o {
 		name, engine := splitTestName(t.name, engines)
-		// If the test's name contains no engine, the test is not a test case.
+		// Leave out tests whose name contains no engine, and parents of other tests.
 		if engine == "" || parents[t] {
 			continue
 		}

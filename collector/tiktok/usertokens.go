@@ -116,7 +116,8 @@ func (u *userTokens) token(ctx context.Context, refusedToken string) (string, er
 	return u.known.Access, nil
 }
 
-// loadTokens reads the stored tokens of the login into u.known. If no tokens are stored, it stores the configured refresh token.
+// loadTokens sets u.known to the stored tokens of the login. If no tokens are stored, it first stores the
+// configured refresh token.
 func (u *userTokens) loadTokens(ctx context.Context) (queue.SourceToken, error) {
 	sealed, err := u.seal.encrypt(u.first)
 	if err != nil {

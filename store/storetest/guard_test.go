@@ -161,7 +161,7 @@ func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 		"a query of a partition, without a condition":           {`SELECT 1 FROM snapshots_daily_202601 WHERE day = ?`, `the statement does not restrict the table "snapshots_daily_202601" to one organisation`},
 		"a quoted table without a condition":                    {`SELECT 1 FROM "videos" WHERE "id" = ?`, `the statement does not restrict the table "videos" to one organisation`},
 		"a schema name, a dot and a table, without a condition": {`SELECT 1 FROM public . "videos" WHERE id = ?`, `the statement does not restrict the table "videos" to one organisation`},
-		"a table in capital letters without a condition":        {`SELECT 1 FROM VIDEOS WHERE ID = ?`, `the statement does not restrict the table "videos" to one organisation`},
+		"a table name in capital letters, without a condition":  {`SELECT 1 FROM VIDEOS WHERE ID = ?`, `the statement does not restrict the table "videos" to one organisation`},
 		"two statements, the second without a condition":        {`SELECT 1; SELECT * FROM videos`, `the statement does not restrict the table "videos" to one organisation`},
 		"EXPLAIN of a DELETE without a condition":               {`EXPLAIN ANALYZE DELETE FROM videos`, `the statement does not restrict the table "videos" to one organisation`},
 		"CREATE TABLE that copies the rows of a table":          {`CREATE TABLE video_copies AS SELECT * FROM videos`, "copies rows"},
