@@ -196,7 +196,8 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		require.NotNil(t, v.LatestBookmarks)
 		stop()
 
-		// Start a collector that uses only the Research API. The counts that this API returns for the first video are two days old.
+		// Start a collector that uses only the Research API. This API returns counts that are two days old, so
+		// they are older than the stored counts of tracked[0].
 		before := w.video(tracked[0])
 		w.startCollectorWith(w.researchAPISource())
 		db.Clock.Advance(26 * time.Hour)

@@ -240,7 +240,8 @@ func (h *hostileTest) runAccountScenario(t *testing.T, s accountScenario) {
 	before := r.requireTrueCounts(0)
 	require.NotNil(t, before.LatestFollowersCount, "%s", h.logged)
 	h.db.Clock.Advance(25 * time.Hour)
-	// Only accounts are due, so that the first changed answer is about an account and not about a video.
+	// Only accounts are due, so that the platform changes an answer about an account first, not one about a
+	// video.
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ? WHERE kind = 'account'", store.InstantOf(h.db.Clock.Now()))
 	h.db.Exec(t, "UPDATE fetch_targets SET next_at = ? WHERE kind = 'video'", store.InstantOf(h.db.Clock.Now().Add(25*time.Hour)))
 	indexes := []int{0, 1}

@@ -21,7 +21,8 @@ import (
 // queries for the same host.
 var attacks = map[string]func(n int64) outboundtest.Answer{
 	"per-question": func(n int64) outboundtest.Answer { return newAnswer(nthValueOfCycle(n, "93.184.215.14", "127.0.0.1")) },
-	// A look-up sends two queries, for IPv4 and IPv6. So n/2 is the number of earlier look-ups.
+	// A look-up of a host sends two queries, one for IPv4 and one for IPv6. So n/2 is the number of earlier
+	// look-ups of the host.
 	"per-lookup": func(n int64) outboundtest.Answer {
 		return newAnswer(nthValueOfCycle(n/2, "93.184.215.14", "127.0.0.1"))
 	},

@@ -229,8 +229,8 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns a copy of items in which no text identifies an existing item. The parameters
-// oldFirst and newFirst must have four digits and the same last digit.
+// unknownItems returns a copy of items whose texts are changed, so that they identify no item. It replaces
+// numbers from oldFirst on by numbers from newFirst on. Both must have four digits, the last one equal.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

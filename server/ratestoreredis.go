@@ -70,7 +70,7 @@ func (r *RedisRateStore) Close() error {
 	return nil
 }
 
-// Take counts one call of a key in Redis, or in memory while Redis is unavailable.
+// Take counts one call in Redis, or in memory while Redis is unavailable. See RateStore.
 func (r *RedisRateStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
 	return r.countWithFallback(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.Take(ctx, key, limit, window) })
 }

@@ -55,7 +55,7 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 
 		s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
 		s.answerConditionally, // answerConditionally comes after idempotency, because an ETag must depend only on the operation's response
-		s.prepareNextPageLink, // prepareNextPageLink can come last. It puts a function into the context, and only the operation calls this function.
+		s.prepareNextPageLink, // prepareNextPageLink can come after all other middleware, because it only puts a function into the context that the operation calls.
 	)
 	api.RegisterHandlers(getAndHeadRouter{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract. For these routes, authenticate

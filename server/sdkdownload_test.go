@@ -84,8 +84,8 @@ func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
-// downloadWithEachLibrary downloads a list with each client library. The keys of both maps are the
-// names of the libraries. `until` contains the values of the header Exported-Until.
+// downloadWithEachLibrary downloads a list with each client library. By the name of the library, it returns the
+// downloaded file and the value of the header Exported-Until.
 func (a *app) downloadWithEachLibrary(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
 	t.Helper()
 	files, until = map[string][]byte{}, map[string]string{}

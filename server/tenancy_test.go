@@ -75,7 +75,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 type probeRound struct {
 	engine string
 	tier   store.Tier // tier of the callers
-	newer  bool       // true if the data of the callers is newer than the data of the other organisation
+	newer  bool       // true if the data of the two calling organisations are newer than the data of the organisation that they must not see
 }
 
 // newProbeRound returns the round with the number i. Six successive rounds on one engine have all

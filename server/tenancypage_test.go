@@ -18,7 +18,7 @@ import (
 // probeReport counts the pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends.
 type probeReport struct {
 	mu     sync.Mutex
-	rounds map[probeRound]roundCounts // numbers of rounds and pairs of requests, for each combination of engine, tier and age of the data
+	rounds map[probeRound]roundCounts // for each kind of round, the number of rounds and the numbers of pairs of requests
 	fields map[string]bool            // fields in which the test has sent texts of another organisation's items; a key is, for example, "getVideo path ad_id"
 }
 

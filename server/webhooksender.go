@@ -34,8 +34,8 @@ const (
 	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim. During
 	// the claim, no other server sends events to this webhook.
 	webhookBatch = 8
-	// webhookLease is the maximum duration of a claim. Afterwards, another server can claim the
-	// webhook. sendBatch must end earlier. Its attempts can take two times webhookTimeout.
+	// webhookLease is the maximum duration of a claim. Afterwards, another server can claim the webhook. It
+	// must be longer than the attempts of sendBatch, which can take two times webhookTimeout.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook,
 	// the next search follows at once.

@@ -70,8 +70,8 @@ func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	return nil
 }
 
-// put stores the labels of an organisation. The caller must have read the version before the
-// labels. If there are too many members for the cache, l must be nil.
+// put stores the labels l of an organisation. The caller must have read the version before the labels. If the
+// collections have too many members for the cache, l must be nil.
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

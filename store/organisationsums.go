@@ -31,8 +31,8 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 	return byOrg
 }
 
-// StatementsForOrganisationDays returns statements that write the organisations' current totals for
-// the given day. If an organisation has a row for a later day, its last row is updated instead.
+// StatementsForOrganisationDays returns statements that write the organisations' current totals for the given
+// day. If an organisation already has rows for later days, the row of its latest day is updated instead.
 func StatementsForOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) []db.Write {
 	// A later row exists, for example, if a fetch from before midnight is stored after midnight. The totals
 	// then include fetches of the later day.

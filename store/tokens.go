@@ -238,8 +238,8 @@ func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error
 		return Token{}, "", err
 	}
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		// If this request is a repetition, the token can exist, but the caller never received its
-		// secret.
+		// If this request is a repetition, an earlier attempt may have created the token. The caller never
+		// received that token's secret, so the token gets a new secret.
 		repeated := db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Update("hash", row.Hash)
 		if repeated.Error != nil || repeated.RowsAffected > 0 {
 			return repeated.Error

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileBefore is docs/evidence/hostile-requests.md from the time before the server limited expensive
-// requests. Newer versions show these costs in the column "Before".
+// hostileBefore is an old version of docs/evidence/hostile-requests.md: its costs are from the time when the
+// server did not limit expensive requests. The column "Before" shows them.
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string

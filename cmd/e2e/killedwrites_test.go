@@ -354,8 +354,8 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// matchingStep returns the first step that fits the state of the server, or false. A step fits if the
-// block must have this state before the step.
+// matchingStep returns the first of the given steps that the writer can do next with the block, or false. Such
+// a step requires exactly the state that the server now shows.
 func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers map[string]bool) (int, bool) {
 	// trackedLinks has the links of all tracked videos. collectionMembers has the ids of the videos in
 	// the collection.

@@ -50,7 +50,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	r.Start()
 	for _, s := range both {
 		await(t, waitTimeout, 100*time.Millisecond, func() string {
-			requireResponse(t, http.MethodGet, s.base+"/videos", "", nil) // a request without a token is counted by its IP address in Redis, so the server notices that Redis works again
+			requireResponse(t, http.MethodGet, s.base+"/videos", "", nil) // Redis counts requests without a token by their IP address, so this request makes the server use Redis and notice that it works again
 			if !strings.Contains(s.server.stderr.String(), "redis is available again") {
 				return "the server has not noticed that Redis is back"
 			}

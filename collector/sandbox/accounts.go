@@ -21,8 +21,8 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames has the handle and the id that an account got from a request or a rename. If a field
-// is empty, the account has the generated value.
+// externalNames has the handle and the id with which a request asked for an account, or which it got by a
+// rename. An empty field means that the account has its generated handle or id.
 type externalNames struct{ handle, id string }
 
 type accountRef struct {

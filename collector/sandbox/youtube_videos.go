@@ -139,7 +139,8 @@ func (s *Sandbox) serveYouTubeStats(c *call, q youtubeRequest) reply {
 // protobufDuration returns the length of a video as a google.protobuf.Duration in JSON, such as "58s"
 // or "58.500s".
 func protobufDuration(t VideoTruth) string {
-	// One video in ten has a random fraction of a second, which videos.list does not show.
+	// The length of one video in ten has a random fraction of a second. The answers of videos.list show only
+	// whole seconds.
 	d := rng{hashTexts(0, "fraction", t.ID)}
 	if t.LengthSeconds > 0 && d.fraction() < 0.1 {
 		return fmt.Sprintf("%d.%03ds", int64(t.LengthSeconds), 1+d.intBelow(999))

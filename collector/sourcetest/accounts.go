@@ -222,8 +222,8 @@ func (h AccountHarness) testRandomChanges(t *testing.T) {
 	})
 }
 
-// requireContainsFacts requires that the returned counts occur in the profile, and that the returned video ids occur in the profile or in a
-// page of the list.
+// requireContainsFacts requires that the counts in f occur in the answer with the profile. The ids of the
+// videos in f must occur there or in a page of the account's list.
 func (a AccountAnswer) requireContainsFacts(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
@@ -271,8 +271,8 @@ func (h AccountHarness) routeRequests(newHandler func(list bool) http.HandlerFun
 	}
 }
 
-// fetch creates a new source and calls its method Fetch. Handlers from newHandler answer the requests
-// for the profile and the list.
+// fetch calls Fetch of a new source for the account. newHandler creates the handlers that answer the requests
+// for the profile and for the list of videos.
 func (h AccountHarness) fetch(t *testing.T, newHandler func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64

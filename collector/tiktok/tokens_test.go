@@ -200,7 +200,8 @@ func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	require.NoError(t, fetchVideo(t.Context(), d))
 }
 
-// flakyStore is a token store. While its field away is true, it stores no new tokens and returns store.ErrUnavailable.
+// flakyStore is a token store. While the field `away` is true, it stores no new tokens and returns
+// store.ErrUnavailable.
 type flakyStore struct {
 	tiktok.TokenStore
 	away atomic.Bool

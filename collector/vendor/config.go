@@ -52,7 +52,7 @@ type Limit struct {
 	Per   Period `json:"per"`
 }
 
-// Rule gives its class to a JSON answer if the answer's HTTP status and both conditions match.
+// Rule matches a JSON answer if Status, When and And match. The answer then has the class Class.
 type Rule struct {
 	Status []int      `json:"status,omitempty"` // matching HTTP statuses; an empty list matches every status
 	When   *Condition `json:"when,omitempty"`   // a condition on the answer; nil means no condition

@@ -39,8 +39,8 @@ type Alternative struct {
 	// HiddenIf is for counts. If this condition is true for the JSON object of the video, the platform hides the count, and the value means
 	// nothing.
 	HiddenIf *Condition `json:"hidden_if,omitempty"`
-	// Minus is the path of a second count, which is subtracted from the count at Path. Without a second
-	// count, the Alternative has no value.
+	// Minus is the path of a second count, which is subtracted from the count at Path. If the answer lacks the
+	// second count, the Alternative has no value.
 	Minus string `json:"minus,omitempty"`
 	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path
 	// that has only digits.

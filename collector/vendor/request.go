@@ -89,7 +89,7 @@ func (r Request) templateTexts() []string {
 	return out
 }
 
-// batchValues has the texts for each placeholder, such as {id}, in a request for one or several targets.
+// batchValues has the values that replace placeholders, such as {id}, in one request, for all of its targets.
 type batchValues struct {
 	targets []values
 	join    string // separator between the values of several targets

@@ -22,7 +22,7 @@ type Suspicion struct {
 const (
 	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted.
 	enoughAnswers = 4
-	// confirmKnownAfter is the minimum time between the first and the last of these answers, for a target that
+	// confirmKnownAfter is the minimum time between the first and the last suspicious answer, for a target that
 	// has stored counts.
 	confirmKnownAfter = 6 * time.Hour
 	// confirmNewAfter is the same time for a target that has no stored counts.

@@ -382,7 +382,8 @@ func (v *visit) secondsToWait(nextFetch *time.Time) int {
 	wait := minWait
 	if nextFetch != nil {
 		if wait = nextFetch.Sub(v.Now()); wait < 0 {
-			// The fetch is late, for example because no collector is running. The wait grows with the delay.
+			// The fetch is late, for example because no collector is running. The page then waits a tenth of
+			// the delay until it reloads itself, at most maxLateWait.
 			wait = min(-wait/10, maxLateWait)
 		}
 	}

@@ -102,8 +102,8 @@ func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writ
 	return b.summary, err
 }
 
-// target passes the backup to a writer, and keeps the writer's first error. If the disk is full,
-// Snapshot can return a misleading error that looks like a database error.
+// target passes the backup to a writer, and keeps the first error of this writer. Write reports this error,
+// because the error that Snapshot returns then can look like an error of the database.
 type target struct {
 	io.Writer
 	err error

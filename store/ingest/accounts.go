@@ -414,8 +414,8 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resumeStopped tracks the account's stopped videos again if they are in the list, and returns
-// them. It skips a video if the organisation tracked the video itself, by its link.
+// resumeStopped tracks the account's stopped videos again if they are in the list, and returns them. It skips
+// videos that the organisation tracked by their own links.
 func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))
 	for i, f := range listed {

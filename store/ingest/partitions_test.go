@@ -58,8 +58,8 @@ func runConcurrently(t *testing.T, db *storetest.DB, f func() error) (result <-c
 	return done
 }
 
-// readTimeout is how long a read may take, also on a busy machine. A read that waits for the
-// simulated dump exceeds this limit.
+// readTimeout is longer than any read takes on a busy machine, but shorter than a read that waits until the
+// simulated dump of the database ends.
 const readTimeout = 10 * time.Second
 
 // historyReader returns a function that reads the history of a video. The returned function fails if the read takes longer than maxDuration.

@@ -124,7 +124,8 @@ var upsertWeeks = func() string {
 		// If the last daily point of the week lacks a count, the weekly point gets it from the last daily point
 		// of the week that has it.
 		fmt.Fprintf(&last, ", FIRST_VALUE(d.%[1]s) OVER (PARTITION BY d.video_id, d.week ORDER BY d.%[1]s IS NULL, d.day DESC) AS %[1]s", c)
-		// A week that spans two months needs two runs, in any order. The latest counts are kept.
+		// A week that spans two months is rolled up in two runs, one for each month, in any order. Its weekly
+		// point keeps the later counts.
 		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN COALESCE(snapshots_weekly.%[1]s, excluded.%[1]s) ELSE COALESCE(excluded.%[1]s, snapshots_weekly.%[1]s) END, ", c)
 		// A weekly point that already has the right counts is not updated.
 		fmt.Fprintf(&changed, " OR (snapshots_weekly.%[1]s IS NULL AND excluded.%[1]s IS NOT NULL) OR (snapshots_weekly.day = excluded.day AND snapshots_weekly.%[1]s <> excluded.%[1]s)", c)

@@ -231,8 +231,8 @@ func leadingYouTubeID(s string) (id string, ok bool) {
 	return id, ok || tail == "" || !isIDCharacter(tail[0])
 }
 
-// isYouTubeName reports whether s has the form of a handle or an older account name. Only ASCII
-// names need minLength characters.
+// isYouTubeName reports whether s has the form of a handle or an older account name. A name with a character
+// outside of ASCII can be shorter than minLength.
 func isYouTubeName(s string, minLength int) bool {
 	count, ascii := 0, true
 	for _, r := range s {

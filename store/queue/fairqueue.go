@@ -102,6 +102,6 @@ func lastTurn(tx *gorm.DB, k TurnKey, now db.Instant) (int64, error) {
 	case !given.Valid:
 		return lowest.Int64 - 1, nil
 	}
-	// Begin with the lowest turn of the waiting targets, but after the last turn of k.
+	// Begin with the lowest turn among all waiting targets, but after the turn that k.Organisation got last.
 	return max(lowest.Int64-1, given.Int64), nil
 }

@@ -102,8 +102,8 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 	return c, db.Translate(err)
 }
 
-// targetStatusSQL is a SQL expression for the fetch status of a target. Its parameters are
-// DelayableStatuses, the time before which a late fetch was due, and FetchDelayed.
+// targetStatusSQL is a SQL expression for the fetch status of a target. Its parameters are DelayableStatuses,
+// the present time minus DelayedAfter, and FetchDelayed.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // countStoppedVideosAndAccounts counts the stopped videos and accounts of all organisations.

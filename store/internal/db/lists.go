@@ -146,8 +146,8 @@ func (l OrgRows) splitByOrg() []OrgRows {
 	return parts
 }
 
-// completeStatement returns the given statement, preceded by a WITH clause with the rows of the part. It replaces each {org} in the statement by
-// p.org.
+// completeStatement returns the given statement, preceded by a WITH clause with the rows of p. It replaces each
+// {org} in the statement by p.org.
 func (p listPart) completeStatement(tx *gorm.DB, text string, args []any) Write {
 	list, all := p.WithClause(tx)
 	w := Write{list, all}

@@ -341,8 +341,8 @@ func (q StaticQuery) Select(valueOf func(name string) any, each func(*Values) er
 // EachRow runs the SELECT q and calls f for each row, until the first error. The query q must not
 // belong to a transaction.
 func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) error {
-	// GORM and database/sql are not used, because for a long list they would spend most of the time on the
-	// conversion of values.
+	// EachRow is much faster than GORM: for a long list, GORM would spend most of the time on the conversion of
+	// values.
 	return d.EachRowOf(ctx, Select{Query: q, Each: f})
 }
 
