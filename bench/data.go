@@ -168,8 +168,8 @@ func (b *bench) newReport(ctx context.Context) (report.Report, error) {
 	return r, err
 }
 
-// procField returns the value in the first line of a file of /proc that has the given name. It returns
-// "" if the file or the name does not exist.
+// procField returns the first value with the given name in a file of /proc. It returns "" if the file or the
+// name does not exist.
 func procField(file, name string) string {
 	f, err := os.Open(file) //nolint:gosec // a file of /proc
 	if err != nil {

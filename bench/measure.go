@@ -95,7 +95,7 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 // setLowestRatios sets Result.LowestRatio of each case whose field withoutHTTP is true.
 func setLowestRatios(results []report.Result, cases []benchCase) {
 	http := slices.IndexFunc(cases, func(c benchCase) bool { return c.onlyHTTP })
-	// The index is -1 if the flag -only left out the case whose field onlyHTTP is true.
+	// The flag -only can have left out the case that measures an HTTP request alone. Then the index is -1.
 	if http < 0 {
 		return
 	}

@@ -188,7 +188,7 @@ func (d *dialRecorder) requireOnlyAddress(t require.TestingT, platform string) {
 type outcomeLog struct {
 	mu      sync.Mutex
 	classes map[string]string // maps the external id of a target to the class in its last log message "no numbers stored for the target"
-	// failures maps the detail text of a failed call to the class of the failure. The entry for "" is the class of the last failed call.
+	// failures maps the Detail of each failure to its class. The key "" has the class of the last failure.
 	failures map[string]string
 	text     strings.Builder
 }

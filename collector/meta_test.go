@@ -132,7 +132,8 @@ func TestMetaSources_vendorIsAskedForVideosThatTheGraphAPIDoesNotShow(t *testing
 	w.requireNoSecretsLogged()
 }
 
-// No vendor is configured. The video is gone after the Graph API has answered three times that the confirmed account does not have it.
+// If no vendor is configured, a video is gone after the Graph API has answered three times that its confirmed
+// account does not have it.
 func TestMetaSources_videoIsGoneAfterThreeNotFoundAnswers(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

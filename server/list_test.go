@@ -194,7 +194,8 @@ func TestLists_moveRowsToTheNextPageIfAPageIsTooLarge(t *testing.T) {
 	})
 }
 
-// row is a row of a list response. Only AdID is set for a video, only AccountID for an account, and only ID for a collection.
+// row is a row of a list response. Its id is in the field AdID for a video, in AccountID for an account, and in
+// ID for a collection.
 type row struct {
 	AdID      uuid.UUID `json:"ad_id"`
 	AccountID uuid.UUID `json:"account_id"`

@@ -244,8 +244,7 @@ func (w mcpItems) toolCalls() []call {
 	}
 }
 
-// readOnlyCallCount is a number of calls at the beginning of mcpItems.toolCalls. These calls change no video, account or collection. Some of
-// the later calls also change none.
+// The first readOnlyCallCount calls of mcpItems.toolCalls change no video, account or collection.
 const readOnlyCallCount = 17
 
 // call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.

@@ -33,8 +33,8 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call by an organisation and sets the RateLimit headers. If the organisation
-// has exceeded the limit, the error has the code rate_limited. The headers call the limit `name`.
+// countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded
+// the limit, the error has the code rate_limited. In the headers, the limit has the given name.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
 	if err != nil {

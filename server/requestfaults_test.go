@@ -252,8 +252,8 @@ func useTokenWithoutScope(g *generator, r *generatedRequest) *generatedRequest {
 	return r.setExpectedStatus(http.StatusForbidden, "the token does not have the scope of the operation")
 }
 
-// setWrongMethod uses a method that the path does not support, or OPTIONS. Every path supports OPTIONS, although the contract does not list
-// this method.
+// setWrongMethod uses a method that the contract does not have for the path. The server must refuse it, except
+// OPTIONS, which it answers for every path.
 func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	r.method = randomElement(g.random, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
 	u, err := url.ParseRequestURI(g.encodeTarget(r))

@@ -67,8 +67,8 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	return readList(ctx, o, v, filtered, spec, query.Order, query.Window)
 }
 
-// matchingAccounts returns a database query for the accounts that match all conditions of the query, except the conditions on collections. The
-// query has no ORDER BY and no LIMIT yet.
+// matchingAccounts returns a database query for the accounts that match an AccountQuery. It leaves out the
+// conditions on collections, the order and the limit.
 func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB {
 	q := o.scopedQuery(ctx, "accounts")
 	if query.CollectionID == nil && !query.IncludeLinked {

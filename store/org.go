@@ -56,8 +56,8 @@ func (o *Org) changeData(ctx context.Context, write func(tx *gorm.DB) error) err
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
 	Version int64
-	// Late is the most recent due time of the delayed fetches, or nil: see lateCutoff. A fetch
-	// becomes delayed without a change of the field Version.
+	// Late is the most recent due time of the delayed fetches, or nil: see lateCutoff. It is needed because a
+	// fetch becomes delayed without a write, so the field Version does not rise.
 	Late *db.Instant
 
 	videos  int64 // number of tracked videos

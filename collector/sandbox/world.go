@@ -64,7 +64,7 @@ type VideoTruth struct {
 	Link          string        `json:"link"`
 	Category      Category      `json:"category"`
 	State         State         `json:"state"`
-	ChangesAt     *time.Time    `json:"changes_at"` // time at which the video becomes private, is deleted or loses views; nil if its category has no such change
+	ChangesAt     *time.Time    `json:"changes_at"` // time at which the video becomes private, is deleted or loses views; nil if none of this happens to videos of its category
 	Account       AccountName   `json:"account"`
 	Title         string        `json:"title"`
 	UploadedAt    time.Time     `json:"uploaded_at"`    // upload time in UTC, in whole seconds
@@ -196,7 +196,8 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 // DailyCounts returns the counts of a video at the end of each UTC day, and at endTime. It returns
 // nil if the id is not valid.
 func (w *World) DailyCounts(p link.Platform, id string, startTime, endTime time.Time) []Point {
-	// If the id contains no upload time, v has the random upload time that Video returns for endTime.
+	// If the id contains no upload time, the upload time depends on the time of the call. All points must have
+	// the same upload time: the one at endTime.
 	v, ok := w.fixedVideoData(p, id, endTime)
 	if !ok {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// fetchFacts serves the given file of testdata/wire as the vendor's answer. It returns the data of the video that Fetch reads from the
-// answer.
+// fetchFacts serves the given file of testdata/wire as the vendor's answer, and calls Fetch for a video. It
+// returns the data that Fetch returns.
 func fetchFacts(t *testing.T, vendor, file string, target source.Target) source.Facts {
 	t.Helper()
 	r := fetchTarget(t, vendor, http.StatusOK, testdataText(t, "wire/"+file), target)

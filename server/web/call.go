@@ -44,7 +44,7 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 // sendJSONOnce sends a POST request for a form. If the visitor sends the same form again, the API repeats its
 // first response, with null in place of secrets, and creates nothing new.
 func (v *visit) sendJSONOnce(path string, body, result any) error {
-	// If the form has no key, the API does not detect that it is sent twice.
+	// If the form has no key, the API does not detect that the form is sent twice.
 	if key := v.r.PostFormValue("key"); key != "" {
 		encoded, err := json.Marshal(body)
 		if err != nil {

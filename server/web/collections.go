@@ -132,8 +132,8 @@ type shownGain struct {
 	Since string // day on which the gain begins; "" if the gain covers the whole period
 }
 
-// gainSince returns the gain of a video in the period p. The parameter "gained" is the gain that
-// the API counts from startDay.
+// gainSince returns the gain that the page shows for a video in the period p. `gained` is the gain from the
+// API, which begins on startDay.
 func gainSince(startDay *openapi_types.Date, gained *int64, p period) shownGain {
 	switch {
 	case startDay == nil || store.DateOf(startDay.Time) < p.Start:

@@ -37,7 +37,7 @@ func (v *visit) tableView(defaultColumn string) (tableView, error) {
 	return t, nil
 }
 
-// Query returns query parameters for the API, which then returns the rows of the shown page.
+// Query returns the query parameters with which the API returns the rows of this page of the table.
 func (t tableView) Query() url.Values {
 	direction := "desc"
 	if t.Ascending {

@@ -48,8 +48,8 @@ type ImportResult int
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point is older than Retention.Daily and gets no row. A later imported point
-	// is stored as the weekly point of the same week.
+	// PointFolded: the point is older than Retention.Daily, and an imported point of a later day is the weekly
+	// point of its week. So it gets no row of its own.
 	PointFolded
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
@@ -488,8 +488,8 @@ func (i *importing) writeChanges() error {
 	return db.RunWrites(i.Tx, ingest.StatementsForTotals(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
-// fillDetails sets the caption, upload date, length and account of m.after if only the import has
-// the value. It returns true if it changed a value.
+// fillDetails sets those of the caption, upload date, length and account of m.after that the stored video lacks
+// but the import has. It returns true if it changed a value.
 func (m *mergedVideo) fillDetails() bool {
 	v, in, changed := &m.after, m.in, false
 	if v.Title == "" && in.Title != "" {

@@ -39,8 +39,8 @@ func TestLoad_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, b := storetest.NewOrg(t, db), sampleDataset(1).toBatch(db.Clock.Now())
 		sunday, points := weekWithoutSundayViews(db)
-		// The next point, eight days after the Sunday, has only shares. It must not get the views
-		// and likes of the earlier week.
+		// The next point is eight days after that Sunday and has only shares. It must not get the views and
+		// likes of the week before.
 		b.Accounts[0].Videos[0].Points = append(points, backfill.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		ref := store.VideoRef{ID: b.Accounts[0].Videos[0].ID}

@@ -140,8 +140,8 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity adds missing ids and a missing handle to the account's target. The parameter `depth`
-// is how many videos to request next, or 0 for one page.
+// saveIdentity adds missing ids and a missing handle to the account's target. `depth` is the number of videos
+// to request at the next fetch. If it is 0, the next fetch requests one page.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil

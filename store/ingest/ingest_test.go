@@ -373,8 +373,8 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 	})
 }
 
-// Acknowledge writes all columns that a fetch can change. A column that Acknowledge did not read
-// before would lose its value.
+// Acknowledge reads each video, changes it, and writes all columns that a fetch can change. If it did not read
+// one of them, the column would lose its value.
 func TestAcknowledge_keepsTheValuesThatTheFetchDoesNotReport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

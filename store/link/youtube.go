@@ -154,8 +154,8 @@ func refuseLastCharacter(id, kind string) *Error {
 	return newError(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
-// isYouTubeChannel reports whether s can be a channel id. The last 22 characters encode 128 bits,
-// so only four characters are possible at the end.
+// isYouTubeChannel reports whether s can be a channel id. The last 22 characters encode 128 bits, so the last
+// character can only be A, Q, g or w.
 func isYouTubeChannel(s string) bool {
 	return consistsOf(s, 24, 24, isIDCharacter) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
@@ -251,7 +251,8 @@ func isYouTubeName(s string, minLength int) bool {
 	return count >= minLength && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved reports whether firstPart, the first part of a path in lower case, is a page of YouTube itself and not an older account name.
+// isYouTubeReserved reports whether a path whose first part is firstPart leads to a page of YouTube itself. If
+// not, firstPart can be an older account name. It must be in lower case.
 func isYouTubeReserved(firstPart string) bool {
 	switch firstPart {
 	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",

@@ -161,8 +161,8 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferRecentlyFetched delays an entry if its target was fetched for the organisation less than
-// RefreshPause ago. Stopping and tracking again must not shorten the pause.
+// deferRecentlyFetched delays an entry if its target was fetched for the organisation less than RefreshPause
+// ago. So nobody can shorten this pause by stopping a video and tracking it again.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {

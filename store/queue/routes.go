@@ -39,8 +39,8 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// resetRoutes lets targets of r.Platform and r.Kind start again with r.Route if their next source
-// is not in "sources". It deletes the stored answers of these targets.
+// resetRoutes sets the route of those targets of r.Platform and r.Kind to r.Route whose route is not in
+// "sources". It deletes their stored answers.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
 	for after, last := "", false; !last; {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {

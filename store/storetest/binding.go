@@ -330,8 +330,8 @@ func (b *block) bindTables() {
 	}
 }
 
-// splitAtAnd splits a condition at each AND and returns the parts. It returns nil if the condition contains an OR, because then no part has
-// to be true.
+// splitAtAnd splits a condition at each AND and returns the parts. It returns nil if the condition contains an
+// OR, because the condition can then be true although a part is false.
 func splitAtAnd(nodes []node) [][]node {
 	var atoms [][]node
 	var atom []node

@@ -34,8 +34,8 @@ var (
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 
-// Describe sends no descriptions, because the set of metrics depends on the targets and sources. Prometheus allows this. It then does not compare the
-// metrics with descriptions.
+// Describe sends no descriptions, because the set of metrics depends on the targets and sources. Prometheus
+// allows this: without descriptions, it accepts any metrics.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the

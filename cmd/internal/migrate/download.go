@@ -98,7 +98,7 @@ const historyDays = 729
 // These are the names of the subfolder and of some files in a migration's folder.
 const (
 	identityFile  = "identity.json"
-	historiesFile = "histories.jsonl" // a migration appends to this file; it writes all other files completely or not at all
+	historiesFile = "histories.jsonl" // a migration appends to this file; its other files are written completely or not at all
 	stateFile     = "histories-state.json"
 	tempDir       = "tmp" // the subfolder for the temporary files of the import
 )

@@ -75,8 +75,8 @@ func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.V
 // median views of the account's other videos.
 const minOutlier = 5
 
-// isOutlier reports whether the outlier multiplier of v is at least minOutlier. If no other video is generated for the account of v, isOutlier
-// returns false.
+// isOutlier reports whether the outlier multiplier of v is at least minOutlier. It returns false if the account
+// of v gets no other video.
 func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
 	var views []int64
 	for _, id := range g.accountVideos(v.Platform, v.Account.Handle, g.PerAccount-1) {

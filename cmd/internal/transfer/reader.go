@@ -327,8 +327,8 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 			v[f] = cell
 		case json.Number:
 			if v[f] = cell.String(); slices.Contains(numberFields, f) && strings.Contains(v[f], ".") {
-				// In JSON, 5.0 always means 5, because the decimal sign is the point. Without the
-				// fraction, the count means the same in all formats.
+				// A count such as 5.0 means 5 in JSON, but could mean 50 in a column with a decimal comma. So
+				// the fraction is removed.
 				if v[f] = strings.TrimSuffix(strings.TrimRight(v[f], "0"), "."); strings.Contains(v[f], ".") {
 					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncateText(cell.String()))
 				}

@@ -142,9 +142,8 @@ func newPoolInspector(inspect Inspector) Inspector {
 	}
 }
 
-// newTxInspector returns an Inspector for one transaction. It refuses a write before the
-// transaction has raised the version of the written data. If inspect is nil, it accepts every
-// statement.
+// newTxInspector returns an Inspector for one transaction. It refuses the write of data whose version the
+// transaction has not raised yet. If inspect is nil, it accepts every statement.
 func newTxInspector(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement

@@ -32,8 +32,8 @@ type ListSpec[R any] struct {
 	// Sequence, if set, is the order of all rows. ReadList then reads the window's rows by their
 	// ids. It ignores Before, Expected, Unchanged and Each.
 	Sequence *Sequence
-	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
-	// Window.NeedsTotal returns true.
+	// Before, if set, is a statement that ReadList sends together with its first statement, and that runs
+	// first. It must not be set if Window.NeedsTotal returns true.
 	Before *Select
 	// Expected, if set, returns the expected number of rows, for which ReadList allocates memory.
 	// ReadList calls Expected after the statement in Before. The default is Total.
