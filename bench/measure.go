@@ -67,8 +67,8 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 	for round := range rounds + warmUp {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds+warmUp)
 		for i, c := range cases {
-			// The step "measured" runs first, so that it gains nothing from caches of the database that the
-			// step "limit" would fill.
+			// The step "measured" runs first in each round. If it fills a cache, this makes only the
+			// step "limit" faster.
 			for _, part := range []struct {
 				run  step
 				into *[]time.Duration

@@ -38,8 +38,8 @@ func (s scenario) affectsVideo(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
-// wantedOutcomes returns the expected outcomes for a source. Some sources fetch only one video with each call.
-// Their changed answers do not affect the video "unaffected".
+// wantedOutcomes returns the expected outcomes for a source. If each call of the source fetches only one video,
+// changed answers about "known" and "unfetched" do not affect "unaffected".
 func (s scenario) wantedOutcomes(l testedSource) outcomes {
 	want, ok := s.wantBySource[l.name]
 	if !ok {

@@ -49,8 +49,8 @@ func (g *generator) String() string {
 	return strings.Join(g.changes, "; ")
 }
 
-// newTamperFunc returns a function that changes an answer at random. The changes depend on the seed and on n,
-// the number of the answer. They make no wrong count plausible.
+// newTamperFunc returns a function that changes an answer at random, depending on the seed and on the answer's
+// number n. It adds no wrong count that the collector could not detect.
 func (g *generator) newTamperFunc(seed, n uint64) tamperFunc {
 	return func(b *tampering, s *response) {
 		g.rng = rand.New(rand.NewPCG(seed, n)) // all calls of one fetch get the same random numbers

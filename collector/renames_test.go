@@ -113,8 +113,8 @@ func (w *testSystem) deferDetails(duration time.Duration) {
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(duration)))
 }
 
-// requireOtherAccount checks the account that now has the old handle of a renamed account. It tracks this
-// account and fetches it. The stored followers of the renamed account must not change.
+// requireOtherAccount tracks the account that now has the old handle of a renamed account, and waits until it
+// is fetched. The stored followers of the renamed account (ref) must not change.
 func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.storedAccount(ref)

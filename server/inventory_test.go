@@ -153,9 +153,8 @@ func (c *caller) createCallerItems(firstNumber int) {
 	}
 }
 
-// inventory returns the texts that identify the items of c. Videos, accounts and collections must already
-// exist: see createCallerItems, which has the same parameter. inventory itself creates the items of other
-// kinds.
+// inventory returns the texts that identify the items of c. Before, createCallerItems must have created videos,
+// accounts and collections with the same firstNumber. inventory itself creates items of other kinds, such as reports.
 func (c *caller) inventory(firstNumber int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}

@@ -46,8 +46,8 @@ func (p *printer) printProgress() {
 	p.silent = true
 }
 
-// addEvent adds an event of a test. It stores the output of each package until the last test of the package has
-// ended, and then prints this output.
+// addEvent handles one event of "go test -json". It stores the output of a package until the package ends, and then
+// calls printPackage. It prints the output of a build at once.
 func (p *printer) addEvent(e event) {
 	switch e.Action {
 	case "build-output":

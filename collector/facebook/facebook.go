@@ -127,7 +127,7 @@ func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 // limit, Plan slows the calls down.
 func (s *Source) Concurrency() int { return 8 }
 
-// Group returns "" for every target, so that targets of different accounts can be in the same batch.
+// Group returns "" for every target, because no target is requested through a list of its account.
 func (s *Source) Group(source.Target) string { return "" }
 
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
@@ -137,8 +137,8 @@ func (s *Source) NeedsHandle(source.Target) bool { return false }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true for a Facebook video with a valid id, and for an account with a valid id or handle. Each
-// call fetches one target.
+// Serves returns 1 and true for a Facebook video with a valid id, and for an account with a valid id or handle.
+// A batch thus has only one target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:

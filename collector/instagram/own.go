@@ -42,8 +42,8 @@ func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (pro
 	if s.own.profile.Username != nil && now.Sub(s.own.at) < ownProfileTTL {
 		return s.own.profile, nil
 	}
-	// Another call has failed to request the profile while this call waited for the lock. A new request could
-	// take until the timeout again, so return the same failure.
+	// If another call failed to request the profile while this call waited for the lock, return the same
+	// failure. A new request could also run into the timeout.
 	if failure := (*source.Failure)(nil); s.own.attempts.Load() > attempts && errors.As(s.own.err, &failure) {
 		return profile{}, s.own.err
 	}

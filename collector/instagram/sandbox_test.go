@@ -208,7 +208,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // the sandbox may have swapped two counts, such as views and likes; a source cannot detect this, so the test accepts each true count for each field
+					if count != nil { // the sandbox may have swapped the views and the likes; a source cannot detect this, so the test accepts each true count for each field
 						require.Contains(t, []int64{truths[0].Views, *truths[0].Likes, *truths[0].Comments}, *count)
 					}
 				}

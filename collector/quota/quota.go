@@ -116,8 +116,8 @@ func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []source.
 	return s.Fetch(ctx, batch, budget)
 }
 
-// splitReply returns a Reply for the targets that the source answered. If some HTTP requests of the source
-// failed, it returns a second Reply for the targets of these requests.
+// splitReply returns a Reply for the targets that the source answered. If a request of the source failed, it
+// returns a second Reply for the targets that got no answer.
 func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
 	var unanswered []source.Target
 	var failure *source.Failure

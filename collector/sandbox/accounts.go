@@ -160,8 +160,8 @@ func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	if !ok || !validID(p, id) {
 		return false
 	}
-	// Because of a rename, two accounts have had this handle at different times. It is not certain which one is
-	// meant, so the author stays unchanged.
+	// This is the old or the new handle of a renamed account. It is not certain which account is meant, so the
+	// author stays unchanged.
 	if folded, _ := normalizeHandle(p, handle); folded != "" {
 		if _, passed := w.ownerAfterRename(p, folded); passed {
 			return true

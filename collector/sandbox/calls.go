@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// keptBatches is the number of calls to each source whose requested ids the call log keeps: those of the newest
-// calls.
+// keptBatches is the maximum number of calls for which the call log keeps the requested ids, separately for each
+// source. It keeps the ids of the newest calls.
 const keptBatches = 1000
 
 // sourceCalls describes the calls to one source, including refused calls: how many there were, and which ids they requested.

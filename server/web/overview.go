@@ -23,7 +23,7 @@ type tile struct {
 	// NoBefore is true if the tile does not show the field Before.
 	NoBefore bool
 	Span     string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
-	Plain    bool     // true if the tile shows Percent, Unknown or Stopped instead of Change
+	Plain    bool     // true if the tile does not show Change; it shows Percent, Unknown or Stopped instead, if one of them is set
 	Percent  *float64 // the change of Value in the period, in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked

@@ -21,8 +21,8 @@ type Remote struct {
 	base  *url.URL
 	token string
 	http  *http.Client
-	// onWait is called before each wait, with its reason and duration. There is a wait after each request that
-	// failed or that a rate limit refused.
+	// onWait is called before each wait, with its reason and duration. Remote waits before it repeats a request that
+	// failed temporarily or that a rate limit refused.
 	onWait func(reason string, wait time.Duration)
 	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error

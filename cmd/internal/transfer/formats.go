@@ -68,7 +68,7 @@ type evidence struct {
 }
 
 // addValue records one value of the column. `slot` is the field of e that describes the value: &e.first,
-// &e.second or &e.ambiguous. It is nil if the value means the same in both formats.
+// &e.second or &e.ambiguous. It is nil if the value is invalid, or means the same in both formats.
 func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text
