@@ -59,7 +59,7 @@ type Guard struct {
 type RefusedError struct {
 	Host string     // the requested host, or "host:port" if the host or the port is not allowed
 	Addr netip.Addr // the refused IP address of the host; the zero Addr if the refusal has another reason
-	Why  string     // the reason for the refusal; if Addr is valid, the kind of the address, such as "private"
+	Why  string     // if Addr is set, the kind of this address, such as "private"; if not, the reason for the refusal
 }
 
 func (e *RefusedError) Error() string {

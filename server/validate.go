@@ -74,8 +74,8 @@ func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// removeFaultsOfParameters removes the faults of parameters that have a fault in "earlier".
-// Otherwise, a parameter with invalid percent-encoding would also be reported as missing.
+// removeFaultsOfParameters removes from `faults` every fault of a parameter that also has a fault in `earlier`.
+// For example, invalid percent-encoding must not also be reported as a missing parameter.
 func removeFaultsOfParameters(faults, earlier []api.Fault) []api.Fault {
 	if len(earlier) == 0 {
 		return faults

@@ -73,7 +73,8 @@ func (m *meter) awaitIdle(t *testing.T) {
 	server, database, quiet := m.serverTime(t), m.databaseTime(t), 0
 	await(t, 5*time.Minute, interval, func() string {
 		s, d := m.serverTime(t), m.databaseTime(t)
-		// The database may use one clock tick, because PostgreSQL also works in the background.
+		// PostgreSQL also works in the background, so the database counts as idle if it has used at most one
+		// clock tick of processor time.
 		if quiet++; s != server || d-database > clockTick {
 			server, database, quiet = s, d, 0
 		}

@@ -146,8 +146,8 @@ func startSandbox(t *testing.T) *sandboxProcess {
 	return b
 }
 
-// setFault makes the sandbox answer calls to a source with a fault, until clearFaults is called.
-// retryAfter is the Retry-After header in seconds or, for the fault "slow", the delay.
+// setFault sets the fault with which the sandbox answers the calls of a source until clearFaults is called. retryAfter is
+// the header Retry-After or, for the fault "slow", the delay, in seconds.
 func (b *sandboxProcess) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}

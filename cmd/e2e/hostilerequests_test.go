@@ -34,8 +34,8 @@ const (
 // hostileSize determines the amount of data and the number of measurements in TestHostileRequests_useLittleTimeAndMemory.
 type hostileSize struct {
 	videos, days int
-	runs         int           // number of measurements of each test case; the highest cost counts
-	retries      int           // if a test case exceeds the limits, it is measured again up to this number of times, and the lowest cost counts
+	runs         int           // number of measurements of each test case, of which only the highest cost is used
+	retries      int           // if a test case exceeds the limits, it is measured again up to this number of times, and its lowest cost is used
 	windows      int           // number of pairs of periods; the first period of a pair has only normal requests, and the second one also has an attack
 	window       time.Duration // length of one period
 }

@@ -25,8 +25,8 @@ type pageTokens struct {
 	known map[string]string // maps a page id to the token of the page; nil until the first request
 }
 
-// noPageTokens has the error codes with which Meta refuses a request for me/accounts if the token cannot list pages. For example, the
-// token of a page cannot list pages.
+// noPageTokens has the error codes which mean that a token cannot list pages with me/accounts. An example is
+// the token of a page.
 var noPageTokens = func() ErrorClasses {
 	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {

@@ -120,7 +120,7 @@ func (s *Sandbox) instagramUserNode(c *call, i identity, isDiscovery bool) graph
 }
 
 // instagramMediaNode returns a post as a node of the Graph API. In business discovery, the node has views, but
-// no likes that the creator hides. In other requests, it has these likes, but no views.
+// lacks likes if the creator hides them. In other requests, it always has likes, but no views.
 func (s *Sandbox) instagramMediaNode(c *call, code string, isDiscovery bool) graphNode {
 	t, _ := s.world.Video(link.Instagram, code, c.now) // the post is always found, because the caller has checked the code
 	n := graphNode{kind: "ShadowIGMedia", fields: object{

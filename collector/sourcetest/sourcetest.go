@@ -81,8 +81,8 @@ type Harness struct {
 	// the source sends no other requests.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts has the counts that the handler Side sends, as JSON text. The source may return these counts even if the answer to its
-	// main request does not contain them.
+	// SideCounts is a JSON text with the counts in the answers of Side. The source may return these counts even
+	// if the answer to the request for the targets lacks them.
 	SideCounts string
 	Answers    map[Case]Answer
 	// NotFoundClass is the class that a failure must have if the response has status 404 and an HTML body. "" means source.Temporary.

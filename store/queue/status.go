@@ -181,7 +181,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // number of targets for each platform, kind and status; in a key, the field Targets is 0
+	byStatus := map[StatusCount]int64{} // the key has the platform, the kind and the status, and its field Targets is 0; the value is the number of such targets
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus

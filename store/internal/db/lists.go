@@ -18,8 +18,8 @@ import (
 // These functions pass lists of rows to SQL statements. A statement has the same text for any list
 // length, so the engine parses the text only once.
 
-// OrgRows is a list for statements about distributed tables. Each row belongs to an organisation.
-// In the statement, {org} stands for this organisation.
+// OrgRows is a list of rows that is passed to a statement about distributed tables. Each row belongs to an
+// organisation, for which {org} stands in the text of the statement.
 type OrgRows struct {
 	Name    string   // name of the list in the statement
 	Columns []string // name and type of each column; the first column is "organisation_id uuid"
