@@ -102,8 +102,8 @@ type prober struct {
 	fields           map[string]bool   // the fields in which the test has already named an item of another organisation; a key is, for example, "getVideo path ad_id"
 }
 
-// newProber creates three organisations. Two organisations have equal items, and each of them sends
-// one request of each pair. The first request names items of the third organisation.
+// newProber creates three organisations. Two of them have equal items. In each pair of requests, the first
+// organisation names items of the third, and the second organisation names items that do not exist.
 func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, fields: map[string]bool{}}

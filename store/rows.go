@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// videoColumns lists the columns that are read from the table "videos" into a Video. Most methods that write videos do not use this list:
-// they read videos with GORM instead.
+// videoColumns lists the columns that are read from the table "videos" into a Video. Most methods that change
+// videos read the videos with GORM, without this list.
 var videoColumns = []db.Column[Video]{
 	{Name: "organisation_id", Set: func(v *Video, row *db.Values, i int) { v.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(v *Video, row *db.Values, i int) { v.ID = row.ID(i) }},

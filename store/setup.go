@@ -17,8 +17,8 @@ var (
 	ErrSetupLink = errors.New("the setup link is unknown, used or expired")
 )
 
-// setupToken is the token_id of setup links in the table login_links. A setup link belongs to no
-// token, so it cannot be used to sign in.
+// setupToken marks setup links in the table login_links, where the token_id of a login link is that of its
+// token. A setup link has no token, so nobody can sign in with it.
 var setupToken = uuid.Nil
 
 // CreateSetupLink stores a link that can create the first organisation, and returns the secret of

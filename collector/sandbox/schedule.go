@@ -19,8 +19,8 @@ const (
 // epoch is 1 October 2026 as a Unix time in seconds. It is the usual anchor: see anchorTimeFor.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorTimeFor returns the latest anchor at or before clockTime, in Unix seconds. There is an anchor
-// at epoch and every anchorInterval seconds before it, but none after it.
+// anchorTimeFor returns the latest anchor at or before clockTime, in Unix seconds. The last anchor is the
+// constant time `epoch`. Earlier anchors have a distance of anchorInterval seconds.
 func anchorTimeFor(clockTime time.Time) int64 {
 	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval

@@ -167,8 +167,8 @@ type discovery struct {
 	events  *store.EventRecorder
 }
 
-// writeOutcome writes the outcome to the organisation's account with the given id. It returns how
-// many videos to request next, or 0 for one page.
+// writeOutcome writes the outcome to the organisation's account with the given id. It returns the number of
+// videos that the next fetch must request. If the number is 0, the next fetch requests one page.
 func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	var found []store.Account
 	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {

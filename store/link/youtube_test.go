@@ -50,7 +50,7 @@ func acceptedYouTubeLinks() []acceptedLink {
 		{"fragment with the percent-encoded path and query of a watch page", "https://m.youtube.com/?reload=7#%2Fwatch%3Fv%3D" + id, youtubeVideo()},
 		{"fragment with the path of a watch page and a percent-encoded equals sign", "https://m.youtube.com/?reload=7#/watch?v%3D" + id, youtubeVideo()},
 		{"link with an encoded # before the path of the watch page", "https://m.youtube.com/?reload=7&rdm=x%23/watch?v=" + id, youtubeVideo()},
-		{"path of a watch page in the fragment after a query", "http://m.youtube.com/?reload=7&rdm=x9zii2sx#/watch?v=" + id, youtubeVideo()},
+		{"query, and a fragment with the path of a watch page", "http://m.youtube.com/?reload=7&rdm=x9zii2sx#/watch?v=" + id, youtubeVideo()},
 		{"watch page with an encoded question mark", "https://www.youtube.com/watch%3Fv%3D" + id, youtubeVideo()},
 		{"watch page without question mark", "https://www.youtube.com/watch&v=" + id, youtubeVideo()},
 		{"watch page in a sentence", "https://www.youtube.com/watch?v=" + id + ").", youtubeVideo()},
