@@ -79,7 +79,7 @@ func (b *AccountResolver) indexNames(row *Account) {
 }
 
 // Resolve returns the account record of an author. If no record matches, it creates one. The record gets the
-// author's handle, ids and name, unless a later fetch has already changed them.
+// ids that it lacks. It also gets the author's handle and name, unless a later fetch has updated it.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	matches := func(r *Account) bool { return r.Matches(a) }
 	row := b.findRecord(a.Platform, externalID, a.ExternalID, matches)

@@ -23,8 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is a number of links: the accounts of the first Enqueue links are added to the fetch queue. The
-	// other accounts are saved but not fetched.
+	// Enqueue is how many different accounts, the first in Links, are added to the fetch queue. Already tracked
+	// accounts count, but do not change. The other accounts are saved but not fetched.
 	Enqueue int
 	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
 	// in Links get this priority.

@@ -35,8 +35,8 @@ var (
 // MaxCollectionDepth is the highest number of nested levels of collections, including the root.
 const MaxCollectionDepth = 16
 
-// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. The
-// API never returns more labels of a video.
+// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. This
+// limit also holds for the labels of a video, because they are collections.
 const DefaultMaxCollections = 1000
 
 // hashLength is the number of random characters in the address of a share page: the length of Collection.Hash.

@@ -19,7 +19,7 @@ type eventFeed struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Enabled        bool
 	Position       int64 // position of the newest event
-	Deleted        int64 // events up to this position are not stored: they were deleted or never recorded
+	Deleted        int64 // events up to this position can be missing: some were deleted or never recorded
 	ReadAt         db.Instant
 }
 
@@ -36,7 +36,7 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 }
 
 // OpenFeed prepares a read of the organisation's events, and starts their recording if it was off. Events up to
-// the returned position are not stored: they were deleted or never recorded.
+// the returned position can be missing: some were deleted or never recorded.
 func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed

@@ -107,7 +107,7 @@ func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.
 				query.Collections = []string{"Launch"}
 				_, err := o.ListVideos(t.Context(), query)
 				return err
-			}, 3}, // the statements read the version, the ids of the collections, and the order of their videos; the collection is empty, so a fourth statement for the rows is not needed
+			}, 3}, // the statements read the version, the ids of the collections, and the order of their videos; there is no such collection, so a fourth statement for the rows is not needed
 			"a history that begins before the range": {func(o *store.Org) error {
 				db.Clock.Advance(24 * time.Hour)
 				_, err := o.History(t.Context(), store.VideoRef{ID: video}, today+1, today+1)

@@ -34,8 +34,8 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 // StatementsForOrganisationDays returns statements that write the organisations' current totals for the given
 // day. If an organisation already has rows for later days, the row of its latest day is updated instead.
 func StatementsForOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) []db.Write {
-	// A later row exists, for example, if a fetch from before midnight is stored after midnight. The totals
-	// then include fetches of the later day.
+	// A later row can exist if a fetch from before midnight is stored after midnight. The totals then include
+	// fetches of the later day.
 	return db.Orgs(db.Distinct(orgs)).StatementsForExec(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   t.accounts, t.videos, t.followers, t.following, `+MetricColumns("t.{m}")+`

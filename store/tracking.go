@@ -29,8 +29,8 @@ type TrackRequest struct {
 	// Immediate is how many videos at the start of Links get the highest priority instead of Lane. It
 	// has no effect if Scheduled is true.
 	Immediate int
-	// Enqueue is a number of links: so many videos at the start of Links are added to the fetch queue. The
-	// other videos become pending, unless they are already tracked.
+	// Enqueue is how many videos, the first in Links, are added to the fetch queue. The other videos become
+	// pending. Videos that are already tracked count, but are neither added nor made pending.
 	Enqueue int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.

@@ -263,8 +263,8 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 // track and stop videos.
 func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	t.Parallel()
-	// On PostgreSQL, one statement inserts all new rows. Citus needs an additional statement, which reads which
-	// organisations track the targets.
+	// On PostgreSQL, one statement inserts all new rows. To stop videos, Citus needs an additional statement,
+	// which reads which organisations track the targets.
 	most := map[string]map[string]int{
 		"postgres": {"new": 4, "tracked already": 2, "stop": 12, "again": 10},
 		"sqlite":   {"new": 8, "tracked already": 2, "stop": 11, "again": 13},
