@@ -303,3 +303,14 @@ func TestRateLimit_counts304ResponsesAgainstASeparateLimit(t *testing.T) {
 	c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)
 	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }
+
+func TestMaxLabels_isTheLimitOfTheContract(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Video", "Account"} {
+		schema := sharedContract().doc.Components.Schemas[name]
+		require.NotNil(t, schema, name)
+		for _, member := range []string{"label_ids", "label_names"} {
+			require.EqualValues(t, store.MaxLabels, *schema.Value.Properties[member].Value.MaxItems, "%s.%s", name, member)
+		}
+	}
+}

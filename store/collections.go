@@ -35,6 +35,9 @@ var (
 // MaxCollectionDepth is the highest number of nested levels of collections, including the root.
 const MaxCollectionDepth = 16
 
+// MaxLabels is the maximum number of labels that openapi.yaml allows for a video or account. So an organisation must not have more collections.
+const MaxLabels = 10_000
+
 // DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. This
 // limit also holds for the labels of a video, because they are collections.
 const DefaultMaxCollections = 1000

@@ -342,7 +342,8 @@ func TestDatabase_refusesInvalidSettings(t *testing.T) {
 		`--retention-daily (REELTALLY_RETENTION_DAILY) is "30d"; it must be a number of whole days, from 31d`:                                         func(d *boot.Database) { d.RetentionDaily = 30 * day },
 		`--retention-daily (REELTALLY_RETENTION_DAILY) is "2161h"`:                                                                                    func(d *boot.Database) { d.RetentionDaily = 90*day + time.Hour },
 		`--retention-weekly (REELTALLY_RETENTION_WEEKLY) is "40d"; it must be a number of whole days, from 90d (REELTALLY_RETENTION_DAILY) to 36500d`: func(d *boot.Database) { d.RetentionWeekly = 40 * day },
-		`--max-collections (REELTALLY_MAX_COLLECTIONS) is "0"; it must be 1 or more`:                                                                  func(d *boot.Database) { d.MaxCollections = 0 },
+		`--max-collections (REELTALLY_MAX_COLLECTIONS) is "10001"; it must be from 1 to 10000`:                                                        func(d *boot.Database) { d.MaxCollections = 10_001 },
+		`--max-collections (REELTALLY_MAX_COLLECTIONS) is "0"; it must be from 1 to 10000`:                                                            func(d *boot.Database) { d.MaxCollections = 0 },
 	} {
 		d := databaseOf(storetest.CreateEmptyDatabase(t, "sqlite"))
 		change(&d)

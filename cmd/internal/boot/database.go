@@ -15,7 +15,7 @@ import (
 // set:"database_url=…".
 type Database struct {
 	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"${database_url}" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
-	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"Maximum number of collections of an organisation, 1 or more."`
+	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"Maximum number of collections of an organisation, from 1 to 10000."`
 
 	RetentionDaily  time.Duration `setting:"REELTALLY_RETENTION_DAILY" default:"90d" placeholder:"TIME" help:"How long the numbers of each day are kept, in whole days, at least 31d. Afterwards one day of each week is kept. The same for all programs of one database."`
 	RetentionWeekly time.Duration `setting:"REELTALLY_RETENTION_WEEKLY" default:"730d" placeholder:"TIME" help:"How long the numbers of each week are kept, in whole days, at least as long as those of each day."`
@@ -53,8 +53,8 @@ const (
 // Open opens the database, and migrates the schema if the parameter migration allows that. It
 // returns a *store.SchemaError if this program cannot use the schema.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migration) (*store.Store, error) {
-	if d.MaxCollections < 1 {
-		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
+	if d.MaxCollections < 1 || d.MaxCollections > store.MaxLabels {
+		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, fmt.Sprintf("from 1 to %d", store.MaxLabels))
 	}
 	keep, err := d.retentionDays()
 	if err != nil {
