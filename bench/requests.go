@@ -80,7 +80,7 @@ func (b *bench) newFirstGetStep(o *organisation, path string) step {
 		if took, err = get(ctx, round); err != nil {
 			return 0, err
 		}
-		_, err = b.db.Exec(ctx, raise, o.id, -b.versions) // restore the version, so that the server can answer the requests of other cases from memory
+		_, err = b.db.Exec(ctx, raise, o.id, -b.versions) // restore the earlier version, for which the server has page positions in memory that other cases need
 		return took, err
 	}
 }

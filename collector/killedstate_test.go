@@ -34,7 +34,8 @@ var stateQueries = map[string]string{
   FROM snapshots_weekly d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
 	"accounts": `SELECT o.name || ' ' || a.platform || ' ' || (to_jsonb(a) - 'organisation_id' - 'id' - 'created_at' - 'checked_at' - 'last_attempt_at' - 'next_fetch_at' - 'fetch_reason')
   || ' ' || regexp_replace(COALESCE(a.fetch_reason, ''), ' [0-9]+ attempts', ' attempts') FROM accounts a JOIN organisations o ON o.id = a.organisation_id`,
-	// A day with the same sums as the day before is left out, because a killed collector can leave an additional row with unchanged sums.
+	// A killed collector can leave an additional row with unchanged sums. So rows with the same sums as the day
+	// before are not compared.
 	"account days": `SELECT o.name || ' ' || a.platform || ' ' || a.username || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, account_id, day, sums,
     LAG(sums) OVER (PARTITION BY organisation_id, account_id ORDER BY day) AS before
     FROM (SELECT *, to_jsonb(account_days) - 'organisation_id' - 'account_id' - 'day' - 'fetched_at' - 'source' AS sums FROM account_days) AS all_days) d

@@ -153,7 +153,8 @@ func (r *RedisRateStore) recordResult(ctx context.Context, err error, isRetry bo
 	case err != nil && !down:
 		r.downSince, r.retryAt = now, now.Add(redisRetryInterval)
 		r.logger.WarnContext(ctx, "redis is unavailable: each server counts rate limits in its own memory until redis answers again", "error", err)
-	// Only a retry shows that Redis answers again. Other successful requests may have begun before the failure.
+	// Only a successful retry shows that Redis answers again: any other successful request may have begun
+	// before Redis failed.
 	case err == nil && down && isRetry:
 		r.logger.InfoContext(ctx, "redis is available again: servers share rate limits again", "unavailable_for", now.Sub(r.downSince))
 		r.downSince = time.Time{}

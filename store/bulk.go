@@ -45,8 +45,8 @@ func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UU
 	return ids, nil
 }
 
-// TrackedAccountIDs returns the id of each link's account, in the order of the links. The zero UUID
-// stands for untracked accounts and zero links.
+// TrackedAccountIDs returns the id of each link's account, in the order of the links. The id is the zero UUID
+// if the account is not tracked, or if the link is the zero value.
 func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
 	external, names := []string{""}, []string{""}

@@ -62,8 +62,8 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	// readRow returns the two values in the single row of a query. The lists above were read
-	// through the same connection.
+	// readRow returns the two values in the single row of a query. It uses the connection through which the
+	// lists were read, because the pool has only one.
 	readRow := func(query string) (values []string) {
 		require.NoError(t, s.DB().EachRowOf(t.Context(), s.DB().StaticQuery(query).Select(nil, func(row *db.Values) error {
 			values = []string{row.String(0), row.String(1)}

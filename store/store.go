@@ -25,8 +25,8 @@ type Options struct {
 	ReadURL string
 	// Now returns the current time. The store reads no other clock.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time. Then, while Now differs too much from PostgreSQL's
-	// clock, no scheduled job runs and no old rows are deleted.
+	// RealTime is true if Now returns the real time. If it is true, no scheduled job runs and no old rows are
+	// deleted while Now differs too much from PostgreSQL's clock.
 	RealTime bool
 	// Timeout limits each transaction whose context has no deadline. Zero means no limit. If it is
 	// set, PostgreSQL statements, idle transactions and waits for connections are also limited.

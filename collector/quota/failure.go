@@ -49,8 +49,8 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		reply.Divided = true
 		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
-		// A single target may be the cause, so the batch is divided. It is not divided if earlier
-		// refusals show that the source is the cause.
+		// One target of the batch may have caused the failure, so the batch is divided. It is not divided if
+		// earlier refusals show that the source has caused it.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
 			return r.Source == key && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {

@@ -44,8 +44,8 @@ type Reply struct {
 	At      time.Time // the time of the call
 	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
 	Stopped bool      // true if the targets got no answer because the collector is stopping
-	// Results has one result for each target if Divided and Stopped are false. If a target got no
-	// answer, Result.Failed says why. The class is then Paused, Temporary, or the refusal's class.
+	// Results has one result for each target, unless Divided or Stopped is true. If a target got no answer,
+	// Result.Failed says why. The class of its result is Paused, Temporary, or the class of the refusal.
 	Results []source.Result
 }
 

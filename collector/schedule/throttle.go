@@ -93,8 +93,8 @@ type Need struct {
 func FindSmallestThrottles(needs []Need, availableUnits map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
-		// Groups that share budgets get the same throttle, so that all their free lanes are throttled
-		// first.
+		// Groups that share budgets get the same throttle. So the free lane is slowed down in all of them
+		// before any other lane is.
 		pool, rest := separateNeedsByBudget(needs, availableUnits)
 		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool {
 			return supplySuffices(pool, availableUnits, Plan{intervals, Throttle(n) * throttleStep})

@@ -138,8 +138,8 @@ func showOverview(v *visit) error {
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// updateCountsOfToday replaces today's stored counts of tracked videos and accounts, which can be out
-// of date. The first of the points must be the newest.
+// updateCountsOfToday replaces the numbers of tracked videos and accounts in today's point, which can be out of
+// date. points[0] must be the newest point.
 func updateCountsOfToday(points []point, p period, videos, accounts int64) {
 	if len(points) == 0 || points[0].Day != p.today {
 		return

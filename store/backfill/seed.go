@@ -20,8 +20,8 @@ import (
 // LoadBatch is the argument of Load. All times must be in the past. Load skips rows whose ids
 // exist, so a repeated load must use the same ids.
 type LoadBatch struct {
-	// Collections are created before the accounts and videos. A parent must come before its children. Accounts and videos can also be
-	// members of collections of earlier batches.
+	// Collections are created first, in this order, so a parent must come before its children. Accounts and
+	// videos can also be members of collections of earlier batches.
 	Collections []LoadCollection
 	Accounts    []LoadAccount
 	// Source is the name of the source that is stored with each point.

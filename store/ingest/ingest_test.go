@@ -56,8 +56,8 @@ func TestAcknowledge_storesEveryValueThatTheSourceReported(t *testing.T) {
 	})
 }
 
-// The first rounded count is lower than the exact count before it. The second rounded count is
-// higher than the exact count after it.
+// The first rounded count is lower than the exact count of the day before. The second rounded count is higher
+// than the exact count of the next day.
 //
 // Requirements in docs/coverage.md: 11.12-04
 func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {

@@ -38,7 +38,7 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 			storetest.Track(t, burst, storetest.VideoLinksFrom(t, 50*n, 50)...)
 			db.Clock.Advance(100 * time.Millisecond)
 		}
-		// Serve 16 targets in two seconds, like a source that answers in a second and has eight concurrent calls.
+		// Fetch 16 targets in every two seconds, as eight concurrent calls that take one second each would do.
 		for range 6 {
 			require.Len(t, fetchInteractiveTargets(t, db, 16, 2*time.Second), 16)
 		}

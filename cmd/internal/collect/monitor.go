@@ -127,8 +127,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addResultCounts returns copies of the sources. It sets their field Results to the counts in
-// resultCounts, whose first key is the name of the source.
+// addResultCounts returns copies of the sources with the field Results set. The counts come from resultCounts,
+// by the name of the source.
 func addResultCounts(sources []SourceStatus, resultCounts map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {

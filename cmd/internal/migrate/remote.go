@@ -37,7 +37,7 @@ const (
 	maxAttempts = 10
 	// maxBackoff is the maximum wait after a failed request. The wait doubles with each failure. A response can ask for a longer wait, up to maxWait.
 	maxBackoff = time.Minute
-	// maxWait is the maximum wait if a response asks for a wait with the header Retry-After.
+	// maxWait is the maximum wait if the header Retry-After of a response asks for a longer one.
 	maxWait = 15 * time.Minute
 	// requestTimeout is the time limit for one request, including the response.
 	requestTimeout = 2 * time.Minute
