@@ -470,7 +470,7 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdate
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // UpdatedAt of each child must increase, so a value that is not earlier than the current time is increased by 1
+		now := o.s.db.Now() // UpdatedAt of each child must rise: it becomes the current time or, if it is already later or equal, rises by one microsecond
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxCachedMembers is the maximum number of members in an organisation's cached labels. Reading
-	// more members would take much longer than reading the members of one page.
+	// maxCachedMembers is the maximum number of members in an organisation's cached labels. If there are more,
+	// all members are never read, because this would take much longer than reading only those of a page.
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000

@@ -36,8 +36,7 @@ func runCommandOnEvents(opts options, events ...string) (output string, err erro
 	return out.String(), err
 }
 
-// tableRow returns the cells of a table row, except the first cell. The first cell of this row has the given
-// name.
+// tableRow finds the row of a table whose first cell is `name`, and returns the other cells of this row.
 func tableRow(t *testing.T, table, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(table) {

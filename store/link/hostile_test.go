@@ -61,9 +61,9 @@ func linksOfOtherHosts() []refusedLink {
 		{"IPv4 loopback address in IPv6 notation", "http://[::ffff:127.0.0.1]:443" + path, other, "[::ffff:127.0.0.1]"},
 		{"IP address of a cloud's metadata service", "http://169.254.169.254/latest/meta-data/", other, "169.254.169.254"},
 		{"loopback address with a hexadecimal number", "http://0x7f.0.0.1" + path, other, "0x7f.0.0.1"},
-		{"link of another site in a redirector", "https://l.facebook.com/l.php?u=https%3A%2F%2Fevil.net%2F", other, "evil.net"},
-		{"link of another site in YouTube's redirect", "https://www.youtube.com/redirect?q=https%3A%2F%2Fevil.net%2Fwatch%3Fv%3D" + youtubeID, other, "evil.net"},
-		{"link of another site in a login page", "https://www.facebook.com/login/?next=https%3A%2F%2Fevil.net%2F", other, "evil.net"},
+		{"redirector that leads to another site", "https://l.facebook.com/l.php?u=https%3A%2F%2Fevil.net%2F", other, "evil.net"},
+		{"redirect of YouTube that leads to another site", "https://www.youtube.com/redirect?q=https%3A%2F%2Fevil.net%2Fwatch%3Fv%3D" + youtubeID, other, "evil.net"},
+		{"login page that leads to another site", "https://www.facebook.com/login/?next=https%3A%2F%2Fevil.net%2F", other, "evil.net"},
 		{"redirector to //evil.net without a scheme", "https://www.youtube.com/attribution_link?u=//evil.net/watch?v=" + youtubeID, other, "evil.net"},
 		{"redirector to evil.net with the user name www.tiktok.com", "https://l.instagram.com/?u=https%3A%2F%2Fwww.tiktok.com%40evil.net%2F", other, "evil.net"},
 	}

@@ -140,8 +140,8 @@ func (a *address) tiktokAccountIDLink(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountURLFromID(TikTok, id)}, nil
 }
 
-// tiktokShortLink returns the short link whose code is the path part with index i. Its canonical link consists
-// of the prefix, the code and a slash.
+// tiktokShortLink returns a short link. Its code is the part of the path with the index i. Its canonical link
+// is prefix + code + "/".
 func (a *address) tiktokShortLink(i int, prefix string) (Link, *Error) {
 	code := a.pathPart(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {
