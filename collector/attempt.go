@@ -20,7 +20,7 @@ type attempt struct {
 	// Answers has an entry for each source that returned no numbers. At the end of the attempt, only the
 	// entries of sources that the next fetch must skip are kept.
 	Answers []answer `json:"answers,omitempty"`
-	// Counted is set if a source gave the counts of a video, but not all of its details. The other sources are
+	// Counted is set if a source gave the counts of a video, but not all of its details. The next sources are
 	// then asked for details only.
 	Counted *countsSource `json:"counted,omitempty"`
 }

@@ -54,7 +54,7 @@ func (all searchesByID) searchFor(t source.Target) *search {
 var notFoundClasses = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
 // continueSearch handles the result r of a call. It returns the next request, with another claimed handle. If
-// no further call is needed, nextRequest is nil and `final` is the result of the search.
+// there is no next request, nextRequest is nil and `final` is the result of the search.
 func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {

@@ -198,7 +198,7 @@ func (r *scenarioRun) outcome(index int) outcome {
 	at := r.target(index)
 	said := at.detail
 	if at.attempts == 0 {
-		said = "" // the last attempt for this video did not fail; with "", findClasses returns the class of the last failed call for any target
+		said = "" // no failed attempt of this video is counted, for example because its source is paused; with "", findClasses returns the class of the last failed call for any target
 	}
 	class, failure := r.logged.findClasses(r.videos[index].ID, said)
 	switch {

@@ -43,8 +43,8 @@ const (
 	RefusalsUntilParked = 4
 	// FailuresUntilParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailuresUntilParked = 12
-	// Weekly is the time after which a source is asked again about a target that it could not fetch. If no
-	// source could fetch the target, the next attempt is also a week later.
+	// Weekly is the time after which a source is asked again about a target that it could not fetch. It is also
+	// the wait until the next attempt if no source supports the target.
 	Weekly = 7 * 24 * time.Hour
 )
 

@@ -78,7 +78,7 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	}
 	// The fetches of a day start at the target's fixed second and are spread evenly over 24 hours.
 	apart := 24 * time.Hour / time.Duration(fetches)
-	earliest := now.Add(apart / 2) // the next fetch is at least half an interval later: after a fetch that was a little early, this excludes the slot of this fetch
+	earliest := now.Add(apart / 2) // a slot must be at least half an interval after now: after a fetch that was a little early, this excludes the slot of this fetch
 	for _, slot := range []time.Time{firstFetchOn(t, today-1), firstFetchOn(t, today)} {
 		for k := range fetches {
 			if at := slot.Add(time.Duration(k) * apart); at.After(earliest) && at.Before(next) {

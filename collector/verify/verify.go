@@ -25,7 +25,8 @@ const (
 	// confirmKnownAfter is the minimum time between the first and the last suspicious answer, for a target that
 	// has stored counts.
 	confirmKnownAfter = 6 * time.Hour
-	// confirmNewAfter is the same time for a target that has no stored counts.
+	// confirmNewAfter is the minimum time between the first and the last suspicious answer, for a target that
+	// has no stored counts.
 	confirmNewAfter = time.Hour
 	// implausibleDrop is a fraction of the stored number of views or followers. A fetched number below this fraction is suspicious.
 	implausibleDrop = 0.01
