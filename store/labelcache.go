@@ -18,8 +18,8 @@ const (
 	maxCachedEntries = 500_000
 )
 
-// labelCache has the labels of organisations, with all members. A caller asks for the version that
-// the database has, so the caller never gets old labels.
+// labelCache has the labels of organisations, and all members of these labels. A caller asks for the version
+// that the database has, so the caller never gets old labels.
 type labelCache struct {
 	// The methods get, peek and put lock mu, so they are safe for concurrent use.
 	mu      sync.Mutex

@@ -158,7 +158,7 @@ func (r Report) Table() string {
 		r.Revision, m.CPU, m.Cores, m.MemoryGiB, m.Go, m.PostgreSQL, formatSettings(m.Settings))
 	fmt.Fprintf(&b, "The requests read an organisation with %s videos. The other %s organisations had %s videos together, and the database had %s points. Each time is the median of %d rounds.\n",
 		formatThousands(int64(r.Data.Videos)), formatThousands(int64(r.Data.Organisation-1)), formatThousands(r.Data.OtherVideos), formatThousands(r.Data.Points), r.Rounds)
-	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.countVerdicts("met"), len(r.Results), r.countVerdicts("close"), int(100*(Slack-1)), r.countVerdicts("missed"))
+	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %d %%: %d. Missed by more: %d.\n", r.countVerdicts("met"), len(r.Results), int(100*(Slack-1)), r.countVerdicts("close"), r.countVerdicts("missed"))
 	if n := r.countUnreachableGoals(); n > 0 {
 		fmt.Fprintf(&b, "Goals that can hardly be met, because an HTTP request alone takes too long: %d.\n", n)
 	}

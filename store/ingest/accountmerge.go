@@ -50,8 +50,7 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 	return into, d.addFollowers(before, *into)
 }
 
-// compareForMerge orders duplicate records. The record to keep comes first. The rules, the most
-// important first, are to keep:
+// compareForMerge orders duplicate records, so that the record to keep comes first. It prefers, in this order:
 //
 //   - records that are or were tracked
 //   - fetched records

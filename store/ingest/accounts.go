@@ -358,7 +358,7 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 		return err
 	}
 	added := len(fresh)
-	// Until the first complete list since tracking began is stored, track stopped videos again.
+	// If no complete list was stored since tracking began, track the stopped videos of the list again.
 	if a.DiscoveredAt == nil {
 		resumed, err := d.resumeStopped(a, found)
 		if err != nil {

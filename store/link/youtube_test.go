@@ -210,7 +210,7 @@ func refusedYouTubeLinks() []refusedLink {
 		{"page on artists.youtube.com", "https://artists.youtube.com/name", yt, "artists.youtube.com"},
 		{"YouTube API address", "https://youtube.googleapis.com/youtube/v3/videos?id=" + youtubeID, yt, "/youtube/v3/videos"},
 		{"YouTube redirect without a link", "https://www.youtube.com/redirect", yt, "/redirect"},
-		{"YouTube consent page for a redirect", "https://consent.youtube.com/m?continue=https%3A%2F%2Fwww.youtube.com%2Fredirect%3Fq%3Dhttps%253A%252F%252Fyoutu.be%252F" + youtubeID, yt, "innermost"},
+		{"YouTube consent page that leads to a redirect", "https://consent.youtube.com/m?continue=https%3A%2F%2Fwww.youtube.com%2Fredirect%3Fq%3Dhttps%253A%252F%252Fyoutu.be%252F" + youtubeID, yt, "innermost"},
 		{"YouTube application link", "vnd.youtube:" + youtubeID, yt, "application"},
 	}
 }
