@@ -54,7 +54,7 @@ const (
 	// PointThere: the history already has a point with these counts for that day.
 	PointThere
 	// PointKept: the point is not stored, because its day has other stored counts. If the point is older than
-	// Retention.Daily, a stored point of another day of the week has the same effect.
+	// Retention.Daily, a stored point of another day of the week can have the same effect.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -300,8 +300,8 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets the field `named` of each video to the handle of its account. For a video whose
-// mustFindAccountByID returns true, it finds or creates the account with the imported account id.
+// setHandlesByID sets the field `named` of each video to the imported Username. If mustFindAccountByID returns
+// true, it finds or creates the account with the imported id, and sets `named` to its current handle.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {

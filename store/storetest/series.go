@@ -34,8 +34,8 @@ func WithoutProvenance(points []store.Point) []store.Point {
 	return out
 }
 
-// CreatePartitions creates the monthly partitions for the given number of past days. It does so by storing a
-// result in each of these months.
+// CreatePartitions creates the monthly partitions for the given number of past days. It calls
+// Acknowledge with a result from each of these months, for a video that no organisation tracks.
 func CreatePartitions(t *testing.T, db *DB, days int) {
 	t.Helper()
 	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))

@@ -218,7 +218,7 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 }
 
 // lastUncheckedMigration is the number of the last migration that the test below skips. Programs that are older
-// than this migration do not run with any newer schema, so the test is not possible.
+// than this migration do not run with any newer schema, so the skipped migrations cannot break them.
 const lastUncheckedMigration = 35
 
 // While an installation is upgraded, programs of two releases use one database. So older programs

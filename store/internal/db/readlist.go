@@ -43,8 +43,8 @@ type ListSpec[R any] struct {
 	Unchanged func(ctx context.Context) (bool, error)
 	// InIndexOrder is true if, in every order that Sort allows, the database can read the rows from an index. See Select.InIndexOrder.
 	InIndexOrder bool
-	// Complete, if set, fills the fields that are not columns of Table. It stops before a row with which these
-	// fields would take more than maxBytes, but always completes the first row.
+	// Complete, if set, fills the fields that are not columns of Table. If these fields take more than maxBytes,
+	// it may leave out the last rows, but never the first row.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 	// Each, if set, gets every row of the window as soon as the row is read. A row and its texts
 	// are valid only until Each returns.
@@ -58,8 +58,8 @@ type ListSpec[R any] struct {
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
 	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
-	// Start is the position directly before the first row of the window. It is nil if the rows before the
-	// window were skipped by OFFSET, or if ListSpec.Sequence is set.
+	// Start is the position directly before the first row of the window. It is nil at the beginning of the list,
+	// if OFFSET skipped the rows before the window, or if ListSpec.Sequence is set.
 	Start *Position
 	// TextBytes is the size of all texts that were read. ExtraBytes is an upper bound of the size, as JSON, of
 	// the fields that ListSpec.Complete has filled.
