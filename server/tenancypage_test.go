@@ -19,7 +19,7 @@ import (
 type probeReport struct {
 	mu     sync.Mutex
 	rounds map[probeRound]roundCounts // for each kind of round, the number of rounds and the numbers of pairs of requests
-	fields map[string]bool            // fields in which the test has sent texts of another organisation's items; a key is, for example, "getVideo path ad_id"
+	fields map[string]bool            // the fields in which the test has already named an item of another organisation; a key is, for example, "getVideo path ad_id"
 }
 
 // roundCounts contains the numbers of rounds, of pairs of requests, and of pairs in which both responses had a status below 300.

@@ -43,7 +43,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 		for _, step := range []struct {
 			name                  string
 			do                    func() error
-			video, other, account []string // the names of the labels that each must have when the step has ended
+			video, other, account []string // the labels, by name, that the video, the other video and the account must have after the step
 		}{
 			{"add a video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{video})) }, []string{"Launch"}, nil, nil},
 			{"rename", func() error { return update(store.CollectionPatch{Name: new("Start")}) }, []string{"Start"}, nil, nil},

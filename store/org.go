@@ -69,8 +69,8 @@ type Version struct {
 // The argument v comes from the method Version.
 func (o *Org) AtVersion(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
-// WithRememberedVersion returns an Org whose first list or history also reads the version of the data. Later
-// lists use this version. The Org is not safe for concurrent use.
+// WithRememberedVersion returns an Org that reads the version of the data together with the first list or
+// history, and uses this version for later lists. It is not safe for concurrent use.
 func (o *Org) WithRememberedVersion() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
 // RememberedVersion returns the version that the Org remembers for its lists. It returns false if

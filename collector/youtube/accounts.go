@@ -86,7 +86,7 @@ func maxAccountUnits(batch []source.Target) int64 {
 			continue
 		}
 		byID = byID || a.id != ""
-		// Each name and each page of uploads costs one unit.
+		// Looking up one name costs one unit, and so does each page of the list of uploads.
 		units += len(a.names) + wantedPages(t)
 	}
 	// All channel ids together cost one unit.

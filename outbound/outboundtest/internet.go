@@ -151,8 +151,8 @@ func (c *LocalListener) CountConnections(t *testing.T) int {
 }
 
 // AttackerZone simulates the DNS zone of an attacker. A host such as ip-10-0-0-1.evil.net has that IP address,
-// and gone.evil.net has none. Any other host has Public if isPublic returns true, or else addresses of this
-// machine.
+// and gone.evil.net has none. Any other host has the IP address Public if isPublic returns true, or else
+// addresses of this machine.
 func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")

@@ -95,7 +95,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retent
 	return PointAdded
 }
 
-// roundedImport is the stored source of imported points with rounded counts.
+// roundedImport is the text that is stored as the source of an imported point if its counts are rounded.
 var roundedImport = store.StoredSource(ImportSource, true)
 
 // isImported returns true if s was imported.

@@ -85,8 +85,8 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	wanted := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "id uuid", "counted boolean"}, Rows: rows}
 	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
  (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
-	// If the present fetch has no views, this expression finds the day of the last point with views. Otherwise
-	// it is NULL, because that day is the day of the fetch.
+	// If the fetch has no views, this expression finds the day of the last stored point with views. If the
+	// fetch has views, it is NULL, because then the day of the fetch is used.
 	const counted = `CASE WHEN NOT wanted.counted THEN (SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) END`
 	day := w.fetchedAt.Day()
 	earlier, err := db.FindColumns(w.tx, wanted, earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,

@@ -225,8 +225,8 @@ type claimedHandle struct {
 	Handle     string
 }
 
-// dropOrphans deletes targets that no organisation tracks any more from the queue. It returns the
-// other targets, with the field Handles set.
+// dropOrphans deletes a target from the queue if no organisation tracks it any more. It returns the other
+// targets, with the field Handles set.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {

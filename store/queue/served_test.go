@@ -113,7 +113,7 @@ func TestTrackAgain_causesNoFetchIfTheTargetIsBeingFetched(t *testing.T) {
 	})
 }
 
-func TestTrackAccounts_waitsForTheScheduleIfRepeatedDuringTheRefreshPause(t *testing.T) {
+func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)

@@ -22,7 +22,8 @@ import (
 
 const testToken = "secret-token-of-the-service"
 
-// service imitates the hosted service from which data is copied. The map responses has the JSON of the response for each path.
+// service imitates the hosted service from which data is copied. The field "responses" maps a path to the JSON
+// of the response.
 type service struct {
 	responses map[string]string
 	// intercept is called first for each request; n is the number of the request. intercept returns true if it has

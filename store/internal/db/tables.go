@@ -63,8 +63,8 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// With the default Retention, points stay at most for dailyRetention and weeklyRetention. Daily points can
-	// stay 31 + 7 days longer than DailyDays, because whole months are dropped and whole weeks rolled up.
+	// dailyRetention is how long a daily point can stay with the default Retention: up to a month longer than
+	// DailyDays, because whole months are dropped, and up to a week longer, because whole weeks are rolled up.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.
