@@ -132,7 +132,8 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(&v))
 }
 
-// versionQuery is the SQL query for the Version of an organisation. For Version.Late, it reads one index entry for each table and fetch status.
+// versionQuery is the SQL query for the Version of an organisation. To find Version.Late, it reads one index
+// entry for each pair of a table and a fetch status.
 var versionQuery = func() string {
 	var newest []string
 	for _, table := range []string{"videos", "accounts"} {

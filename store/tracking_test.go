@@ -130,7 +130,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 		o, token := storetest.NewOrg(t, db), store.NewID()
 		cats := storetest.Collection(t, o, "Cats", nil)
 		dogs := storetest.Collection(t, o, "Dogs", nil)
-		storetest.Collection(t, o, "Birds", &cats.ID) // CollectionNames names root collections only, so Track creates a second collection with this name
+		storetest.Collection(t, o, "Birds", &cats.ID) // this is not a root collection, and CollectionNames is only for root collections, so Track creates a second "Birds"
 		already := storetest.Track(t, o, storetest.VideoLink(t, 0))[0]
 
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},

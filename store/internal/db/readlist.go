@@ -80,7 +80,8 @@ type List[R any] struct {
 // Count returns the number of rows in the window. This includes the rows that were passed to the callback ListSpec.Each.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
-// ErrEnough ends the window before the present row if ListSpec.Each returns it. ReadList then returns no error.
+// ErrEnough ends the window before the row for which ListSpec.Each returns this error. ReadList then returns no
+// error.
 var ErrEnough = errors.New("enough rows")
 
 // ReadList reads the window w of the rows of q, in the order o. The limit w.MaxBytes can make the
