@@ -87,8 +87,8 @@ func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.In
 	})
 }
 
-// accountWithUploads returns the handle of an account with at least the given number of videos. The
-// account uploads another video within untilAllAccountsAreDue.
+// accountWithUploads returns the handle of an account with at least the given number of videos. This
+// account uploads another video before the time untilAllAccountsAreDue has passed.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()

@@ -23,7 +23,7 @@ import (
 // TestListVideos_returnsEachUnchangedVideoOnceDespiteWrites uses these numbers of videos.
 const (
 	lastingVideos    = 10_000 // number of videos that stay tracked during the whole test
-	stoppableVideos  = 400    // number of videos whose tracking the test can stop while it reads the list
+	stoppableVideos  = 400    // number of videos that the test can stop while it reads the list
 	videosPerAccount = 100    // number of videos of each account
 	walkPageSize     = 1000   // number of videos on each page of the list
 )

@@ -197,7 +197,7 @@ func TestIdempotencyUsage_isTheSumOfTheSizesOfTheKeys(t *testing.T) {
 		db.Clock.Advance(24*time.Hour - 30*time.Second)
 		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "new", "f").State)
 		requireSum(151)
-		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "k150", "f").State, "an expired key must be usable again before it is deleted")
+		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "k150", "f").State, "an expired key must be usable again even if its row is not deleted yet")
 		requireSum(101 - 49)
 		_, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)

@@ -19,9 +19,9 @@ var throttledLanes = []queue.Lane{queue.LaneFree, queue.LaneBasic, queue.LanePre
 
 // These are the stages in which a lane is throttled, in this order.
 const (
-	stageSlow = iota // targets with the pace slow get down to one active day a week
-	stageFast        // targets with several fetches a day get down to one fetch a day
-	stageAll         // all targets get down to one fetch a week
+	stageSlow = iota // fewer active days for targets with the pace "slow", down to one a week
+	stageFast        // fewer fetches for targets with several fetches a day, down to one a day
+	stageAll         // fewer fetches for all targets, down to one a week
 	stages
 )
 

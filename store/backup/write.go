@@ -124,7 +124,7 @@ type writer struct {
 	summary  Summary
 	line     []byte
 	done     int64                // number of rows written so far
-	progress func(done, of int64) // gets the number of rows written so far and the total number of rows
+	progress func(done, of int64) // is called with the number of rows that were written so far, and the number of all rows
 }
 
 // writeLines writes the lines of the backup.
