@@ -79,8 +79,7 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 }
 
 // findToken returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. If
-// the IP address has sent too many unknown tokens, it looks up no further token and returns *limitExceeded, but
-// still finds tokens in the cache.
+// the IP address has sent too many unknown tokens, it returns *limitExceeded for tokens that are not in the cache.
 func (i *identities) findToken(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
 	if id, known, err := i.findCached(hash); known {

@@ -13,8 +13,8 @@ type ReplicaState = db.ReplicaState
 // Replica returns the state of the replica for reads. It returns false if there is no replica.
 func (s *Store) Replica(ctx context.Context) (state ReplicaState, ok bool) { return s.db.Replica(ctx) }
 
-// FromReplica calls readData with an Org that reads from the replica. If the replica fails or is outdated, it
-// calls readData again with o, which reads from the primary. readData must not write.
+// FromReplica calls readData with an Org whose lists and histories come from the replica. If the replica fails
+// or is outdated, it calls readData with o, which reads from the primary. readData must not write.
 func FromReplica[R any](ctx context.Context, o *Org, readData func(*Org) (R, error)) (R, error) {
 	if !o.s.db.HasReplica() {
 		return readData(o)

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Callers of package store cannot import store/internal/db. The declarations below give them what they need of
+// Packages outside of store/ cannot import store/internal/db. The declarations below give them what they need of
 // it.
 
 // Instant is a point in time, in microseconds since 1970 UTC.

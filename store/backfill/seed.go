@@ -59,7 +59,7 @@ type LoadVideo struct {
 	Collections []uuid.UUID // ids of the collections to which the video itself was added
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
 	// Refused says why the last fetch failed; nil means that it succeeded. Load does not use Refused for a
-	// video that is stopped, pending or without points.
+	// video that is stopped or without points.
 	Refused *FetchRefusal
 }
 

@@ -162,7 +162,7 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 }
 
 // deferRecentlyFetched delays an entry if its target was fetched for the organisation less than RefreshPause
-// ago. So nobody can shorten this pause by stopping a video and tracking it again.
+// ago. So stopping a target and tracking it again does not shorten this pause.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {

@@ -9,8 +9,8 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// sharedPattern matches the text of a statement before a removed part. It matches only if the removed part
-	// restricts a table that may be used without an organisation.
+	// sharedPattern matches the text of a statement up to the start or the end of a removed part. It matches only
+	// if the removed part restricts a table that may be used without an organisation.
 	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 

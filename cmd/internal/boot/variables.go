@@ -23,8 +23,8 @@ var Variables = []string{
 	"REELTALLY_YOUTUBE_BASE_URL", "REELTALLY_YOUTUBE_STATS_UNITS", "REELTALLY_YOUTUBE_UNITS",
 }
 
-// otherVariables are environment variables that only docker-compose.yml and docker-compose.citus.yml use. The
-// programs ignore them, because one file of variables can be for all.
+// otherVariables are environment variables that only the Docker Compose files use, or used in the past. The
+// programs ignore them, so that one file can set the variables of both.
 var otherVariables = []string{"REELTALLY_PORT", "REELTALLY_MEMORY", "REELTALLY_TOOL_MEMORY", "REELTALLY_POSTGRES_MEMORY",
 	"REELTALLY_POSTGRES_IMAGE", "REELTALLY_GO_IMAGE", "REELTALLY_BUSYBOX_IMAGE",
 	"REELTALLY_CITUS_IMAGE", "REELTALLY_CITUS_MEMORY", "REELTALLY_COORDINATOR_PORT"}

@@ -35,7 +35,7 @@ var (
 )
 
 // Describe sends no descriptions, because the set of metrics depends on the targets and sources. Prometheus
-// allows this: without descriptions, it accepts any metrics.
+// allows this, and then does not compare the metrics with descriptions.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the

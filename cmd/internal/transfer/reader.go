@@ -327,8 +327,8 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 			v[f] = cell
 		case json.Number:
 			if v[f] = cell.String(); slices.Contains(numberFields, f) && strings.Contains(v[f], ".") {
-				// A count such as 5.0 means 5 in JSON, but could mean 50 in a column with a decimal comma. So
-				// the fraction is removed.
+				// In JSON, 5.000 means 5. With a decimal comma, it would mean 5000. So a fraction of zeros is
+				// removed.
 				if v[f] = strings.TrimSuffix(strings.TrimRight(v[f], "0"), "."); strings.Contains(v[f], ".") {
 					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncateText(cell.String()))
 				}
