@@ -34,7 +34,7 @@ const (
 type Reach int
 
 const (
-	// NoAddress means that no connection to the host is allowed. It is for all hosts that are not configured.
+	// NoAddress means that no connection to the host is allowed.
 	NoAddress Reach = iota
 	// Public means that the host may resolve only to public addresses. It is for hosts on the internet.
 	Public

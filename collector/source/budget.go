@@ -54,8 +54,8 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter makes each later call of Spend take one reserved unit from each budget. A source that calls neither
-// Meter, MeterWithoutLimit nor SetSpent spends all reserved units.
+// Meter makes each later call of Spend take one reserved unit from each budget. If a source calls
+// neither Meter, MeterWithoutLimit nor SetSpent, all reserved units count as spent.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
 // MeterWithoutLimit is like Meter, but Spend always returns true. It is for sources that do not know in
