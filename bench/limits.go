@@ -31,6 +31,7 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 		fmt.Sprintf("CREATE TABLE bench_tracked AS SELECT * FROM videos WHERE organisation_id = '%s'", b.pg.changed.id),
 		// The unique keys are the same as those of the table videos.
 		"ALTER TABLE bench_tracked ADD PRIMARY KEY (organisation_id, id), ADD UNIQUE (organisation_id, platform, external_id)",
+		// This table has all indexes of videos, and so shows the least that new videos cost with these indexes.
 		"CREATE TABLE bench_tracked_indexed (LIKE videos INCLUDING INDEXES)",
 		fmt.Sprintf("INSERT INTO bench_tracked_indexed SELECT * FROM videos WHERE organisation_id = '%s'", b.pg.changed.id),
 		fmt.Sprintf("CREATE TABLE bench_points AS SELECT * FROM snapshots_daily WHERE organisation_id = '%s'", b.pg.changed.id),

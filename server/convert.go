@@ -107,8 +107,8 @@ func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
 // format. entrySchema is the schema of a list entry.
 func convertListResponse(c echo.Context, format *converter, entrySchema *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
-	// The caller sends the ETag of the converted list, which ends with the suffix of the format. The operation
-	// compares it with the ETag of the JSON, which has no such suffix.
+	// An ETag of a converted list ends with the suffix of the format. Remove this suffix, because the operation
+	// compares the ETags of the caller with the ETag of the JSON, which has none.
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
 		h.Del("If-None-Match")
 		for tag := range strings.SplitSeq(strings.Join(tags, ","), ",") {

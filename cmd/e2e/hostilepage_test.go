@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileBefore is an old version of docs/evidence/hostile-requests.md: its costs are from the time when the
-// server did not limit expensive requests. The column "Before" shows them.
+// hostileBefore is an old version of the page docs/evidence/hostile-requests.md. The server did not limit
+// expensive requests then. The present page shows the old costs in the column "Before".
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string

@@ -12,8 +12,8 @@ const (
 	maxDetail = 300 // maximum length in runes of a platform's text in an error or a log line
 )
 
-// credentialParameter matches query parameters such as "access_token=…" anywhere in a text. So it also finds
-// credentials that Redact does not know.
+// credentialParameter matches query parameters such as "access_token=…" anywhere in a text. Redact uses it to
+// find credentials that are not among its secrets.
 var credentialParameter = regexp.MustCompile(`(?i)\b((?:api_?|access_|x-api-)?(?:key|token)|client_secret|appsecret_proof)=[^&\s"'<>]+`)
 
 // Redact prepares a platform's text for an error or a log line. It replaces the secrets, other

@@ -160,8 +160,8 @@ func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	if !ok || !validID(p, id) {
 		return false
 	}
-	// If this is the old or the new handle of a renamed account, it is not certain which account is meant. So
-	// the author stays unchanged.
+	// If the handle is the old or the new handle of a renamed account, it is not certain which account is meant.
+	// Then the author stays unchanged.
 	if folded, _ := normalizeHandle(p, handle); folded != "" {
 		if _, passed := w.ownerAfterRename(p, folded); passed {
 			return true

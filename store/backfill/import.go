@@ -300,8 +300,9 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets the field `named` of each video to the imported Username. If mustFindAccountByID returns
-// true, it finds or creates the account with the imported id, and sets `named` to its current handle.
+// setHandlesByID sets the field `named` of each video to the imported Username. But if mustFindAccountByID returns
+// true for a video, it finds or creates the account with the imported account id, and sets `named` to the present
+// handle of this account.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
