@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"time"
 
@@ -93,29 +92,44 @@ var eventColumns = []db.Column[Event]{
 }
 
 // DeleteExpiredEvents deletes up to db.DeleteBatch events that are older than db.EventRetention, and their deliveries. It returns the
-// number of deleted events.
+// number of deleted events. It deletes an event only together with all earlier events of the feed, or after them.
 func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	before := o.s.db.Now().Add(-db.EventRetention)
-	old := func(q *gorm.DB) *gorm.DB { return q.Where("events.created_at < ?", before) }
-	var found []int64
-	if err := old(o.scopedQuery(ctx, "events")).Limit(1).Pluck("position", &found).Error; err != nil || len(found) == 0 {
+	if last, err := o.lastExpiredEvent(o.scopedQuery(ctx, "events"), before, 1); err != nil || last == 0 {
 		return 0, db.Translate(err)
 	}
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		var positions []int64
-		err := old(db.Scoped(tx, "events", o.id)).Order("events.created_at, events.position").Limit(db.DeleteBatch).Pluck("position", &positions).Error
-		if err != nil || len(positions) == 0 {
+		last, err := o.lastExpiredEvent(db.Scoped(tx, "events", o.id), before, db.DeleteBatch)
+		if err != nil || last == 0 {
 			return err
 		}
-		last := slices.Max(positions)
 		if err := db.Scoped(tx, "event_feeds", o.id).Where("deleted < ?", last).Update("deleted", last).Error; err != nil {
 			return err
 		}
-		deleted := tx.Exec("DELETE FROM events WHERE organisation_id = ? AND position IN ?", o.id, positions)
+		deleted := tx.Exec("DELETE FROM events WHERE organisation_id = ? AND position <= ?", o.id, last)
 		n = deleted.RowsAffected
 		return deleted.Error
 	})
 	return n, err
+}
+
+// lastExpiredEvent reads the given number of events of a query, in the order of the feed. It returns the position of the last event before
+// the first one that is not older than "before", or 0 if the first event of the feed is not older.
+func (o *Org) lastExpiredEvent(q *gorm.DB, before db.Instant, events int) (position int64, err error) {
+	var first []struct {
+		Position  int64
+		CreatedAt db.Instant
+	}
+	if err := q.Select("position", "created_at").Order("position").Limit(events).Scan(&first).Error; err != nil {
+		return 0, err
+	}
+	for _, event := range first {
+		if event.CreatedAt >= before {
+			break
+		}
+		position = event.Position
+	}
+	return position, nil
 }
 
 // unusedFeed is a SQL condition on event_feeds. An enabled feed is unused if no webhook is enabled

@@ -253,3 +253,34 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 		require.Equal(t, []int64{2}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM webhook_deliveries"))
 	})
 }
+
+func TestDeleteExpiredEvents_keepsEventsAfterAnEventThatIsKept(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		hook, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})
+		require.NoError(t, err)
+		record := func() {
+			_, err := o.TestWebhook(t.Context(), hook.ID, uuid.Nil)
+			require.NoError(t, err)
+		}
+		// The second event is older than the first one, as after a step of the clock, or if its transaction began first and ended last.
+		db.Clock.Advance(time.Hour)
+		record()
+		db.Clock.Advance(-time.Hour)
+		record()
+		db.Clock.Advance(7*24*time.Hour + time.Minute)
+		deleted, err := o.DeleteExpiredEvents(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, deleted)
+		missing, err := o.OpenFeed(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, missing, "no event is missing")
+		require.Len(t, eventsAfter(t, o, nil, 10), 2)
+		db.Clock.Advance(time.Hour)
+		deleted, err = o.DeleteExpiredEvents(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 2, deleted)
+		require.Empty(t, eventsAfter(t, o, nil, 10))
+	})
+}

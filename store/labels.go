@@ -120,10 +120,10 @@ func (l *labels) labelsOf(row labelled) labelSet {
 }
 
 // setRowLabels sets the labels of videos or accounts. If the labels take more than maxBytes in
-// JSON, the last rows may be left out, but never the first.
+// JSON, the last rows may be left out, but never the first. If maxBytes is 0, there is no limit.
 func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
 	// done is the number of rows that have their labels. bytes is the JSON size of these labels.
-	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
+	for size := rows; done < rows && (done == 0 || maxBytes == 0 || bytes <= maxBytes); {
 		from, to := done, min(rows, done+size)
 		var videos, accounts []uuid.UUID
 		for i := from; i < to; i++ {
