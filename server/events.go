@@ -24,7 +24,7 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	missing, err := CallerFrom(ctx).Org.OpenFeed(ctx)
+	missing, newest, err := CallerFrom(ctx).Org.OpenFeed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 		},
 		otherMembers: func(paginationValues, int) any {
 			var members eventPagination
-			members, failed = s.eventPagination(page, found, missing)
+			members, failed = s.eventPagination(page, found, missing, newest)
 			return members
 		}})
 	if err == nil {
@@ -72,10 +72,10 @@ type eventPagination struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// eventPagination returns has_more and next_cursor for a page of events. After an empty page, next_cursor stays
-// at the position of the request's cursor, or at lastMissing if the request has no cursor.
-func (s *Server) eventPagination(page pageRequest, events *store.List[store.Event], lastMissing int64) (eventPagination, error) {
-	after := store.EventPosition(lastMissing, uuid.Nil)
+// eventPagination returns has_more and next_cursor for a page of events. missing and newest are the results of OpenFeed, which must be called
+// before the page is read.
+func (s *Server) eventPagination(page pageRequest, events *store.List[store.Event], missing, newest int64) (eventPagination, error) {
+	after := store.EventPosition(missing, uuid.Nil)
 	if page.after != nil {
 		after = *page.after
 	}
@@ -83,8 +83,13 @@ func (s *Server) eventPagination(page pageRequest, events *store.List[store.Even
 		last := &events.Rows[n-1]
 		after = store.EventPosition(last.Position, last.ID)
 	}
+	more := events.Next() != nil
+	// The newest event can have a type that was not requested. If the cursor stayed before it, it would expire with that event.
+	if position, err := strconv.ParseInt(after.Value, 10, 64); err == nil && !more && position < newest {
+		after = store.EventPosition(newest, uuid.Max)
+	}
 	cursor, err := s.sealCursor(cursorContent{After: after, Page: 1}, page.cursor)
-	return eventPagination{HasMore: events.Next() != nil, NextCursor: cursor}, err
+	return eventPagination{HasMore: more, NextCursor: cursor}, err
 }
 
 // toAPIEvent converts an event to the JSON type of the API. If view is MaskedView, the metrics are null.

@@ -487,6 +487,31 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 14.5-07
+func TestEvents_cursorForSomeTypesDoesNotExpireWithEventsOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.track(tiktokLink)
+		const path = "?types=video.views.fell"
+		cursor := c.events(path).NextCursor
+		a.Clock.Advance(24 * time.Hour)
+		a.fetch(factsWithViews(5))
+		page := c.events(path + "&cursor=" + cursor)
+		require.Empty(t, page.Data, "the fetch must only cause a video.metrics.updated")
+		for range 2 {
+			a.Clock.Advance(4 * 24 * time.Hour)
+			cursor = c.events(path + "&cursor=" + cursor).NextCursor
+		}
+		deleted, err := a.Writer.DeleteExpired(t.Context(), storetest.NeverStop)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, deleted["events"])
+		a.fetch(factsWithViews(4))
+		page = c.events(path + "&cursor=" + cursor)
+		require.Len(t, page.Data, 1, "no event of the type is missing, so the cursor must still be valid")
+		require.Empty(t, c.events(path+"&cursor="+page.NextCursor).Data)
+	})
+}
+
 func TestEvents_areReadWithACursor(t *testing.T) {
 	t.Parallel()
 	runWebhookTest(t, func(t *testing.T, a *app) {

@@ -28,7 +28,7 @@ type AccountVideo struct {
 	Counts          // the latest counts of the video
 	UploadedAt      *db.Date
 
-	multiplier *float64 // the stored outlier multiplier; only ReadStatistics sets it
+	multiplier *float64 // the stored outlier multiplier; only ReadStatistics needs it
 }
 
 // accountVideoColumns lists the columns that are read from the table "videos" into an AccountVideo.
@@ -46,15 +46,23 @@ var accountVideoColumns = func() []db.Column[AccountVideo] {
 		db.Column[AccountVideo]{Name: "outlier_multiplier", Set: func(v *AccountVideo, row *db.Values, i int) { v.multiplier = row.OptionalFloat(i) }})
 }()
 
-// RefreshAccounts recomputes the statistics of accounts. It also stores them in the table account_days, for the day in stamp.Day.
-func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
-	if err := RefreshStatistics(tx, accounts); err != nil {
+// RefreshAccounts recomputes the statistics of accounts. It also stores them in the table account_days, for the day in stamp.Day, and adds
+// events about new outliers.
+func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp, events *EventRecorder) error {
+	stats, err := ReadStatistics(tx, accounts, nil)
+	if err != nil {
+		return err
+	}
+	if err := events.AddOutliers(stats); err != nil {
+		return err
+	}
+	if err := db.RunWrites(tx, stats.BuildSQLUpdates(tx)...); err != nil {
 		return err
 	}
 	return db.RunWrites(tx, StatementsForAccountDays(tx, accounts, stamp)...)
 }
 
-// RefreshStatistics recomputes the statistics of accounts, and the outlier multipliers of their tracked videos.
+// RefreshStatistics recomputes the statistics of accounts, and the outlier multipliers of their tracked videos. It adds no events.
 func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	stats, err := ReadStatistics(tx, accounts, nil)
 	if err != nil {
@@ -66,8 +74,14 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 // AccountsStats has the statistics of several accounts.
 type AccountsStats struct {
 	Of map[db.RowKey]AccountStats // the map key identifies the account
-	// wrongMultipliers has the videos whose outlier multiplier is wrong in the database. AccountVideo.multiplier is the right value.
-	wrongMultipliers []AccountVideo
+	// newMultipliers has the videos whose outlier multiplier is wrong in the database.
+	newMultipliers []newMultiplier
+}
+
+// newMultiplier is a change of a video's outlier multiplier. A multiplier is nil if it is unknown.
+type newMultiplier struct {
+	video         db.RowKey
+	stored, right *float64
 }
 
 // ReadStatistics computes the statistics of accounts from their tracked videos. The values in changedVideos replace the stored values of these
@@ -102,8 +116,7 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (A
 		of := s.Of[v.accountKey()]
 		right := of.OutlierMultiplier(v.Views)
 		if (right == nil) != (v.multiplier == nil) || right != nil && *right != *v.multiplier {
-			v.multiplier = right
-			s.wrongMultipliers = append(s.wrongMultipliers, v)
+			s.newMultipliers = append(s.newMultipliers, newMultiplier{db.RowKey{Org: v.OrganisationID, ID: v.ID}, v.multiplier, right})
 		}
 	}
 	return s, nil
@@ -203,13 +216,12 @@ func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
  `+MetricColumns("total_{m} = s.{m}")+`
  FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
-	if len(s.wrongMultipliers) == 0 {
+	if len(s.newMultipliers) == 0 {
 		return writes
 	}
-	videos := make([][]any, len(s.wrongMultipliers))
-	for i := range s.wrongMultipliers {
-		v := &s.wrongMultipliers[i]
-		videos[i] = []any{v.OrganisationID, v.ID, v.multiplier}
+	videos := make([][]any, len(s.newMultipliers))
+	for i, m := range s.newMultipliers {
+		videos[i] = []any{m.video.Org, m.video.ID, m.right}
 	}
 	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "id uuid", "multiplier double precision"}, Rows: videos}
 	return append(writes, list.StatementsForExec(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)

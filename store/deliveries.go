@@ -229,7 +229,7 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 			if err != nil {
 				return err
 			}
-			if err := disableWebhook(tx, &w, *reason); err != nil {
+			if err := disableWebhook(tx, &w, *reason, s.db.Now()); err != nil {
 				return err
 			}
 			recorder.addDisabledWebhook(&w)

@@ -19,7 +19,7 @@ type eventFeed struct {
 	Enabled        bool
 	Position       int64 // position of the newest event
 	Deleted        int64 // events up to this position can be missing: some were deleted or never recorded
-	ReadAt         db.Instant
+	ReadAt         db.Instant // time of the last read, or of the disabling or deletion of a webhook if that is later
 }
 
 // feedReadAccuracy is the accuracy of eventFeed.ReadAt. A read of the feed updates ReadAt only if the stored time is more than an hour old.
@@ -34,24 +34,25 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 		Create(&eventFeed{OrganisationID: o.id, Enabled: true, ReadAt: now}).Error
 }
 
-// OpenFeed prepares a read of the organisation's events, and starts their recording if it was off. Events up to
-// the returned position can be missing: some were deleted or never recorded.
-func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
+// OpenFeed prepares a read of the organisation's events, and starts their recording if it was off. It returns
+// two positions. Events up to "missing" can be missing: some were deleted or never recorded. The newest event has the position "newest".
+func (o *Org) OpenFeed(ctx context.Context) (missing, newest int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed
 	if err := o.scopedQuery(ctx, "event_feeds").Find(&feeds).Error; err != nil {
-		return 0, db.Translate(err)
+		return 0, 0, db.Translate(err)
 	}
 	if len(feeds) == 1 && feeds[0].Enabled && feeds[0].ReadAt > now.Add(-feedReadAccuracy) {
-		return feeds[0].Deleted, nil
+		return feeds[0].Deleted, feeds[0].Position, nil
 	}
+	var feed eventFeed
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		if err := o.enableFeed(tx); err != nil {
 			return err
 		}
-		return db.Scoped(tx, "event_feeds", o.id).Pluck("deleted", &missing).Error
+		return db.Scoped(tx, "event_feeds", o.id).Take(&feed).Error
 	})
-	return missing, err
+	return feed.Deleted, feed.Position, err
 }
 
 // EventQuery says which events of an organisation ListEvents returns.
@@ -137,7 +138,7 @@ func (o *Org) lastExpiredEvent(q *gorm.DB, before db.Instant, events int) (posit
 const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
  AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = ? AND w.enabled)`
 
-// PauseUnusedFeed ends the recording of events if the organisation has no enabled webhook and has not read its events for EventRetention.
+// PauseUnusedFeed ends the recording of events if the organisation has had no enabled webhook and has not read its events for EventRetention.
 func (o *Org) PauseUnusedFeed(ctx context.Context) error {
 	before := o.s.db.Now().Add(-db.EventRetention)
 	var unused int64

@@ -225,14 +225,52 @@ func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 			}
 		}
 	}
-	if is.OutlierMultiplier != nil {
-		for _, value := range outlierThresholds {
-			if reached := float64(value); *is.OutlierMultiplier >= reached && (was.OutlierMultiplier == nil || *was.OutlierMultiplier < reached) {
-				r.addEvent(org, EventVideoOutlier, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdOutlier, value}})
-			}
+	r.addOutlier(was, after)
+	r.AddVideoStatus(before, after)
+}
+
+// addOutlier adds an event for each outlier threshold that the video has reached since it had the state "was".
+func (r *EventRecorder) addOutlier(was VideoState, v *Video) {
+	for _, value := range reachedOutlierThresholds(was.OutlierMultiplier, v.OutlierMultiplier) {
+		r.addEvent(v.OrganisationID, EventVideoOutlier, EventData{Video: eventVideo(v, &was), Threshold: &Threshold{thresholdOutlier, value}})
+	}
+}
+
+// reachedOutlierThresholds returns the thresholds that a video reaches when its outlier multiplier changes. A
+// multiplier is nil if it is unknown.
+func reachedOutlierThresholds(before, after *float64) (reached []int64) {
+	for _, value := range outlierThresholds {
+		if after != nil && *after >= float64(value) && (before == nil || *before < float64(value)) {
+			reached = append(reached, value)
 		}
 	}
-	r.AddVideoStatus(before, after)
+	return reached
+}
+
+// AddOutliers adds events about videos that were not fetched, but reach an outlier threshold because the median of their account has changed.
+// It must be called before the new multipliers are stored.
+func (r *EventRecorder) AddOutliers(stats AccountsStats) error {
+	multipliers := map[db.RowKey]*float64{}
+	for _, m := range stats.newMultipliers {
+		if r.IsRecording(m.video.Org) && len(reachedOutlierThresholds(m.stored, m.right)) > 0 {
+			multipliers[m.video] = m.right
+		}
+	}
+	if len(multipliers) == 0 {
+		return nil
+	}
+	videos, err := db.FindColumns(r.tx, db.Keys(db.SortedKeys(multipliers)), videoColumns, `SELECT `+db.ColumnNames("videos", videoColumns)+` FROM wanted CROSS JOIN videos
+ WHERE videos.organisation_id = {org} AND videos.id = wanted.id ORDER BY videos.organisation_id, videos.id`)
+	if err != nil {
+		return err
+	}
+	for i := range videos {
+		v := &videos[i]
+		was := videoState(v)
+		v.OutlierMultiplier = multipliers[v.Key()]
+		r.addOutlier(was, v)
+	}
+	return nil
 }
 
 // AddVideoStatus adds an event if the fetch status of a video has changed. It adds no event for the

@@ -34,7 +34,7 @@ func eventTypesOf(events []store.Event) []store.EventType {
 
 func openFeed(t *testing.T, o *store.Org) {
 	t.Helper()
-	_, err := o.OpenFeed(t.Context())
+	_, _, err := o.OpenFeed(t.Context())
 	require.NoError(t, err)
 }
 
@@ -209,7 +209,7 @@ func TestEvents_areNoLongerRecordedIfNobodyReadsThem(t *testing.T) {
 		require.NoError(t, err)
 		measure(2)
 		require.Empty(t, eventsAfter(t, o, nil, 10))
-		missing, err := o.OpenFeed(t.Context())
+		missing, _, err := o.OpenFeed(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, first.Position, missing)
 		db.Clock.Advance(time.Hour)
@@ -273,7 +273,7 @@ func TestDeleteExpiredEvents_keepsEventsAfterAnEventThatIsKept(t *testing.T) {
 		deleted, err := o.DeleteExpiredEvents(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, deleted)
-		missing, err := o.OpenFeed(t.Context())
+		missing, _, err := o.OpenFeed(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, missing, "no event is missing")
 		require.Len(t, eventsAfter(t, o, nil, 10), 2)
@@ -282,5 +282,88 @@ func TestDeleteExpiredEvents_keepsEventsAfterAnEventThatIsKept(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 2, deleted)
 		require.Empty(t, eventsAfter(t, o, nil, 10))
+	})
+}
+
+func TestEvents_announceAnOutlierWhenTheMedianOfItsAccountChanges(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		clips := storetest.VideoLinks(t, 3)
+		storetest.Track(t, o, clips...)
+		openFeed(t, o)
+		facts := func(views int64) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: &views, Username: new("someone")}
+		}
+		outliers := func() (found []store.Event) {
+			for _, e := range eventsAfter(t, o, nil, 1000) {
+				if e.Type == store.EventVideoOutlier {
+					found = append(found, e)
+				}
+			}
+			return found
+		}
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clips[0]: facts(500_000)})
+		require.Empty(t, outliers())
+		db.Clock.Advance(time.Minute)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clips[1]: facts(20_000), clips[2]: facts(40_000)})
+		found := outliers()
+		require.Len(t, found, 1, "500,000 views are 12.5 times the median of 40,000")
+		require.Equal(t, clips[0].Canonical, found[0].Data.Video.Link)
+		require.Equal(t, &store.Threshold{Member: "outlier_multiplier", Value: 10}, found[0].Data.Threshold)
+		require.InDelta(t, 12.5, *found[0].Data.Video.OutlierMultiplier, 1e-9)
+		require.InDelta(t, 1, *found[0].Data.Video.Previous.OutlierMultiplier, 1e-9)
+		storetest.StopVideos(t, o, clips[2])
+		require.Len(t, outliers(), 1, "500,000 views are 1.9 times the median of 260,000")
+	})
+}
+
+func TestEvents_announceAnOutlierWhenAnotherVideoIsStopped(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		clips := storetest.VideoLinks(t, 4)
+		storetest.Track(t, o, clips...)
+		openFeed(t, o)
+		facts := map[link.Link]ingest.VideoFacts{}
+		for i, views := range []int64{1_000_000, 900_000, 10_000, 10_000} {
+			facts[clips[i]] = ingest.VideoFacts{Views: &views, Username: new("someone")}
+		}
+		storetest.Measure(t, db, db.Clock.Now(), facts)
+		before := len(eventsAfter(t, o, nil, 100))
+		storetest.StopVideos(t, o, clips[1])
+		added := eventsAfter(t, o, nil, 100)[before:]
+		require.Equal(t, []store.EventType{store.EventVideoRemoved, store.EventVideoOutlier, store.EventVideoOutlier}, eventTypesOf(added), "the median falls from 455,000 to 10,000")
+		require.Equal(t, clips[0].Canonical, added[1].Data.Video.Link)
+	})
+}
+
+func TestPauseUnusedFeed_waitsSevenDaysAfterTheLastWebhookWasDisabledOrDeleted(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		isRecording := func(o *store.Org) bool {
+			return storetest.Column[bool](t, db, "SELECT enabled FROM event_feeds WHERE organisation_id = '"+o.ID().String()+"'")[0]
+		}
+		for name, end := range map[string]func(o *store.Org, hook store.Webhook) error{
+			"disabled": func(o *store.Org, hook store.Webhook) error {
+				_, err := o.UpdateWebhook(t.Context(), hook.ID, store.WebhookChange{Enabled: new(false)})
+				return err
+			},
+			"deleted": func(o *store.Org, hook store.Webhook) error { return o.DeleteWebhook(t.Context(), hook.ID) },
+		} {
+			o := storetest.NewOrg(t, db)
+			hook, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})
+			require.NoError(t, err)
+			db.Clock.Advance(30 * 24 * time.Hour)
+			require.NoError(t, o.PauseUnusedFeed(t.Context()))
+			require.True(t, isRecording(o), "the webhook is enabled")
+			require.NoError(t, end(o, hook), name)
+			db.Clock.Advance(7*24*time.Hour - time.Minute)
+			require.NoError(t, o.PauseUnusedFeed(t.Context()))
+			require.True(t, isRecording(o), "the webhook was %s less than seven days ago", name)
+			db.Clock.Advance(2 * time.Minute)
+			require.NoError(t, o.PauseUnusedFeed(t.Context()))
+			require.False(t, isRecording(o), name)
+		}
 	})
 }

@@ -325,8 +325,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return rowsOf(list, err)
 	}},
 	"OpenFeed": {func(ctx context.Context, o *store.Org, _, _ references) answer {
-		missing, err := o.OpenFeed(ctx)
-		return newAnswer(err, missing)
+		missing, newest, err := o.OpenFeed(ctx)
+		return newAnswer(err, missing, newest)
 	}},
 	"ListEvents": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		list, err := o.ListEvents(ctx, store.EventQuery{Window: store.Window{Limit: 100}})

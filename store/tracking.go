@@ -414,7 +414,14 @@ func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition str
 func (o *Org) updateSums(tx *gorm.DB, accounts []db.RowKey) error {
 	today := o.s.db.Now().Day()
 	if len(accounts) > 0 {
-		if err := RefreshAccounts(tx, accounts, DayStamp{Day: today}); err != nil {
+		events, err := NewEventRecorder(tx, o.s.db.Now(), o.id)
+		if err != nil {
+			return err
+		}
+		if err := RefreshAccounts(tx, accounts, DayStamp{Day: today}, events); err != nil {
+			return err
+		}
+		if err := events.Save(); err != nil {
 			return err
 		}
 	}

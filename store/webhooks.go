@@ -166,7 +166,7 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 				return err
 			}
 		default:
-			if err := disableWebhook(tx, &w, DisabledByRequest); err != nil {
+			if err := disableWebhook(tx, &w, DisabledByRequest, w.UpdatedAt); err != nil {
 				return err
 			}
 		}
@@ -184,9 +184,17 @@ func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 
 // disableWebhook marks a webhook as disabled and removes it from the queue of webhooks. The caller
 // must save the webhook. Its deliveries keep their remaining attempts.
-func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
+func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason, now db.Instant) error {
 	w.Enabled, w.DisabledReason = false, &reason
-	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error
+	return stopSending(tx, w.OrganisationID, w.ID, now)
+}
+
+// stopSending removes a webhook from the queue of webhooks. Events are recorded for a further EventRetention, as after a read of the feed.
+func stopSending(tx *gorm.DB, org, webhook uuid.UUID, now db.Instant) error {
+	if err := db.Scoped(tx, "event_feeds", org).Update("read_at", now).Error; err != nil {
+		return err
+	}
+	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", org, webhook).Error
 }
 
 // DeleteWebhook deletes a webhook. It returns ErrNotFound for an unknown id. The webhook's deliveries stay stored until their events are
@@ -200,7 +208,7 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 		if deleted.Error != nil {
 			return deleted.Error
 		}
-		return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", o.id, id).Error
+		return stopSending(tx, o.id, id, o.s.db.Now())
 	})
 }
 

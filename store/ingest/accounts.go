@@ -222,7 +222,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	if f != nil && !outdated {
 		of.FetchedAt, of.Source = &d.at, &d.outcome.Source
 	}
-	if err := store.RefreshAccounts(d.tx, []db.RowKey{{Org: d.org, ID: a.ID}}, of); err != nil {
+	if err := store.RefreshAccounts(d.tx, []db.RowKey{{Org: d.org, ID: a.ID}}, of, d.events); err != nil {
 		return 0, err
 	}
 	d.events.AddAccountFetch(&before, a)

@@ -235,6 +235,9 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 		}
 	}
 	addEvents()
+	if err := w.events.AddOutliers(stats); err != nil {
+		return err
+	}
 	sums := store.SumsByOrganisation(videos)
 	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), VideoWrites(w.tx, videos), stats.BuildSQLUpdates(w.tx), StatementsForTotals(w.tx, before, sums))...)
 	if err != nil {
