@@ -180,13 +180,16 @@ func (b *AccountResolver) Save(tx *gorm.DB) error {
 	return b.UpdateHandles(tx)
 }
 
-// SaveRows writes the changed records. It first updates the records that lost their handle, because two accounts of a platform cannot have
-// the same handle at the same time.
+// SaveRows writes the changed records. It first takes the old handles from the records that lost or changed their handle, because two accounts
+// of a platform cannot have the same handle at the same time.
 func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
-	if len(b.lost) > 0 {
-		ids := make([]uuid.UUID, len(b.lost))
-		for i, a := range b.lost {
-			ids[i] = a.ID
+	if len(b.lost)+len(b.renamed) > 0 {
+		var ids []uuid.UUID
+		for _, a := range b.lost {
+			ids = append(ids, a.ID)
+		}
+		for _, r := range b.renamed {
+			ids = append(ids, r.account.ID)
 		}
 		if err := db.Scoped(tx, "accounts", b.org).Where("accounts.id IN ?", ids).Update("handle_current", false).Error; err != nil {
 			return err

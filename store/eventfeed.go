@@ -17,8 +17,8 @@ import (
 type eventFeed struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Enabled        bool
-	Position       int64 // position of the newest event
-	Deleted        int64 // events up to this position can be missing: some were deleted or never recorded
+	Position       int64      // position of the newest event
+	Deleted        int64      // events up to this position can be missing: some were deleted or never recorded
 	ReadAt         db.Instant // time of the last read, or of the disabling or deletion of a webhook if that is later
 }
 

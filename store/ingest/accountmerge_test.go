@@ -179,3 +179,34 @@ func TestMergeAccounts_keepsTheHistoryOfAnUntrackedRecord(t *testing.T) {
 		require.Equal(t, before[0], days[1])
 	})
 }
+
+func TestMergeAccounts_keepsTheEarlierMembershipOfACollection(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		c, l, first := storetest.Collection(t, o, "Campaign", nil), storetest.VideoLink(t, 1), storetest.Today(db)
+		storetest.Track(t, o, l)
+		facts := storetest.FactsWithAuthor("42", "someone")
+		facts.Views = new(int64(1000))
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: facts})
+		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{storetest.AccountOf(t, o, l).ID})
+		require.NoError(t, err)
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(3000)})
+		viewsByDay := func() (views []int64) {
+			campaign, err := o.Campaign(t.Context(), store.CampaignQuery{Collection: c.ID, From: first, To: first + 1})
+			require.NoError(t, err)
+			for _, d := range campaign.Days {
+				views = append(views, d.Views)
+			}
+			return views
+		}
+		second := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@renamed"))[0]
+		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
+		require.NoError(t, err)
+		require.Equal(t, []int64{1000, 3000}, viewsByDay())
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("renamed"), Followers: new(int64(5)), Following: new(int64(3))})
+		require.Equal(t, second.AccountID, storetest.AccountOf(t, o, l).ID, "the records must be merged")
+		require.Equal(t, []int64{1000, 3000}, viewsByDay())
+	})
+}

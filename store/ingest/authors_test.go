@@ -97,6 +97,29 @@ func TestAccounts_canSwapTheirHandles(t *testing.T) {
 	})
 }
 
+func TestAccount_canTakeAHandleThatItsOwnerGivesUpInTheSameBatch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, a, b := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
+		at := db.Clock.Now()
+		// The records are written in the order of their ids. The record of b has the lower id, because it was made first.
+		for _, v := range []struct {
+			video link.Link
+			facts ingest.VideoFacts
+		}{{b, storetest.FactsWithAuthor("43", "other")}, {a, storetest.FactsWithAuthor("42", "famous")}} {
+			storetest.Track(t, o, v.video)
+			storetest.Measure(t, db, at, map[link.Link]ingest.VideoFacts{v.video: v.facts})
+			time.Sleep(2 * time.Millisecond) // ids contain the time in milliseconds
+		}
+		storetest.Measure(t, db, at.Add(time.Hour), map[link.Link]ingest.VideoFacts{a: storetest.FactsWithAuthor("42", "renamed"), b: storetest.FactsWithAuthor("43", "famous")})
+		require.Equal(t, "renamed", storetest.AccountOf(t, o, a).Username)
+		require.Equal(t, "famous", storetest.AccountOf(t, o, b).Username)
+		storetest.Measure(t, db, at.Add(2*time.Hour), map[link.Link]ingest.VideoFacts{a: storetest.FactsWithAuthor("42", "famous"), b: storetest.FactsWithAuthor("43", "renamed")})
+		require.Equal(t, "famous", storetest.AccountOf(t, o, a).Username)
+		require.Equal(t, "renamed", storetest.AccountOf(t, o, b).Username)
+	})
+}
+
 func TestAccount_hasASeparateRecordForEachPlatform(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
