@@ -69,9 +69,10 @@ func insertAccounts(tx *gorm.DB, accounts []Account) []db.Write {
 	rows := make([][]any, len(accounts))
 	for i := range accounts {
 		a := &accounts[i]
-		rows[i] = []any{a.OrganisationID, a.ID, a.Platform, a.Username, true, a.Link, a.CreatedAt}
+		rows[i] = []any{a.OrganisationID, a.ID, a.Platform, a.Username, true, a.Link, a.CreatedAt, a.TotalVideosTracked}
 	}
-	columns := []string{"organisation_id uuid", "id uuid", "platform text", "username text", "handle_current boolean", "link text", "created_at bigint"}
+	columns := []string{"organisation_id uuid", "id uuid", "platform text", "username text", "handle_current boolean", "link text", "created_at bigint",
+		"total_videos_tracked bigint"}
 	return db.StatementsForInsert(tx, "accounts", columns, rows, "")
 }
 

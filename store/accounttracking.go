@@ -144,10 +144,14 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err := t.resumeVideosOf(recent, r); err != nil {
 			return err
 		}
-		if len(restarted) > 0 {
-			if err := o.updateSums(tx, accountKeys(o.id, restarted)); err != nil {
-				return err
-			}
+		switch {
+		case len(restarted) > 0:
+			err = o.updateSums(tx, accountKeys(o.id, restarted))
+		case len(start) > 0:
+			err = db.RunWrites(tx, t.statementsForToday(0, 0)...)
+		}
+		if err != nil {
+			return err
 		}
 		return t.addAccountMembers(collections, out)
 	})

@@ -34,12 +34,26 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 // StatementsForOrganisationDays returns statements that write the organisations' current totals for the given
 // day. If an organisation already has rows for later days, the row of its latest day is updated instead.
 func StatementsForOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) []db.Write {
+	return db.Orgs(db.Distinct(orgs)).StatementsForExec(tx, organisationDaysInsert(tx, ""), day, day, 0, 0)
+}
+
+// statementsForToday returns statements that write the organisation's totals for today, with the given numbers of videos and accounts added.
+// These numbers must be added to the totals later. Before the first fetch, the statements write nothing, because no counts are known.
+func (t Tracking) statementsForToday(videos, accounts int) []db.Write {
+	today := t.Now.Day()
+	return db.Orgs([]uuid.UUID{t.id}).StatementsForExec(t.Tx, organisationDaysInsert(t.Tx, " AND EXISTS (SELECT 1 FROM organisation_days d WHERE d.organisation_id = {org})"),
+		today, today, accounts, videos)
+}
+
+// organisationDaysInsert returns an INSERT of totals into organisation_days. Its parameters are the day, twice, and the numbers of accounts and
+// videos that are added to the stored totals. The condition is appended to the WHERE clause.
+func organisationDaysInsert(tx *gorm.DB, condition string) string {
 	// A later row can exist if a fetch from before midnight is stored after midnight. The totals then include
 	// fetches of the later day.
-	return db.Orgs(db.Distinct(orgs)).StatementsForExec(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
-SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
-  t.accounts, t.videos, t.followers, t.following, `+MetricColumns("t.{m}")+`
-  FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}
+	return `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, ` + MetricColumns("{m}") + `)
+SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS ` + db.DateType(tx) + `)),
+  t.accounts + ?, t.videos + ?, t.followers, t.following, ` + MetricColumns("t.{m}") + `
+  FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}` + condition + `
 ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
- following = excluded.following, `+MetricColumns("{m} = excluded.{m}"), day, day)
+ following = excluded.following, ` + MetricColumns("{m} = excluded.{m}")
 }

@@ -89,26 +89,46 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids)...)
+	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids, false)...)
 }
 
 // addAccounts returns the statements that insert missing accounts of the links. It adds the new ids
-// to the map "ids", which has AccountKey as the key.
-func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.Write {
-	var accounts []Account
+// to the map "ids", which has AccountKey as the key. If tracked is true, each link is a new tracked video of its account.
+func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
+	videos := map[string]int64{} // the number of new tracked videos of each account
+	for _, l := range links {
+		if key := AccountKey(l.Platform, l.Handle); tracked {
+			videos[key]++
+		} else {
+			videos[key] = 0
+		}
+	}
+	var missing []Account
+	var existing [][]any
 	for _, l := range links {
 		key := AccountKey(l.Platform, l.Handle)
-		if _, known := ids[key]; known || l.Handle == "" {
+		added, isFirst := videos[key]
+		if delete(videos, key); !isFirst || l.Handle == "" {
+			continue
+		}
+		if id, ok := ids[key]; ok {
+			existing = append(existing, []any{t.id, id, added})
 			continue
 		}
 		ids[key] = db.NewID()
-		accounts = append(accounts, Account{OrganisationID: t.id, ID: ids[key], Platform: l.Platform, Username: l.Handle,
-			HandleCurrent: true, Link: link.AccountURL(l.Platform, l.Handle), CreatedAt: t.Now})
+		missing = append(missing, Account{OrganisationID: t.id, ID: ids[key], Platform: l.Platform, Username: l.Handle,
+			HandleCurrent: true, Link: link.AccountURL(l.Platform, l.Handle), CreatedAt: t.Now, TotalVideosTracked: added})
 	}
-	if len(accounts) == 0 {
-		return nil
+	var writes []db.Write
+	if len(missing) > 0 {
+		writes = insertAccounts(t.Tx, missing)
 	}
-	return insertAccounts(t.Tx, accounts)
+	if tracked && len(existing) > 0 {
+		list := db.OrgRows{Name: "e", Columns: []string{"organisation_id uuid", "id uuid", "added bigint"}, Rows: existing}
+		writes = append(writes, list.StatementsForExec(t.Tx, `UPDATE accounts SET total_videos_tracked = total_videos_tracked + e.added
+ FROM e WHERE accounts.organisation_id = {org} AND accounts.id = e.id`)...)
+	}
+	return writes
 }
 
 // TrackVideos saves the videos of a request, and adds them to the queue. It returns a result for each link.
@@ -127,8 +147,11 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 			missing = append(missing, l)
 		}
 	}
-	writes := t.addAccounts(missing, accounts)
+	writes := t.addAccounts(missing, accounts, true)
 	if len(missing) > 0 {
+		if len(restarted) == 0 { // updateSums writes the totals of today after videos were restarted
+			writes = append(writes, t.statementsForToday(len(missing), 0)...)
+		}
 		videos := make([]Video, 0, len(missing))
 		for i := range r.Links {
 			if !tracked[i].Existing {

@@ -281,3 +281,34 @@ func TestMedian_isTheMiddleValueOrTheMeanOfTheTwoMiddleValues(t *testing.T) {
 	require.InDelta(t, 2, store.Median([]int64{1, 2, 9}), 0)
 	require.InEpsilon(t, 9.2e18, store.Median([]int64{9_200_000_000_000_000_000, 9_200_000_000_000_000_000}), 1e-9, "the mean must be right although the sum of the two middle values does not fit into 64 bits")
 }
+
+func TestTrack_countsNewVideosAndAccountsOnTheSameDay(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, day := storetest.NewOrg(t, db), storetest.Today(db)
+		first := storetest.VideoLink(t, 1)
+		storetest.Track(t, o, first)
+		points, err := o.OrganisationHistory(t.Context(), day, day)
+		require.NoError(t, err)
+		require.Empty(t, points, "before the first fetch, no counts are known")
+		storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("42", "someone"))
+		account := func() store.Account { return storetest.AccountOf(t, o, first) }
+		require.EqualValues(t, 1, account().TotalVideosTracked)
+
+		db.Clock.Advance(time.Hour)
+		storetest.Track(t, o, append(storetest.VideoLinksFrom(t, 2, 9), storetest.ParseLink(t, "https://www.tiktok.com/@stranger/video/7301234567890123999"))...)
+		require.EqualValues(t, 10, account().TotalVideosTracked)
+		require.EqualValues(t, 1, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@stranger")).TotalVideosTracked)
+		storetest.Track(t, o, storetest.VideoLinksFrom(t, 2, 9)...)
+		require.EqualValues(t, 10, account().TotalVideosTracked, "the videos were already tracked")
+		points, err = o.OrganisationHistory(t.Context(), day, day)
+		require.NoError(t, err)
+		require.EqualValues(t, 11, points[0].Videos)
+		require.EqualValues(t, 0, points[0].Accounts)
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"))
+		points, err = o.OrganisationHistory(t.Context(), day, day)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, points[0].Accounts)
+		storetest.RequireConsistent(t, db, o)
+	})
+}
