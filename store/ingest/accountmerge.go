@@ -109,6 +109,9 @@ func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
 	if err != nil {
 		return err
 	}
+	if err := d.mergeDays(oldID, keptID); err != nil {
+		return err
+	}
 	named := map[string]any{"org": d.org, "from": oldID, "to": gorm.Expr("CAST(? AS "+db.UUIDType(d.tx)+")", keptID)}
 	for _, statement := range []string{
 		`UPDATE fetch_subscriptions SET subject_id = @to WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
@@ -117,13 +120,6 @@ func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
 		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
 SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
 ON CONFLICT (organisation_id, collection_id, account_id) DO UPDATE SET added_at = excluded.added_at WHERE excluded.added_at < collection_accounts.added_at`,
-		// For a day with two points, the kept account's point stays, and its missing follower
-		// counts are filled.
-		`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, ` + store.MetricColumns("{m}") + `, fetched_at, source)
-SELECT d.organisation_id, @to, d.day, d.followers, d.following, d.videos, ` + store.MetricColumns("d.{m}") + `, d.fetched_at, d.source
-  FROM account_days d WHERE d.organisation_id = @org AND d.account_id = @from
-ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = COALESCE(account_days.followers, excluded.followers),
-  following = COALESCE(account_days.following, excluded.following)`,
 		`DELETE FROM accounts WHERE organisation_id = @org AND id = @from`,
 	} {
 		if err := d.tx.Exec(statement, named).Error; err != nil {
@@ -131,4 +127,54 @@ ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = COALESC
 		}
 	}
 	return nil
+}
+
+// accountDay is a row of the table account_days: the statistics of an account at the end of one day.
+type accountDay struct {
+	OrganisationID, AccountID uuid.UUID
+	Day                       db.Date
+	Followers, Following      *int64
+	Videos                    int64
+	store.Counts
+	FetchedAt *db.Instant
+	Source    *string
+}
+
+// mergeDays gives the kept account a history with the videos of both accounts. Each day of the two histories has the sum of the last known
+// values of both.
+func (d discovery) mergeDays(oldID, keptID uuid.UUID) error {
+	var stored []accountDay
+	err := db.Scoped(d.tx, "account_days", d.org).Where("account_id IN ?", []uuid.UUID{oldID, keptID}).Order("day").Find(&stored).Error
+	if err != nil || len(stored) == 0 {
+		return err
+	}
+	last := map[uuid.UUID]accountDay{} // the last row of each of the two accounts
+	var merged []accountDay
+	for len(stored) > 0 {
+		n := 1
+		if len(stored) > 1 && stored[1].Day == stored[0].Day {
+			n = 2
+		}
+		sum := accountDay{OrganisationID: d.org, AccountID: keptID, Day: stored[0].Day}
+		for _, row := range stored[:n] {
+			last[row.AccountID] = row
+			if row.AccountID == keptID { // the followers of the kept account are preferred
+				sum.Followers, sum.Following = cmp.Or(row.Followers, sum.Followers), cmp.Or(row.Following, sum.Following)
+			} else {
+				sum.Followers, sum.Following = cmp.Or(sum.Followers, row.Followers), cmp.Or(sum.Following, row.Following)
+			}
+			if row.FetchedAt != nil && (sum.FetchedAt == nil || *row.FetchedAt > *sum.FetchedAt) || sum.Source == nil {
+				sum.FetchedAt, sum.Source = row.FetchedAt, row.Source
+			}
+		}
+		for _, row := range last {
+			sum.Videos += row.Videos
+			sum.Add(row.Counts)
+		}
+		merged, stored = append(merged, sum), stored[n:]
+	}
+	if err := d.tx.Exec("DELETE FROM account_days WHERE organisation_id = ? AND account_id IN ?", d.org, []uuid.UUID{oldID, keptID}).Error; err != nil {
+		return err
+	}
+	return d.tx.Table("account_days").CreateInBatches(merged, db.InsertChunk).Error
 }

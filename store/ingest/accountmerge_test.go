@@ -210,3 +210,35 @@ func TestMergeAccounts_keepsTheEarlierMembershipOfACollection(t *testing.T) {
 		require.Equal(t, []int64{1000, 3000}, viewsByDay())
 	})
 }
+
+func TestMergeAccounts_addsUpTheHistoriesOfBothRecords(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, first := storetest.NewOrg(t, db), storetest.Today(db)
+		one, two := storetest.VideoLink(t, 1), storetest.ParseLink(t, "https://www.tiktok.com/video/7301234567899999999")
+		account := storetest.ParseLink(t, storetest.AccountURL)
+		storetest.Follow(t, o, store.TrackNewOnly, account)
+		storetest.Track(t, o, one, two)
+		byID := func(views int64) ingest.VideoFacts {
+			facts := storetest.FactsWithAuthor("42", "")
+			facts.Views = &views
+			return facts
+		}
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{one: storetest.Views(1000), two: byID(5)})
+		require.NotEqual(t, storetest.AccountOf(t, o, one).ID, storetest.AccountOf(t, o, two).ID, "one record has only the handle, and the other record only the id")
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{two: byID(6)})
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{one: storetest.Views(1100), two: byID(7)})
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(5))})
+		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: account}, first, first+2)
+		require.NoError(t, err)
+		require.Len(t, points, 3)
+		for i, views := range []int64{1107, 1006, 1005} {
+			require.EqualValues(t, 2, points[i].Videos)
+			require.Equal(t, views, *points[i].Views)
+			require.NotEqual(t, store.QualityCorrected, points[i].Quality)
+		}
+		require.EqualValues(t, 5, *points[0].Followers)
+	})
+}
