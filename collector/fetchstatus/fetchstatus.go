@@ -94,13 +94,14 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 }
 
 // shortestPause is the shortest pause that is stored in fetch statuses. A shorter pause is not
-// worth one write for each waiting video and account.
+// worth one write for each waiting video and account. A refused credential is always stored, because its pauses stay short until the operator
+// replaces it.
 const shortestPause = 30 * time.Minute
 
 // StatusChangeDuringPause returns the change of a target's fetch status while its source is paused.
-// It returns nil if the pause is short or already stored.
+// It returns nil if the change is already stored, or if the pause is short and has another class than AuthFailed.
 func StatusChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
-	if pauseEnd.Sub(now) < shortestPause || t.Detail == detail {
+	if pauseEnd.Sub(now) < shortestPause && class != source.AuthFailed || t.Detail == detail {
 		return nil
 	}
 	title := sourceTitle(sourceName)
