@@ -403,3 +403,45 @@ func TestSharePage_explainsTheColumnsOfChanges(t *testing.T) {
 	text := textOf((&visitor{app: a, t: t}).visit(path).parsePage())
 	require.Contains(t, text, "Change 1 d, Change 7 d: growth of the views in percent. The period ends with the last fetch of the video. The label says how many days the period has.")
 }
+
+// metaContents returns the contents of the meta elements of a page, by name or property.
+func (a response) metaContents() map[string]string {
+	a.t.Helper()
+	out := map[string]string{}
+	for _, meta := range findElements(a.parsePage(), "meta") {
+		out[attributeValue(meta, "name")+attributeValue(meta, "property")] = attributeValue(meta, "content")
+	}
+	return out
+}
+
+// tileTexts returns the texts of the tiles of a page, without line breaks.
+func (a response) tileTexts() []string {
+	a.t.Helper()
+	var out []string
+	for _, div := range findElements(a.parsePage(), "div") {
+		if attributeValue(div, "class") == "tile" {
+			out = append(out, strings.Join(strings.Fields(textOf(div)), " "))
+		}
+	}
+	return out
+}
+
+func TestSharePage_tileAndSummaryCountStoppedVideos(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c)
+	path := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"views"}}})
+	visitor := &visitor{app: a, t: t}
+	require.Equal(t, "Videos 3", visitor.visit(path).tileTexts()[0])
+	c.stopVideos(http.StatusOK, videos[2].String())
+	for _, suffix := range []string{"", "?embed=1"} {
+		got := visitor.visit(path + suffix)
+		tiles, meta := got.tileTexts(), got.metaContents()
+		require.Equal(t, "Videos 3 1 no longer tracked", tiles[0])
+		require.Equal(t, "Views 6,999", tiles[1])
+		require.Contains(t, textOf(got.parsePage()), "1–2 of 2")
+		require.Equal(t, "3 videos · 6,999 views · 999 gained views", meta["og:description"])
+		require.Equal(t, meta["og:description"], meta["description"])
+	}
+}

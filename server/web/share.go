@@ -306,14 +306,25 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	}
 	page.Summary = page.Description
 	if page.Summary == "" {
-		page.Summary = plural(page.View.Total, "video", "videos")
-		for _, t := range page.Tiles {
-			if _, ok := valueOf(t.Value); ok && t.Label != "Videos" {
-				page.Summary += " · " + formatShort(t.Value) + " " + strings.ToLower(t.Label)
-			}
-		}
+		page.Summary = summarise(page.Tiles, page.View.Total)
 	}
 	return nil
+}
+
+// summarise returns the numbers of the tiles as one line of text. The first tile must have the number of videos.
+// Without tiles, the line has only the number of videos in the list.
+func summarise(tiles []tile, listedVideos int64) string {
+	if len(tiles) == 0 {
+		return plural(listedVideos, "video", "videos")
+	}
+	// The sums include stopped videos, but the list does not. So the number of videos must also come from the tiles.
+	texts := []string{plural(tiles[0].Value, "video", "videos")}
+	for _, t := range tiles[1:] {
+		if t.Value != nil {
+			texts = append(texts, formatShort(t.Value)+" "+strings.ToLower(t.Label))
+		}
+	}
+	return strings.Join(texts, " · ")
 }
 
 // loadVideos reads one page of the videos. Visitors cannot choose the order: sorting by a hidden
@@ -357,7 +368,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	if err != nil {
 		return err
 	}
-	page.Tiles = []tile{{Label: "Videos", Value: now.Videos, Plain: true}}
+	page.Tiles = []tile{{Label: "Videos", Value: now.Videos, Stopped: now.VideosRemoved, Plain: true}}
 	for _, m := range sums {
 		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: m.currentSum(&now), Plain: true})
 		if m.Name == "views" {
