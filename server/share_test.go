@@ -445,3 +445,20 @@ func TestSharePage_tileAndSummaryCountStoppedVideos(t *testing.T) {
 		require.Equal(t, meta["og:description"], meta["description"])
 	}
 }
+
+func TestSharePage_tilesSayForHowManyVideosACountIsUnknown(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	path := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"likes", "shares", "bookmarks", "views", "engagement"}}})
+	statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
+	require.Equal(t, []string{"1", "1", "3", "3", "0"}, []string{digits(statistics.UnknownLikes), digits(statistics.UnknownComments), digits(statistics.UnknownShares), digits(statistics.UnknownBookmarks), digits(statistics.UnknownViews)})
+	visitor := &visitor{app: a, t: t}
+	for _, suffix := range []string{"", "?embed=1"} {
+		require.Equal(t, []string{"Videos 3", "Likes 36 unknown for 1 video", "Shares – unknown for 3 videos", "Bookmarks – unknown for 3 videos", "Views 6,999",
+			"Gained views 999 +16.7 % in 30 days", "Engagements 36"}, visitor.visit(path+suffix).tileTexts())
+	}
+	c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"comments"}}})
+	require.Equal(t, []string{"Videos 3", "Comments 0 unknown for 1 video"}, visitor.visit(path).tileTexts())
+}

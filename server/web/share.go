@@ -67,21 +67,42 @@ func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, err
 // shareMetric is a metric that a share page can show: a column of its table of videos.
 type shareMetric struct {
 	videoColumn
-	// The functions currentSum and sumOfDay return the sum of the metric over the videos of the collection.
+	// The functions currentSum and sumOfDay return the sum of the metric over the videos of the collection. currentSum also returns
+	// the number of videos whose count is unknown, or nil if the API does not count these videos.
 	// Both functions are nil for a metric that cannot be added up.
-	currentSum func(*client.CollectionStatistics) *int64
+	currentSum func(*client.CollectionStatistics) (sum, unknownCount *int64)
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }
 
 // shareSums maps the name of a metric to two functions, currentSum and sumOfDay. Both return a sum of the metric. Metrics that have no sum are
 // not in the map.
 var shareSums = map[string]shareMetric{
-	"views":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Views }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
-	"likes":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Likes }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
-	"comments":   {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Comments }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Comments }},
-	"bookmarks":  {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Bookmarks }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks }},
-	"shares":     {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Shares }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Shares }},
-	"engagement": {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Engagements }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements }},
+	"views": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Views, s.UnknownViews },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Views },
+	},
+	"likes": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Likes, s.UnknownLikes },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Likes },
+	},
+	"comments": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Comments, s.UnknownComments },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Comments },
+	},
+	"bookmarks": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) {
+			return s.Bookmarks, s.UnknownBookmarks
+		},
+		sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks },
+	},
+	"shares": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Shares, s.UnknownShares },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Shares },
+	},
+	"engagement": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Engagements, nil },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements },
+	},
 }
 
 // shareMetricNames are the metrics that a share page can show, as openapi.yaml lists them.
@@ -370,7 +391,8 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	}
 	page.Tiles = []tile{{Label: "Videos", Value: now.Videos, Stopped: now.VideosRemoved, Plain: true}}
 	for _, m := range sums {
-		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: m.currentSum(&now), Plain: true})
+		sum, unknownCount := m.currentSum(&now)
+		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: sum, Unknown: unknownCount, Plain: true})
 		if m.Name == "views" {
 			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Plain: true})
 		}
