@@ -2,10 +2,15 @@ package server
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
@@ -33,10 +38,13 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		if err := s.countCall(c, id.Organisation, mcpCalls, mcpLimit); err != nil {
+		if err = s.countCall(c, id.Organisation, mcpCalls, mcpLimit); err != nil {
 			return err
 		}
-		r := c.Request()
+		r, err := checkMCPMessage(c.Request())
+		if err != nil {
+			return err
+		}
 		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the HTTP request of a tool call keeps this request id
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
@@ -46,6 +54,50 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 		}
 		return nil
 	}
+}
+
+// argumentFaultsKey is the key of a context value: the faults that checkMCPMessage found in the arguments of a tool call.
+type argumentFaultsKey struct{}
+
+// checkMCPMessage checks the JSON of an MCP message as strictly as a JSON body of the API. It returns the request to pass to the MCP handler.
+//
+// If only single arguments of a tool call are wrong, their faults are kept in the request's context. toolArgumentFaults
+// adds them to the result of the call, so that the model can correct the call.
+func checkMCPMessage(r *http.Request) (*http.Request, error) {
+	body, err := readAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	faults, err := checkJSON(r.Context(), body, openapi3.NewSchema())
+	if err != nil || len(faults) == 0 {
+		return r, err
+	}
+	isInArguments := func(f api.Fault) bool {
+		// All other faults end the check, so that the rest of the message is unchecked.
+		return strings.HasPrefix(*f.Pointer, argumentsPointer+"/") && (f.Code == faultDuplicateMember || f.Code == faultEncoding)
+	}
+	inMessage := slices.DeleteFunc(slices.Clone(faults), isInArguments)
+	switch {
+	case len(inMessage) > 0:
+		return nil, invalidRequest(inMessage...)
+	case len(faults) == maxFaults, !isToolCall(body):
+		return nil, invalidRequest(faults...)
+	}
+	for _, f := range faults {
+		*f.Pointer = strings.TrimPrefix(*f.Pointer, argumentsPointer)
+	}
+	return r.WithContext(context.WithValue(r.Context(), argumentFaultsKey{}, faults)), nil
+}
+
+// argumentsPointer is the JSON pointer of the arguments in the message of a tool call.
+const argumentsPointer = "/params/arguments"
+
+// isToolCall returns true if an MCP message calls a tool. The message must be valid JSON.
+func isToolCall(message []byte) bool {
+	var members map[string]json.RawMessage // a map, because the names of members are case-sensitive
+	err := json.Unmarshal(message, &members)
+	return err == nil && string(members["method"]) == `"tools/call"`
 }
 
 // mcpResponse is the http.ResponseWriter for the MCP handler. It buffers an error in plain text, so
@@ -132,8 +184,6 @@ func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
 			"If a proxy on this machine sent the request, add the network of the proxy to the trusted proxies.", quoteText(r.Host))
-	case http.StatusRequestEntityTooLarge:
-		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", maxBody)
 	case http.StatusUnsupportedMediaType:
 		return problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quoteText(r.Header.Get(echo.HeaderContentType)))
 	}
@@ -143,7 +193,7 @@ func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 // toolArgumentFaults returns the faults in the arguments of an MCP tool call. r is the HTTP request
 // of this call. For any other request, the result is nil.
 func toolArgumentFaults(r *http.Request) []api.Fault {
-	var faults []api.Fault
+	faults, _ := r.Context().Value(argumentFaultsKey{}).([]api.Fault)
 	for _, f := range mcp.FaultsFrom(r.Context()) {
 		pointer := ""
 		if f.Argument != "" {

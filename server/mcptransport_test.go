@@ -70,6 +70,31 @@ func TestMCP_refusesInvalidMessagesAndExplainsTheReason(t *testing.T) {
 	require.Contains(t, p.Detail, "2025-06-18")
 }
 
+func TestMCP_refusesAMessageThatIsNotStrictJSON(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	create := func(name string) string { return toolCall("create_collection", `{"name":"`+name+`"}`) }
+	for name, test := range map[string]struct{ message, pointer, code, detail string }{
+		"two messages":                         {create("first") + " " + create("second"), "", "trailing_text", "text after the JSON value"},
+		"text after the message":               {`{"jsonrpc":"2.0","id":2,"method":"ping"} x`, "", "trailing_text", "text after the JSON value"},
+		"two members named params":             {strings.TrimSuffix(create("first"), "}") + `,"params":{"name":"authenticate"}}`, "/params", "duplicate_member", `"params"`},
+		"two members named arguments":          {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"authenticate","arguments":{},"arguments":{}}}`, "/params/arguments", "duplicate_member", `"arguments"`},
+		"a duplicate member in _meta":          {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"a":{"b":1,"b":2}}}}`, "/params/_meta/a/b", "duplicate_member", `"b"`},
+		"a duplicate argument of a prompt":     {`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"weekly_report","arguments":{"end_date":"2026-02-22","end_date":"2026-02-23"}}}`, "/params/arguments/end_date", "duplicate_member", `"end_date"`},
+		"an argument that is not JSON":         {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_collection","arguments":{"name":first}}}`, "/params/arguments/name", "syntax", "not JSON"},
+		"half of a surrogate pair in the id":   {`{"jsonrpc":"2.0","id":"\ud800","method":"ping"}`, "/id", "encoding", "surrogate"},
+		"a duplicate member in a notification": {`{"jsonrpc":"2.0","method":"notifications/initialized","method":"notifications/initialized"}`, "/method", "duplicate_member", `"method"`},
+	} {
+		p := a.postMCP(t, test.message, "Authorization", "Bearer "+c.token).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Len(t, p.Errors, 1, name)
+		require.Equal(t, test.pointer, *p.Errors[0].Pointer, name)
+		require.Equal(t, test.code, p.Errors[0].Code, name)
+		require.Contains(t, p.Errors[0].Detail, test.detail, name)
+	}
+	require.NotContains(t, string(c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK).body), "first", "the server must not run a refused message")
+}
+
 func TestMCP_answersARefusedCallWithAJSONRPCErrorAndItsID(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

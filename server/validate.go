@@ -120,19 +120,28 @@ func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) 
 	return params, faults
 }
 
+// readAll reads a request body to its end.
+func readAll(body io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(body)
+	if err == nil {
+		return content, nil
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		// This error gets status 413.
+		return nil, err
+	}
+	return nil, &Error{Code: CodeInvalidRequest, Detail: "The body could not be read to its end.", Cause: err}
+}
+
 // readBody reads the request body and checks its Content-Type, Content-Encoding and JSON syntax. It
 // ignores the body if the operation defines no request body.
 func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 	if !op.hasBody {
 		return nil, nil, nil
 	}
-	body, err := io.ReadAll(r.Body)
+	body, err := readAll(r.Body)
 	if err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			// This error gets status 413.
-			return nil, nil, err
-		}
-		return nil, nil, &Error{Code: CodeInvalidRequest, Detail: "The body could not be read to its end.", Cause: err}
+		return nil, nil, err
 	}
 	if len(body) == 0 {
 		if op.route.Operation.RequestBody.Value.Required {

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -22,13 +23,12 @@ type Fault struct {
 
 // Values of Fault.Code. Package server uses the same codes for errors in the body of an HTTP request.
 const (
-	faultRequired  = "required"
-	faultUnknown   = "unknown_member"
-	faultDuplicate = "duplicate_member"
-	faultType      = "type"
-	faultEmpty     = "empty"
-	faultSyntax    = "syntax"
-	faultEnum      = "enum"
+	faultRequired = "required"
+	faultUnknown  = "unknown_member"
+	faultType     = "type"
+	faultEmpty    = "empty"
+	faultSyntax   = "syntax"
+	faultEnum     = "enum"
 )
 
 type faultsKey struct{}
@@ -40,7 +40,7 @@ func FaultsFrom(ctx context.Context) []Fault {
 	return faults
 }
 
-// maxFaults is the maximum number of unknown and duplicate arguments that are reported for one tool call.
+// maxFaults is the maximum number of unknown arguments that are reported for one tool call.
 const maxFaults = 100
 
 // placeholder is sent in the HTTP request in place of a missing or invalid argument of a tool call. The server refuses a request with a
@@ -122,33 +122,21 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 	return r, fields, nil
 }
 
-// readArguments returns the JSON value of each argument by name. It reports duplicate and unknown
-// arguments as faults, but does not check the values.
+// readArguments returns the JSON value of each argument by name. It reports unknown arguments as
+// faults, but does not check the values.
 func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
 	given := map[string]json.RawMessage{}
 	if len(raw) == 0 || string(raw) == "null" {
 		return given, nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return given, []Fault{{"", faultType, "the arguments must be an object"}}
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, []Fault{{"", faultType, "the arguments must be an object"}}
 	}
 	var faults []Fault
-	for decoder.More() && len(faults) < maxFaults {
-		token, err := decoder.Token()
-		name, _ := token.(string)
-		var value json.RawMessage
-		if err = errors.Join(err, decoder.Decode(&value)); err != nil {
-			return given, append(faults, Fault{"", faultSyntax, "the arguments are not JSON"})
-		}
-		_, isDuplicate := given[name]
-		switch {
-		case isDuplicate:
-			faults = append(faults, Fault{name, faultDuplicate, fmt.Sprintf("the argument %q occurs twice", name)})
-		case !t.hasArgument(name):
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !t.hasArgument(name) && len(faults) < maxFaults {
 			faults = append(faults, Fault{name, faultUnknown, fmt.Sprintf("%q is not an argument of %s; %s", name, t.name, t.argumentNames())})
 		}
-		given[name] = value
 	}
 	return given, faults
 }

@@ -49,6 +49,9 @@ type handler struct {
 
 // New returns the HTTP handler of /mcp. The handler does not authenticate. Each tool call copies
 // the Authorization header into its request to the API.
+//
+// The caller must limit the size of a message, and refuse a message that is not strict JSON: text after the JSON value, duplicate members,
+// or too many values.
 func New(o Options) http.Handler {
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Version},
@@ -75,11 +78,7 @@ type requestKey struct{}
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		status := http.StatusBadRequest
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			status = http.StatusRequestEntityTooLarge
-		}
-		http.Error(w, "the body could not be read to its end", status)
+		http.Error(w, "the body could not be read to its end", http.StatusBadRequest)
 		return
 	}
 	if err := checkMessage(body); err != nil {

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -177,7 +178,11 @@ func TestFaultsFrom_returnsAtMost100Faults(t *testing.T) {
 		faults = mcp.FaultsFrom(r.Context())
 		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
-	callTool(t, session, "rename_thing", `{"name": "a", "body_name": "b"`+strings.Repeat(`, "colour": 1`, 5000)+`}`)
+	var unknown strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&unknown, `, "colour%d": 1`, i)
+	}
+	callTool(t, session, "rename_thing", `{"name": "a", "body_name": "b"`+unknown.String()+`}`)
 	require.Len(t, faults, 100)
 }
 
