@@ -108,23 +108,33 @@ func (c Call) decodeResults(items []gjson.Result, requested []string, now time.T
 
 // requestedID returns the requested id to which an item belongs, or "" if the item belongs to no requested id.
 func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []string) string {
-	if c.Match.Sole && len(items) == 1 && len(requested) == 1 && item.IsObject() {
-		return requested[0]
-	}
+	identified := false // true if a field in Match.ID or Match.Link has a value
 	for _, path := range c.Match.ID {
-		if text, ok := scalarText(item.Get(path)); ok && slices.Contains(requested, text) {
+		v := item.Get(path)
+		identified = identified || hasValue(v)
+		if text, ok := scalarText(v); ok && slices.Contains(requested, text) {
 			return text
 		}
 	}
 	for _, path := range c.Match.Link {
-		parts := strings.FieldsFunc(item.Get(path).Str, func(r rune) bool { return strings.ContainsRune("/?&=#", r) })
+		v := item.Get(path)
+		identified = identified || hasValue(v)
+		parts := strings.FieldsFunc(v.Str, func(r rune) bool { return strings.ContainsRune("/?&=#", r) })
 		for _, part := range parts {
 			if slices.Contains(requested, part) {
 				return part
 			}
 		}
 	}
+	if c.Match.Sole && !identified && len(items) == 1 && len(requested) == 1 && item.IsObject() {
+		return requested[0]
+	}
 	return ""
+}
+
+// hasValue returns false if the JSON value is missing, null or an empty string.
+func hasValue(v gjson.Result) bool {
+	return v.Exists() && v.Type != gjson.Null && (v.Type != gjson.String || v.Str != "")
 }
 
 // unavailableResult returns the result for an item about an unavailable video or account. It

@@ -161,8 +161,8 @@ type Batch struct {
 type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
 	Link []string `json:"link,omitempty"` // possible paths of a link in an item; the link contains the target's id
-	// If Sole is true, the only item in an answer belongs to the requested target. The item's id is not
-	// compared, because some vendors return another id.
+	// If Sole is true, the only item in an answer belongs to the requested target even if the item lacks all
+	// fields in ID and Link. If one of these fields has a value, one of them must name the target.
 	Sole bool `json:"sole,omitempty"` // requires that each call requests a single target
 }
 

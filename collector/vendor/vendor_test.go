@@ -263,6 +263,30 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 	}
 }
 
+func TestScrapeCreators_usesFacebookItemOnlyIfItIsNotAboutAnotherVideo(t *testing.T) {
+	t.Parallel()
+	const id, otherID = "123456789012352", "123456789012399"
+	target := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id}
+	for members, class := range map[string]source.Class{
+		`"url":"https://www.facebook.com/reel/` + id + `","video":{"id":"` + id + `"},`:           source.OK,
+		`"url":"https://www.facebook.com/share/r/abc/","video":{"id":"` + id + `"},`:              source.OK,
+		`"url":"https://www.facebook.com/watch/?v=` + id + `","video":{"id":"7"},`:                source.OK,
+		`"post_id":"` + otherID + `",`:                                                            source.OK,
+		`"url":null,"video":{"id":""},`:                                                           source.OK,
+		`"url":"https://www.facebook.com/reel/` + otherID + `","video":{"id":"` + otherID + `"},`: source.Temporary,
+		`"url":"https://www.facebook.com/reel/` + otherID + `",`:                                  source.Temporary,
+		`"video":{"id":` + otherID + `},`:                                                         source.Temporary,
+		`"video":{"id":{"x":1}},`:                                                                 source.Temporary,
+	} {
+		r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,`+members+`"view_count":5000}`, target)
+		require.Equal(t, class, r.Class, members)
+		require.Equal(t, class == source.OK, r.Facts != nil, members)
+		if class == source.Temporary {
+			require.Equal(t, "missing from the answer; the answer has an item that was not requested", r.Detail)
+		}
+	}
+}
+
 // fetchTarget fetches one target from a vendor with a fixed answer. If Fetch returns a failure, the result has the class of the failure.
 func fetchTarget(t *testing.T, name string, status int, text string, target source.Target) source.Result {
 	t.Helper()
