@@ -16,6 +16,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	if err != nil {
 		return nil, err
 	}
+	to = min(to, store.DateOf(s.now())) // a source can report an upload day in the future; the numbers at the end of that day are not known
 	org, err := s.checkConditionInFirstQuery(ctx, "getOrganisationHistory", from, to)
 	if err != nil {
 		return nil, err
@@ -32,14 +33,18 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 }
 
 // ToAPIOrganisationHistoryPoint converts the totals of an organisation on one day to the JSON type of the API. If view is MaskedView, the
-// totals are null.
+// totals are null. If p.UploadsOnly is true, all totals except the uploads are null.
 func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.OrganisationHistoryPoint {
-	return api.OrganisationHistoryPoint{
-		Date: toAPIDate(p.Day), Accounts: view.Count(&p.Accounts), Videos: view.Count(&p.Videos), Uploads: view.Count(&p.Uploads),
-		Followers: view.Count(&p.Followers), Following: view.Count(&p.Following), Views: view.Count(&p.Views), Likes: view.Count(&p.Likes),
-		Comments: view.Count(&p.Comments), Shares: view.Count(&p.Shares), Bookmarks: view.Count(&p.Bookmarks),
-		Engagements: view.Count(new(p.Likes + p.Comments + p.Shares + p.Bookmarks)), MetricsMasked: view.MetricsMasked(),
+	out := api.OrganisationHistoryPoint{Date: toAPIDate(p.Day), Uploads: view.Count(&p.Uploads), MetricsMasked: view.MetricsMasked()}
+	if p.UploadsOnly {
+		return out
 	}
+	out.Accounts, out.Videos = view.Count(&p.Accounts), view.Count(&p.Videos)
+	out.Followers, out.Following = view.Count(&p.Followers), view.Count(&p.Following)
+	out.Views, out.Likes, out.Comments = view.Count(&p.Views), view.Count(&p.Likes), view.Count(&p.Comments)
+	out.Shares, out.Bookmarks = view.Count(&p.Shares), view.Count(&p.Bookmarks)
+	out.Engagements = view.Count(new(p.Likes + p.Comments + p.Shares + p.Bookmarks))
+	return out
 }
 
 // GetVideoStatistics answers GET /statistics/videos with the number of the organisation's videos, in total and by platform.

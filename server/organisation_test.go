@@ -106,6 +106,24 @@ func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 	})
 }
 
+func TestOrganisationHistory_hasPointsOfDaysWithUploadsBeforeTheFirstFetch(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		for n, daysAgo := range []int{3, -5} {
+			c.track(videoURL(n + 1))
+			a.fetch(func(queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(int64(50)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -daysAgo))}
+			})
+		}
+		points := c.organisationHistory("start_date=" + a.daysAgo(30) + "&end_date=" + a.daysAgo(-30)) // one video has an upload day in the future, which has no point
+		require.Len(t, points, 2)
+		require.Equal(t, []int64{100, 0}, []int64{*points[0].Views, *points[0].Uploads})
+		require.Equal(t, client.OrganisationHistoryPoint{Date: points[1].Date, Uploads: new(int64(1))}, points[1])
+		require.Equal(t, a.daysAgo(3), points[1].Date.String())
+	})
+}
+
 // Requirements in docs/coverage.md: 4-11, 4-12
 func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t *testing.T) {
 	t.Parallel()

@@ -63,19 +63,23 @@ type OrganisationPoint struct {
 	Followers int64
 	Following int64
 	Sums
+	UploadsOnly bool // true if no totals are stored for the day; all numbers except Uploads are then unknown, and 0 in the point
 }
 
-// organisationDays is a SQL query for the points of an organisation in a range of days, the newest first.
-var organisationDays = "SELECT organisation_days.day, accounts, videos, u.uploads, followers, following, " + MetricColumns("{m}") + ` FROM organisation_days
- LEFT JOIN organisation_uploads u ON u.organisation_id = organisation_days.organisation_id AND u.day = organisation_days.day
- WHERE organisation_days.organisation_id = @org AND organisation_days.day BETWEEN @from AND @to ORDER BY organisation_days.day DESC`
+// organisationDays is a SQL query for the points of an organisation in a range of days, the newest first. A day has a point if totals are
+// stored for it, or if videos were uploaded on it.
+var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), " + MetricColumns("MAX({m})") + ` FROM (
+ SELECT day, accounts, videos, NULL AS uploads, followers, following, ` + MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day BETWEEN @from AND @to
+ UNION ALL SELECT day, NULL, NULL, uploads, NULL, NULL, ` + MetricColumns("NULL") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
+ ) days GROUP BY day ORDER BY day DESC`
 
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.
 func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]OrganisationPoint, error) {
 	points := []OrganisationPoint{}
 	args := map[string]any{"org": o.id, "from": from, "to": to}
 	return points, o.eachRow(ctx, o.s.queries.organisationDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
-		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.Count(4), Following: row.Count(5)}
+		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.Count(4), Following: row.Count(5),
+			UploadsOnly: row.OptionalInt(2) == nil}
 		for i, sum := range p.Fields() {
 			*sum = row.Count(6 + i)
 		}

@@ -1420,7 +1420,7 @@ type OrganisationTier string
 // OrganisationHistory Daily points, newest first.
 type OrganisationHistory = []OrganisationHistoryPoint
 
-// OrganisationHistoryPoint The numbers of an organisation's videos and accounts, and the sums of their counts, at the end of a UTC day. All of them are null if the organisation's tier hides them.
+// OrganisationHistoryPoint The numbers of an organisation's videos and accounts, and the sums of their counts, at the end of a UTC day. All of them are null if the organisation's tier hides them. All except `uploads` are null if no sums were stored on this day.
 type OrganisationHistoryPoint struct {
 	// Accounts The number of tracked accounts.
 	Accounts *int64 `json:"accounts"`

@@ -152,24 +152,37 @@ func updateCountsOfToday(points []point, p period, videos, accounts int64) {
 	}
 }
 
-// fillMissingDays adds points for the days that have none, from the oldest point up to lastDay. The
-// points and the result have the newest day first.
+// fillMissingDays gives each day up to lastDay the totals of the last earlier day with totals. It adds a
+// point for a day that has none. The points and the result have the newest day first.
 func fillMissingDays(points []point, lastDay store.Date) []point {
 	var out []point
-	next := lastDay
-	for _, at := range points {
-		for ; next > at.Day; next-- {
-			// An added point has the totals of the last point before it.
-			same := point{Day: next, Values: slices.Clone(at.Values)}
-			for m, shown := range overviewMetrics {
-				if shown.PerDay {
-					same.Values[m] = nil
-				}
-			}
-			out = append(out, same)
+	var totals []*int64 // the values of the last day with totals
+	for n := len(points) - 1; n >= 0; n-- {
+		at, end := points[n], lastDay
+		if n > 0 {
+			end = points[n-1].Day - 1
 		}
+		// A point of a day on which only uploads are known has no totals.
+		at.Values = withTotals(at.Values, totals)
 		out = append(out, at)
-		next = at.Day - 1
+		if totals = at.Values; totals[overviewVideos] == nil {
+			continue
+		}
+		for day := at.Day + 1; day <= end; day++ {
+			out = append(out, point{Day: day, Values: withTotals(make([]*int64, len(overviewMetrics)), totals)})
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// withTotals returns a copy of values in which each unknown total is the one of earlier. It does not change the counts of one day.
+func withTotals(values, earlier []*int64) []*int64 {
+	out := slices.Clone(values)
+	for m := range earlier {
+		if out[m] == nil && !overviewMetrics[m].PerDay {
+			out[m] = earlier[m]
+		}
 	}
 	return out
 }

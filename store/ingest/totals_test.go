@@ -129,6 +129,40 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 	})
 }
 
+func TestOrganisationHistory_hasTheUploadsOfDaysWithoutTotals(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		first, uploads := storetest.Today(db), 0
+		fetch := func(o *store.Org, daysAgo int) {
+			uploaded := db.Clock.Now().AddDate(0, 0, -daysAgo)
+			storetest.Track(t, o, storetest.VideoLink(t, uploads))
+			uploads++
+			storetest.SaveFactsForDueVideos(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(int64(10)), UploadedAt: &uploaded}
+			})
+		}
+		fetch(o, 9)
+		fetch(o, 9)
+		fetch(o, 0)
+		fetch(other, 8)
+		db.Clock.Advance(4 * 24 * time.Hour)
+		fetch(o, 2)
+
+		points, err := o.OrganisationHistory(t.Context(), first-9, first+30)
+		require.NoError(t, err)
+		require.Equal(t, []store.OrganisationPoint{
+			{Day: first + 4, Videos: 4, Sums: store.Sums{Views: 40}},
+			{Day: first + 2, Uploads: 1, UploadsOnly: true},
+			{Day: first, Videos: 3, Uploads: 1, Sums: store.Sums{Views: 30}},
+			{Day: first - 9, Uploads: 2, UploadsOnly: true},
+		}, points)
+		points, err = o.OrganisationHistory(t.Context(), first-8, first+1)
+		require.NoError(t, err)
+		require.Equal(t, []store.OrganisationPoint{{Day: first, Videos: 3, Uploads: 1, Sums: store.Sums{Views: 30}}}, points)
+	})
+}
+
 // Counts that were fetched before midnight can be written after midnight. They change the totals of
 // the previous day, unless counts of the new day were written first.
 func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) {

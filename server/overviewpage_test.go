@@ -1,0 +1,43 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// tiles returns the tiles of a page: the number of each tile, by the label of the tile. An unknown number is "".
+func (a response) tiles() map[string]string {
+	a.t.Helper()
+	out := map[string]string{}
+	for _, name := range []string{"a", "div"} {
+		for _, n := range findElements(a.parsePage(), name) {
+			if attributeValue(n, "class") == "tile" {
+				out[textOf(findElements(n, "span")[0])] = numbersIn(n)[0]
+			}
+		}
+	}
+	return out
+}
+
+func TestOverviewPage_countsUploadsOfDaysBeforeTheFirstFetch(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		for n, daysAgo := range []int{2, 40} {
+			c.track(videoURL(n + 1))
+			a.fetch(func(queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(int64(100)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -daysAgo))}
+			})
+		}
+		page := c.newSignedInVisitor(t).visit("/")
+		tiles := page.tiles()
+		require.Equal(t, []string{"1", "200"}, []string{tiles["Uploads"], tiles["Views"]})
+		require.Contains(t, string(page.body), "1 in the 30 days before")
+		require.Contains(t, string(page.body), "–</span> in 30 days", "the views before the first fetch are not known, so their change is not known")
+	})
+}
