@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,5 +40,30 @@ func TestOverviewPage_countsUploadsOfDaysBeforeTheFirstFetch(t *testing.T) {
 		require.Equal(t, []string{"1", "200"}, []string{tiles["Uploads"], tiles["Views"]})
 		require.Contains(t, string(page.body), "1 in the 30 days before")
 		require.Contains(t, string(page.body), "–</span> in 30 days", "the views before the first fetch are not known, so their change is not known")
+	})
+}
+
+func TestOverviewPage_showsTheTotalsOfTheLastFetchHoweverLongAgo(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		fetch := func(video, daysAgo int) {
+			c.track(videoURL(video))
+			a.fetch(func(queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(int64(100)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -daysAgo))}
+			})
+		}
+		fetch(1, 0)
+		a.Clock.Advance(23 * 24 * time.Hour)
+		v := c.newSignedInVisitor(t)
+		for _, query := range []string{"?days=7", "?days=30", "?start=" + a.daysAgo(4) + "&end=" + a.daysAgo(2)} {
+			require.Equal(t, "100", v.visit("/" + query).tiles()["Views"], query)
+		}
+		require.Contains(t, string(v.visit("/?days=7").body), `0</span> in 7 days</span><span class="small">0 in the 7 days before`)
+		require.Empty(t, v.visit("/?start=" + a.daysAgo(30) + "&end=" + a.daysAgo(24)).tiles()["Views"], "the views before the first fetch are not known")
+
+		fetch(2, 3)
+		tiles := v.visit("/?start=" + a.daysAgo(4) + "&end=" + a.daysAgo(3)).tiles()
+		require.Equal(t, []string{"1", "100"}, []string{tiles["Uploads"], tiles["Views"]}, "a day on which only uploads are known has the totals of the day before")
 	})
 }

@@ -79,18 +79,10 @@ func showOverview(v *visit) error {
 	if err != nil {
 		return err
 	}
-	// A day without a point gets the totals of the last point before that day. To find this point, the request
-	// also covers 7 days before the previous period.
-	from := max(p.Oldest, p.Start-store.Date(p.Days)-7)
-	var history client.OrganisationHistory
-	if err := v.getFromAPI("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {
+	points, err := v.organisationPoints(p)
+	if err != nil {
 		return err
 	}
-	points := make([]point, len(history))
-	for n, h := range history {
-		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Engagements, h.Followers, h.Videos, h.Accounts, h.Uploads}}
-	}
-	points = fillMissingDays(points, p.End)
 	var videos, accounts client.Statistics
 	if err := v.getFromAPI("/statistics/videos", nil, &videos); err != nil {
 		return err
@@ -136,6 +128,36 @@ func showOverview(v *visit) error {
 		*list.videos = found.Data
 	}
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
+}
+
+// organisationPoints returns the points of the organisation in the period and in the previous period, the newest first, and older points. A
+// day without totals has the totals of the last earlier day with totals.
+func (v *visit) organisationPoints(p period) ([]point, error) {
+	read := func(first, last store.Date) ([]point, error) {
+		var history client.OrganisationHistory
+		err := v.getFromAPI("/organisation/history", url.Values{"start_date": {first.String()}, "end_date": {last.String()}}, &history)
+		points := make([]point, len(history))
+		for n, h := range history {
+			points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Engagements, h.Followers, h.Videos, h.Accounts, h.Uploads}}
+		}
+		return points, err
+	}
+	before := p.Start - store.Date(p.Days) - 1 // the last day before the previous period
+	from := max(p.Oldest, before-6)
+	points, err := read(from, p.End)
+	if err != nil {
+		return nil, err
+	}
+	// Usually, one of the seven days up to `before` has totals. If not, the last day with totals can be much older.
+	hasTotals := slices.ContainsFunc(points, func(at point) bool { return at.Day <= before && at.Values[overviewVideos] != nil })
+	if from > p.Oldest && !hasTotals {
+		older, err := read(p.Oldest, from-1)
+		if err != nil {
+			return nil, err
+		}
+		points = append(points, older...)
+	}
+	return fillMissingDays(points, p.End), nil
 }
 
 // updateCountsOfToday replaces the numbers of tracked videos and accounts in today's point, which can be out of
