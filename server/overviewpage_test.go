@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -65,5 +66,37 @@ func TestOverviewPage_showsTheTotalsOfTheLastFetchHoweverLongAgo(t *testing.T) {
 		fetch(2, 3)
 		tiles := v.visit("/?start=" + a.daysAgo(4) + "&end=" + a.daysAgo(3)).tiles()
 		require.Equal(t, []string{"1", "100"}, []string{tiles["Uploads"], tiles["Views"]}, "a day on which only uploads are known has the totals of the day before")
+	})
+}
+
+func TestOverviewPage_listsOnlyVideosWithAKnownGain(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		v := c.newSignedInVisitor(t)
+		topVideos := func() string {
+			t.Helper()
+			for _, section := range findElements(v.visit("/").parsePage(), "section") {
+				if text := textOf(section); strings.HasPrefix(text, "Most views gained in 7 days") {
+					return text
+				}
+			}
+			return ""
+		}
+		fetch := func(views int64) {
+			a.fetch(func(queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(views), Title: new("Spring sale")}
+			})
+		}
+		c.track(videoURL(1))
+		const none = "Most views gained in 7 daysNo gain is known. A gain needs numbers that are at least 7 days apart."
+		require.Equal(t, none, topVideos())
+		fetch(100)
+		require.Equal(t, none, topVideos())
+		a.Clock.Advance(8 * 24 * time.Hour)
+		fetch(130)
+		c.track(videoURL(2))
+		require.Contains(t, topVideos(), "+30")
+		require.NotContains(t, topVideos(), "–")
 	})
 }

@@ -127,6 +127,8 @@ func showOverview(v *visit) error {
 		}
 		*list.videos = found.Data
 	}
+	// Videos without a known gain are at the end of the list.
+	content.Top = slices.DeleteFunc(content.Top, func(video client.Video) bool { return video.ViewsGained7D == nil })
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
