@@ -89,18 +89,43 @@ func TestOverview_showsTheSameCountsAsTheLists(t *testing.T) {
 	c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@someone"})
 	v := c.newSignedInVisitor(t)
 	v.post("/video/tiktok/" + videos[0].String() + "/stop").requireStatus(http.StatusSeeOther)
-	tiles := map[string]string{}
-	for _, tile := range findElements(v.visit("/").parsePage(), "a") {
-		if strings.Contains(attributeValue(tile, "class"), "tile") {
-			tiles[textOf(findElements(tile, "span")[0])] = numbersIn(tile)[0]
-		}
-	}
+	tiles := v.visit("/").tiles()
 	require.Equal(t, "3", tiles["Videos tracked"])
 	require.Equal(t, "1", tiles["Accounts tracked"])
 	text := textOf(v.visit("/").parsePage())
 	require.Contains(t, text, "of 3 tracked videos")
 	require.Contains(t, text, "of 1 tracked account")
 	require.Contains(t, textOf(v.visit("/video").parsePage()), "1–3 of 3")
+}
+
+func TestVideoAndAccountPages_showTheCountsOfTheLastDayOfThePeriod(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		_, videos := createDashboardData(a, c) // the videos were fetched five, four, three and two days ago
+		video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
+		v := c.newSignedInVisitor(t)
+		for _, page := range []struct {
+			path  string
+			views [4]string // the views on each of the four days
+		}{
+			{"/video/tiktok/" + videos[0].String(), [4]string{"1000", "1111", "1222", "1333"}},
+			{"/account/tiktok/" + video.LinkedAccountID.String(), [4]string{"6000", "6333", "6666", "6999"}},
+		} {
+			for query, views := range map[string]string{
+				"":        page.views[3],
+				"?days=7": page.views[3],
+				"?start=" + a.daysAgo(1) + "&end=" + a.daysAgo(0): page.views[3],
+				"?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(1): page.views[3],
+				"?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(3): page.views[2],
+				"?start=" + a.daysAgo(4) + "&end=" + a.daysAgo(4): page.views[1],
+				"?start=" + a.daysAgo(1) + "&end=" + a.daysAgo(1): page.views[3], // nothing was fetched on this day
+				"?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(6): "",
+			} {
+				require.Equal(t, views, v.visit(page.path + query).tiles()["Views"], page.path+query)
+			}
+		}
+	})
 }
 
 func TestVideoPage_doesNotContradictItselfIfTheTierHidesNumbers(t *testing.T) {

@@ -101,16 +101,31 @@ func textOrEmpty[T ~string](s *T) string {
 	return string(*s)
 }
 
-// metricTiles returns one tile for each metric of the chart, with its change in the period.
-// latestValues has the same order as c.Metrics.
+// metricTiles returns one tile for each metric of the chart, with its count at the end of the period and its change in the period.
+// latestValues are the counts of today. They have the same order as c.Metrics.
 func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
+		value := latestValues[m]
+		if p.End < p.today {
+			value = lastKnownValue(points, m, p.End)
+		}
 		change, span := computeChange(points, m, p)
-		tiles[m] = tile{Label: shown.Label, Value: latestValues[m], Change: change, Span: span, NoBefore: true,
+		tiles[m] = tile{Label: shown.Label, Value: value, Change: change, Span: span, NoBefore: true,
 			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
 	}
 	return tiles
+}
+
+// lastKnownValue returns the newest known value of the metric with index m on the given day or before, or nil if no value is known. The points
+// must be sorted by day, the newest first.
+func lastKnownValue(points []point, m int, day store.Date) *int64 {
+	for _, at := range points {
+		if at.Day <= day && at.Values[m] != nil {
+			return at.Values[m]
+		}
+	}
+	return nil
 }
 
 // computeChange returns the change of a metric in the period, or nil if too few values are known. The
