@@ -64,8 +64,28 @@ func (v *visit) renderTrackingForm(status int, content trackPage) error {
 	return v.renderPage(status, "track", "", "Track", content)
 }
 
-// linkPattern matches a link in a text. The link begins with http://, with https://, or with the host of a platform.
-var linkPattern = regexp.MustCompile(`(?i)(?:https?://[^\s<>"'` + "`" + `]+|(?:[a-z0-9-]+\.)*(?:tiktok\.com|instagram\.com|youtube\.com|youtu\.be|facebook\.com|fb\.watch|fb\.com)/[^\s<>"'` + "`" + `]*)`)
+// platformAddress matches the beginning of a link without http:// or https://: the host of a platform and a slash.
+const platformAddress = `(?:[a-z0-9-]+\.)*(?:tiktok\.com|instagram\.com|youtube\.com|youtu\.be|facebook\.com|fb\.watch|fb\.com)/`
+
+// linkPattern matches one or more links in a text, with no white space between them. The first link begins with http://, with https://, or
+// with the host of a platform. Full-width punctuation ends the match, because links contain it only percent-encoded.
+var linkPattern = regexp.MustCompile(`(?i)(?:https?://|` + platformAddress + `)[^\s<>"'` + "`" + `。．，、；：！？｜]*`)
+
+// nextLinkPattern matches the beginning of the next link in a match of linkPattern, and the character before it. After "=", a link is the
+// value of a query parameter, and not the next link.
+var nextLinkPattern = regexp.MustCompile(`(?i)[^=](https?://)|[,;|](` + platformAddress + `)`)
+
+// splitLinks returns the links in text, which is a match of linkPattern.
+func splitLinks(text string) []string {
+	var links []string
+	start := 0
+	for _, found := range nextLinkPattern.FindAllStringSubmatchIndex(text, -1) {
+		next := max(found[2], found[4]) // one of the two groups has no match, and its index is -1
+		links = append(links, text[start:next])
+		start = next
+	}
+	return append(links, text[start:])
+}
 
 // addressPattern matches a word that can be a mistyped link, or the link of a platform that is not supported.
 var addressPattern = regexp.MustCompile(`://|^[^\s/]+\.[^\s/]+/`)
@@ -76,7 +96,10 @@ func linksIn(text string) []string {
 	var links []string
 	seen := map[string]bool{}
 	for line := range strings.Lines(text) {
-		found := linkPattern.FindAllString(line, -1)
+		var found []string
+		for _, match := range linkPattern.FindAllString(line, -1) {
+			found = append(found, splitLinks(match)...)
+		}
 		if words := strings.Fields(line); len(found) == 0 {
 			for _, word := range words {
 				// The API refuses a mistyped link, and the visitor sees why.
@@ -87,7 +110,7 @@ func linksIn(text string) []string {
 		}
 		for _, l := range found {
 			// A comma, a bracket or a similar mark at the end belongs to the text around the link.
-			if l = strings.TrimRight(l, ".,;:!?)]}>"); l != "" && !seen[l] {
+			if l = strings.TrimRight(l, ".,;:!?)]}>|"); l != "" && !seen[l] {
 				seen[l] = true
 				links = append(links, l)
 			}

@@ -17,15 +17,21 @@ import (
 func TestLinksIn_findsLinksInPastedText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		"https://www.tiktok.com/@a/video/1":                              {"https://www.tiktok.com/@a/video/1"},
-		"https://x.example/a https://x.example/b\r\nhttps://x.example/a": {"https://x.example/a", "https://x.example/b"},
-		"Look at https://vm.tiktok.com/ZM1/, and (youtu.be/abc?t=1)!":    {"https://vm.tiktok.com/ZM1/", "youtu.be/abc?t=1"},
-		"<a href=\"https://www.instagram.com/reel/C1/\">reel</a>":        {"https://www.instagram.com/reel/C1/"},
-		"1. m.facebook.com/watch?v=12; 2. WWW.YouTube.com/shorts/x":      {"m.facebook.com/watch?v=12", "WWW.YouTube.com/shorts/x"},
-		"title;https://www.youtube.com/watch?v=a&list=b;12":              {"https://www.youtube.com/watch?v=a&list=b;12"},
-		"Hi, here are the links\n\n  instagram.com/name  ":               {"instagram.com/name"},
-		"nonsense\nand/or this, e.g. that":                               {"nonsense"},
-		"one: tiktok,com/@a/video/1 two: vimeo.com/12 and ftp://x.y/z":   {"vimeo.com/12", "ftp://x.y/z"},
+		"https://www.tiktok.com/@a/video/1":                                              {"https://www.tiktok.com/@a/video/1"},
+		"https://x.example/a https://x.example/b\r\nhttps://x.example/a":                 {"https://x.example/a", "https://x.example/b"},
+		"Look at https://vm.tiktok.com/ZM1/, and (youtu.be/abc?t=1)!":                    {"https://vm.tiktok.com/ZM1/", "youtu.be/abc?t=1"},
+		"<a href=\"https://www.instagram.com/reel/C1/\">reel</a>":                        {"https://www.instagram.com/reel/C1/"},
+		"1. m.facebook.com/watch?v=12; 2. WWW.YouTube.com/shorts/x":                      {"m.facebook.com/watch?v=12", "WWW.YouTube.com/shorts/x"},
+		"title;https://www.youtube.com/watch?v=a&list=b;12":                              {"https://www.youtube.com/watch?v=a&list=b;12"},
+		"Hi, here are the links\n\n  instagram.com/name  ":                               {"instagram.com/name"},
+		"nonsense\nand/or this, e.g. that":                                               {"nonsense"},
+		"one: tiktok,com/@a/video/1 two: vimeo.com/12 and ftp://x.y/z":                   {"vimeo.com/12", "ftp://x.y/z"},
+		"https://x.example/a,https://x.example/b;https://x.example/c|HTTP://x.example/d": {"https://x.example/a", "https://x.example/b", "https://x.example/c", "HTTP://x.example/d"},
+		"https://x.example/a。https://x.example/b，youtu.be/c；youtu.be/d看":                 {"https://x.example/a", "https://x.example/b", "youtu.be/c", "youtu.be/d看"},
+		"https://x.example/ahttps://x.example/b":                                         {"https://x.example/a", "https://x.example/b"},
+		"www.tiktok.com/@a/video/1,tiktok.com/@a/video/2;youtu.be/c":                     {"www.tiktok.com/@a/video/1", "tiktok.com/@a/video/2", "youtu.be/c"},
+		"https://x.example/login?next=https://www.tiktok.com/@a/video/1&b=2":             {"https://x.example/login?next=https://www.tiktok.com/@a/video/1&b=2"},
+		"https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2Fa,https://x.example/b":  {"https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2Fa", "https://x.example/b"},
 		" \n\t\n": nil,
 	} {
 		require.Equal(t, want, linksIn(text), "%q", text)
