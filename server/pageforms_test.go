@@ -104,6 +104,21 @@ func TestTrackPage_ignoresTextBetweenLinksAndReportsDuplicates(t *testing.T) {
 	require.NotContains(t, string(page.body), "positions")
 }
 
+func TestTrackPage_countsTheRefusedLinksAndListsThemFirst(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+	page := v.post("/track", "links", videoURL(1)+"\nnonsense\n"+videoURL(2)+"\nhttps://www.tiktok.com/@someone\nrubbish").requireStatus(http.StatusOK)
+	rows := page.rows()
+	require.Len(t, rows, 6)
+	for n, text := range []string{"nonsense", "rubbish", videoURL(1), videoURL(2), "@someone"} {
+		require.Contains(t, rows[n+1].text, text)
+	}
+	require.Contains(t, string(page.body), "2 links were refused; the list below says why.")
+	require.Contains(t, string(v.post("/track", "links", videoURL(1)+"\nnonsense").body), "1 link was refused; the list below says why.")
+	require.NotContains(t, string(v.post("/track", "links", videoURL(1)).body), "refused")
+}
+
 func TestEndedSession_keepsThePageAndThePastedLinks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://example.test/tally" })

@@ -198,12 +198,12 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 
 		rows := v.post("/track", "links", "Old: "+videoURL(1)+"\nnew: "+videoURL(2)+", @ https://www.tiktok.com/@someone\nnonsense", "tracking_type", "new_only").rows()
 		require.Len(t, rows, 5)
-		require.Equal(t, "/video/tiktok/"+old.String(), rows[1].link)
-		for n, word := range []string{"Already tracked", "Tracked", "Refused", "Tracked"} {
+		require.Equal(t, "/video/tiktok/"+old.String(), rows[2].link)
+		for n, word := range []string{"Refused", "Already tracked", "Tracked", "Tracked"} {
 			require.Contains(t, rows[n+1].text, word)
 		}
-		require.Contains(t, rows[3].text, "nonsense")
-		id, ok := strings.CutPrefix(rows[2].link, "/video/tiktok/")
+		require.Contains(t, rows[1].text, "nonsense")
+		id, ok := strings.CutPrefix(rows[3].link, "/video/tiktok/")
 		require.True(t, ok)
 		require.Contains(t, rows[4].link, "/account/tiktok/")
 

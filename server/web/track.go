@@ -198,6 +198,7 @@ func trackPastedLinks(v *visit) error {
 	if len(content.Results) > 0 {
 		content.Text = strings.Join(content.Left, "\n") // the table of results shows the other links
 	}
+	content.reportRefusedLinks()
 	switch {
 	case content.Repeated == 1:
 		content.Warnings = append(content.Warnings, "1 link was pasted more than once, in different forms. It is listed once.")
@@ -229,6 +230,22 @@ func (v *visit) lookUpTrackedItems(results []trackResult) error {
 		}
 	}
 	return nil
+}
+
+// reportRefusedLinks adds a message with the number of refused links, and moves these links to the beginning of the results.
+func (p *trackPage) reportRefusedLinks() {
+	var refused, others []trackResult
+	for _, r := range p.Results {
+		if r.ID == "" {
+			refused = append(refused, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	p.Results = slices.Concat(refused, others)
+	if len(refused) > 0 {
+		p.Warnings = append(p.Warnings, plural(len(refused), "link was", "links were")+" refused; the list below says why.")
+	}
 }
 
 // maxBulk is the maximum number of links in a bulk request to the API.
