@@ -3,6 +3,7 @@ package server_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,12 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 		}
 		require.Contains(t, search(v, "sPRin"), "/collection/"+collection.String())
 		require.Contains(t, search(v, "@northwind.studio"), "/account/tiktok/"+video.LinkedAccountID.String())
-		require.Contains(t, search(v, video.AdLink), "/video/tiktok/"+videos[0].String())
+		for _, text := range []string{video.AdLink, strings.TrimPrefix(video.AdLink, "https://"), strings.TrimPrefix(video.AdLink, "https://www.")} {
+			require.Contains(t, search(v, text), "/video/tiktok/"+videos[0].String(), text)
+			rows := v.visit("/video?q=" + url.QueryEscape(text)).rows()
+			require.Len(t, rows, 2, text)
+			require.Equal(t, "/video/tiktok/"+videos[0].String(), rows[1].link, text)
+		}
 		require.Contains(t, search(v, "unknown campaign"), "Nothing was found for “<bdi>unknown campaign</bdi>”")
 		require.Contains(t, search(v, `"><script>`), "Nothing was found")
 		require.Contains(t, search(v, "https://no.such.platform/x"), "Nothing was found", "a search for a link of an unknown platform must find nothing")

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // maxFound is the maximum length of each list of search results. The three lists contain videos, accounts and collections.
@@ -48,7 +49,7 @@ func showSearch(v *visit) error {
 // searchVideos reads the videos that match the search, those with the most views first.
 func (v *visit) searchVideos(content *searchPage) error {
 	query := url.Values{"order_by": {"latest_views"}, "limit": {"6"}}
-	if strings.Contains(content.Text, "://") {
+	if isLink(content.Text) {
 		query.Set("link", content.Text)
 	} else {
 		query.Set("q", content.Text)
@@ -57,6 +58,13 @@ func (v *visit) searchVideos(content *searchPage) error {
 	err := v.getFromAPI("/videos", query, &found)
 	content.Videos = found.Data
 	return ignoreRefusal(err)
+}
+
+// isLink returns true if the searched text is a link, with or without http:// or https://. If it has one of these, the link can belong to an
+// unknown platform; the API then says why it refuses the link.
+func isLink(text string) bool {
+	_, err := link.Parse(text)
+	return err == nil || strings.Contains(text, "://")
 }
 
 // searchAccounts reads the accounts with the searched username.

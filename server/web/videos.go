@@ -51,7 +51,7 @@ func showVideos(v *visit) error {
 		}
 	}
 	maps.Copy(query, content.Filter)
-	if text := query.Get("q"); strings.Contains(text, "://") { // a search for a link finds the video of the link
+	if text := query.Get("q"); isLink(text) { // a search for a link finds the video of the link
 		query.Del("q")
 		query.Set("link", text)
 	}
