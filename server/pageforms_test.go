@@ -169,6 +169,20 @@ func TestErrorPages_leadBackToThePageWithTheForm(t *testing.T) {
 	}
 }
 
+func TestErrorPages_sayWhatAFormDidNotFind(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	video, stopped := c.track(videoURL(1)), c.track(videoURL(2))
+	collection := c.createNamedCollection("Spring")
+	v := c.newSignedInVisitor(t)
+	v.post("/video/tiktok/" + stopped.String() + "/stop").requireStatus(http.StatusSeeOther)
+	v.post("/collection/" + collection.String() + "/delete").requireStatus(http.StatusSeeOther)
+	require.Contains(t, string(v.post("/video/tiktok/"+stopped.String()+"/refresh").requireStatus(http.StatusNotFound).body), "Your organisation tracks no video "+stopped.String()+".")
+	require.Contains(t, string(v.post("/video/tiktok/"+video.String()+"/collect", "collection", collection.String()).requireStatus(http.StatusNotFound).body), "Your organisation has no collection "+collection.String()+".")
+	require.Contains(t, string(v.visit("/collection/"+collection.String()).requireStatus(http.StatusNotFound).body), "This page does not exist, or it belongs to another organisation.")
+}
+
 func TestFilters_keepRefusedValuesAndShowTheReason(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -224,16 +224,18 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 			{"/collection/", "/remove", collection, []string{"video", videos[0].String()}}, {"/settings/token/", "/revoke", token.ID, []string{}},
 			{"/settings/webhook/", "/delete", hook, []string{}}, {"/settings/webhook/", "/test", hook, []string{}}, {"/settings/webhook/", "/disable", hook, []string{}},
 		} {
-			ask := func(id uuid.UUID) response {
+			// ask returns the body of the response, with "ID" in place of id.
+			ask := func(id uuid.UUID) string {
+				var got response
 				if page.post == nil {
-					return v.visit(page.before + id.String() + page.after)
+					got = v.visit(page.before + id.String() + page.after)
+				} else {
+					got = v.post(page.before+id.String()+page.after, page.post...)
 				}
-				return v.post(page.before+id.String()+page.after, page.post...)
+				require.Equal(t, http.StatusNotFound, got.StatusCode, page.before+page.after)
+				return strings.ReplaceAll(string(got.body), id.String(), "ID")
 			}
-			got, want := ask(page.id), ask(uuid.New())
-			require.Equal(t, want.StatusCode, got.StatusCode, page.before+page.after)
-			require.Equal(t, string(want.body), string(got.body), page.before+page.after)
-			require.Equal(t, http.StatusNotFound, got.StatusCode, page.before+page.after)
+			require.Equal(t, ask(uuid.New()), ask(page.id), page.before+page.after)
 		}
 		require.NotContains(t, string(v.visit("/settings").body), token.ID.String())
 		require.NotContains(t, string(v.visit("/settings?webhook="+hook.String()).body), hook.String())

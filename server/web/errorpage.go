@@ -34,7 +34,8 @@ func (v *visit) renderError(err error) {
 		v.renderShareError(problem)
 		return
 	}
-	if problem.Status == http.StatusNotFound {
+	// For a form, the API says which item was not found. The page of this item can still exist, for example that of a stopped video.
+	if problem.Status == http.StatusNotFound && v.r.Method != http.MethodPost {
 		problem = errNotFound
 	}
 	v.refused = nil // the page shows only the problem
