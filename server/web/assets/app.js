@@ -97,17 +97,26 @@
     const measured = scaled.map((line, m) => line.map((value, n) => isComputed(tables[m].points[n]) ? null : value));
     const computed = scaled.map((line, m) => line.map((value, n) => withNeighbours(tables[m].points, n) ? value : null));
     figure.querySelector(".axis").textContent = tables.some(({ points }) => points.some(isComputed)) ? "Dotted: computed from the points before and after." : "";
-    const describe = n => n === undefined ? "" : [new Date(tables[0].days[n] * 1000).toISOString().slice(0, 10),
-      ...tables.map(({ points }, m) => (m + 1) + " " + names[m].textContent.slice(0, 24) + ": " + (points[n].value === null ? "no number" : whole.format(points[n].value)))].join(" · ");
+    // showDay shows the numbers of the day with index n. The element <bdi> prevents that a right-to-left caption moves the number of another video.
+    const showDay = n => {
+      readout.replaceChildren();
+      if (n === undefined) return;
+      readout.append(new Date(tables[0].days[n] * 1000).toISOString().slice(0, 10));
+      tables.forEach(({ points }, m) => {
+        const caption = document.createElement("bdi");
+        caption.textContent = names[m].textContent.slice(0, 24);
+        readout.append(" · " + (m + 1) + " ", caption, ": " + (points[n].value === null ? "no number" : whole.format(points[n].value)));
+      });
+    };
     const last = tables[0].days.length - 1;
-    readout.textContent = describe(last);
+    showDay(last);
     new uPlot({
       width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 24, 0, 0], scales: { y: { range: (_, low) => [Math.min(0, low), 105] } },
       axes: [{ ...axisOf(), ...dates, size: 32 }, { ...axisOf(), size: 60, space: 45, values: (_, at) => at.map(n => n + " %") }],
       series: [{}, ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: dashes[n] })),
         ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: [2, 5], points: { show: false } }))],
-      hooks: { setCursor: [u => { readout.textContent = describe(u.cursor.idx ?? last); }], draw: [u => labelLines(u, scaled, colours)] },
+      hooks: { setCursor: [u => { showDay(u.cursor.idx ?? last); }], draw: [u => labelLines(u, scaled, colours)] },
     }, [tables[0].days, ...measured, ...computed], plot);
   }
 
