@@ -281,7 +281,9 @@
   document.addEventListener("click", async event => {
     const button = event.target.closest("button[data-copy]");
     if (!button) return;
-    await navigator.clipboard.writeText(button.dataset.copy);
-    button.textContent = "Copied";
+    // Browsers have no clipboard at addresses that begin with http://, except localhost.
+    const isCopied = await navigator.clipboard?.writeText(button.dataset.copy).then(() => true, () => false);
+    if (!isCopied) getSelection().selectAllChildren(button.previousElementSibling); // the element before the button has the text
+    button.textContent = isCopied ? "Copied" : "Selected. Press Ctrl-C or ⌘-C";
   });
 })();
