@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,39 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 		}
 		path := c.shareCollection(collection, "public", nil)
 		require.Equal(t, []string{"date", "views", "likes", "comments"}, (&visitor{app: a, t: t}).visit(path + "?csv=history").table()[0])
+	})
+}
+
+func TestDashboardCSV_hasTheRowsOfAllPagesOfTheAPI(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, videos := createDashboardData(a, c)
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Title: new("A title"), Views: new(int64(5000))}
+		})
+		c.trackAccountLink("https://www.tiktok.com/@other")
+		report := c.createReport(collection)
+		account := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK)).LinkedAccountID
+		v := c.newSignedInVisitor(t)
+		lists := map[string]int{
+			"/video?csv=videos&order_by=latest_views":               3,
+			"/collection/" + collection.String() + "?csv=videos":    3,
+			"/account?include_linked=true&csv=accounts":             2,
+			"/account/tiktok/" + account.String() + "?csv=videos":   3,
+			"/video?csv=videos&platform=tiktok&order_by=created_at": 3,
+		}
+		whole := map[string][][]string{}
+		for path, rows := range lists {
+			whole[path] = v.visit(path).table()
+			require.Len(t, whole[path], rows+1, path)
+		}
+		a.server.SetMaxPageBytes(1) // each page of the API then has one row
+		for path := range lists {
+			require.Equal(t, whole[path], v.visit(path).table(), path)
+		}
+		page := string(v.visit("/collection/report/" + report.String()).requireStatus(http.StatusOK).body)
+		require.Equal(t, 3, strings.Count(page, "A title"), "the page of a report must show the captions of all its videos")
 	})
 }
 

@@ -43,14 +43,11 @@ func showAccounts(v *visit) error {
 		if part != "accounts" {
 			return v.refuseCSV()
 		}
-		maps.Copy(query, csvRowsQuery)
+		return v.sendAccounts(query)
 	}
 	var found client.AccountPage
 	if err := v.refuseFilter(v.getFromAPI("/accounts", query, &found)); err != nil {
 		return err
-	}
-	if v.csvPart() != "" {
-		return v.sendAccounts(found.Data)
 	}
 	content.Accounts = found.Data
 	content.View.setRowCount(found.Pagination.Total, found.Pagination.TotalPages)
@@ -108,22 +105,19 @@ func showAccount(v *visit) error {
 	content.Chart.Quality = true
 	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	query := content.View.Query()
+	query.Set("paginated", "true")
 	switch v.csvPart() {
 	case "history":
 		return v.sendHistory("account-history", content.Chart)
 	case "videos":
-		maps.Copy(query, csvRowsQuery)
+		return v.sendVideos("account-videos", content.View, "/accounts/"+id+"/videos", query)
 	case "":
 	default:
 		return v.refuseCSV()
 	}
-	query.Set("paginated", "true")
 	var found client.AccountVideoPage
 	if err := v.getFromAPI("/accounts/"+id+"/videos", query, &found); err != nil {
 		return err
-	}
-	if v.csvPart() != "" {
-		return v.sendVideos("account-videos", content.View, found.Data)
 	}
 	content.Videos, content.Highest = found.Data, highestViews(found.Data)
 	content.View.setRowCount(found.Pagination.Total, found.Pagination.TotalPages)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -187,13 +186,7 @@ func showCollection(v *visit) error {
 		}
 		return v.sendHistory("collection-history", content.Chart)
 	case "videos":
-		query := content.View.Query()
-		maps.Copy(query, csvRowsQuery)
-		var members client.CollectionVideoPage
-		if err := v.getFromAPI(path+"/videos", query, &members); err != nil {
-			return err
-		}
-		return v.sendVideos("collection-videos", content.View, members.Data)
+		return v.sendVideos("collection-videos", content.View, path+"/videos", content.View.Query())
 	case "":
 	default:
 		return v.refuseCSV()
@@ -373,19 +366,14 @@ type reportRow struct {
 // videos, because a report contains no captions.
 func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 	query := url.Values{"include_removed": {"true"}}
-	maps.Copy(query, csvRowsQuery)
 	for _, c := range r.Collections {
 		if len(query["collections"]) < maxCollectionFilters {
 			query.Add("collections", c.ID.String())
 		}
 	}
-	var members client.VideoPage
-	if err := v.getFromAPI("/videos", query, &members); err != nil {
+	titles := map[uuid.UUID]string{}
+	if err := eachListEntry(v, "/videos", query, func(video *client.Video) { titles[video.AdID] = strings.TrimSpace(video.Title) }); err != nil {
 		return nil, err
-	}
-	titles := make(map[uuid.UUID]string, len(members.Data))
-	for _, video := range members.Data {
-		titles[video.AdID] = strings.TrimSpace(video.Title)
 	}
 	out := make([]reportRow, len(r.Videos))
 	for n, video := range r.Videos {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -16,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/server/formula"
 )
 
-// maxCSVRows is the maximum number of rows in a CSV file. It is also the maximum page size of a list of the API.
+// maxCSVRows is the maximum number of rows in the CSV file of a list. It is also the maximum page size of a list of the API.
 const maxCSVRows = 5000
 
 // csvPart returns the data that the visitor requests as a CSV file: "videos", "accounts" or "history". It returns "" if the visitor
@@ -71,34 +72,62 @@ func csvValue(cell any) string {
 	return formatPlain(cell)
 }
 
-// csvRowsQuery contains the query parameters that request the rows of a CSV file from the API: the first maxCSVRows rows of the list.
-var csvRowsQuery = url.Values{"page": {"1"}, "limit": {strconv.Itoa(maxCSVRows)}}
+// eachListEntry calls handle for each of the first maxCSVRows entries of a list of the API. The query has the order and the filters of the list.
+func eachListEntry[T any](v *visit, path string, query url.Values, handle func(entry *T)) error {
+	query = maps.Clone(query)
+	query.Set("page", "1")
+	for remaining := maxCSVRows; remaining > 0; {
+		query.Set("limit", strconv.Itoa(remaining))
+		var page struct {
+			Data       []T               `json:"data"`
+			Pagination client.Pagination `json:"pagination"`
+		}
+		if err := v.getFromAPI(path, query, &page); err != nil {
+			return err
+		}
+		for n := range page.Data {
+			handle(&page.Data[n])
+		}
+		// A page can have fewer entries than its limit, because the API limits the size of a page.
+		remaining -= len(page.Data)
+		if page.Pagination.NextCursor == nil {
+			return nil
+		}
+		query.Set("cursor", *page.Pagination.NextCursor)
+	}
+	return nil
+}
 
-// sendVideos sends a list of videos as a CSV file with the shown columns.
-func (v *visit) sendVideos(name string, t tableView, videos []client.Video) error {
+// sendVideos sends a list of videos of the API as a CSV file with the shown columns.
+func (v *visit) sendVideos(name string, t tableView, path string, query url.Values) error {
 	columns := t.Columns()
 	head := []string{"link", "platform", "username", "title"}
 	for _, c := range columns {
 		head = append(head, c.Name)
 	}
 	rows := [][]string{head}
-	for n := range videos {
-		video := &videos[n]
+	err := eachListEntry(v, path, query, func(video *client.Video) {
 		row := []string{formula.Escape(video.AdLink), string(video.Platform), formula.Escape(video.DisplayUsername), formula.Escape(video.Title)}
 		for _, c := range columns {
 			row = append(row, csvValue(c.Value(video)))
 		}
 		rows = append(rows, row)
+	})
+	if err != nil {
+		return err
 	}
 	return v.sendCSV(name, rows)
 }
 
-// sendAccounts sends a list of accounts as a CSV file.
-func (v *visit) sendAccounts(accounts []client.Account) error {
+// sendAccounts sends the list of accounts of the API as a CSV file.
+func (v *visit) sendAccounts(query url.Values) error {
 	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
-	for _, a := range accounts {
+	err := eachListEntry(v, "/accounts", query, func(a *client.Account) {
 		rows = append(rows, []string{formula.Escape(a.AccountLink), string(a.Platform), formula.Escape(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
 			formatPlain(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), textOrEmpty(a.FetchStatus)})
+	})
+	if err != nil {
+		return err
 	}
 	return v.sendCSV("accounts", rows)
 }

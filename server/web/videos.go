@@ -67,16 +67,13 @@ func showVideos(v *visit) error {
 		if part != "videos" {
 			return v.refuseCSV()
 		}
-		maps.Copy(query, csvRowsQuery)
+		return v.sendVideos("videos", content.View, "/videos", query)
 	}
 	var found client.VideoPage
 	if v.refused == nil { // the page shows no videos for a refused filter
 		if err := v.refuseFilter(v.getFromAPI("/videos", query, &found)); err != nil {
 			return err
 		}
-	}
-	if v.csvPart() != "" {
-		return v.sendVideos("videos", content.View, found.Data)
 	}
 	content.Videos = found.Data
 	content.Highest = highestViews(found.Data)

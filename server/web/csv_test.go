@@ -1,0 +1,45 @@
+package web
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// endlessBackend answers each API request with a page of a list that has no end. A page has at most 3,000 accounts.
+type endlessBackend struct {
+	Backend
+	limits []string // the parameters "limit" of the requests
+}
+
+func (b *endlessBackend) Do(_ store.Identity, _ *http.Request, _, target string, _ io.Reader) (Response, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return Response{}, err
+	}
+	b.limits = append(b.limits, u.Query().Get("limit"))
+	limit, err := strconv.Atoi(u.Query().Get("limit"))
+	if err != nil {
+		return Response{}, err
+	}
+	body, err := json.Marshal(client.AccountPage{Data: make([]client.Account, min(limit, 3000)), Pagination: client.Pagination{NextCursor: new("next")}})
+	return Response{Status: http.StatusOK, Body: body}, err
+}
+
+func TestEachListEntry_endsAfterTheMaximumNumberOfRows(t *testing.T) {
+	t.Parallel()
+	backend := &endlessBackend{}
+	v := &visit{Pages: &Pages{Options: Options{Backend: backend}}}
+	rows := 0
+	require.NoError(t, eachListEntry(v, "/accounts", url.Values{"page": {"7"}}, func(*client.Account) { rows++ }))
+	require.Equal(t, maxCSVRows, rows)
+	require.Equal(t, []string{"5000", "2000"}, backend.limits)
+}
