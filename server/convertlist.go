@@ -146,7 +146,9 @@ func (w csvRows) writeRow(cells []any) error {
 		case bool:
 			texts[i] = strconv.FormatBool(cell)
 		case jsonText:
-			texts[i] = string(cell)
+			// Escape the whole JSON text, because a spreadsheet can split it at a semicolon in one of its strings. The text is still JSON: JSON has
+			// semicolons only in strings.
+			texts[i] = formula.Escape(string(cell))
 		}
 	}
 	return w.Write(texts)

@@ -58,7 +58,7 @@ func csvCell(t *testing.T, value any) string {
 	}
 	text, err := json.Marshal(value)
 	require.NoError(t, err)
-	return string(text)
+	return formula.Escape(string(text))
 }
 
 // dangerousCaptions are video captions that are dangerous in a spreadsheet: the spreadsheet could run some of them as formulas, or split them
@@ -159,6 +159,29 @@ func TestCSV_hasSemicolonsAndDecimalCommasOnRequest(t *testing.T) {
 	c.send(http.MethodGet, "/videos", nil, "Accept", accept, "If-None-Match", commas.Header.Get("ETag")).requireStatus(http.StatusOK)
 	c.send(http.MethodGet, "/videos", nil, "Accept", accept, "If-None-Match", semicolons.Header.Get("ETag")).requireStatus(http.StatusNotModified)
 	c.send(http.MethodGet, "/videos", nil, "Accept", "text/csv; delimiter=tab").requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)
+}
+
+func TestCSV_escapesFormulasInJSONCells(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.track(videoURL(1))
+	name := `x;=1+1;"@y`
+	collection := c.createCollection(map[string]any{"name": name, "hashtags": []string{"a;-1"}})
+	c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": []string{id.String()}}).requireStatus(http.StatusOK)
+	for target, column := range map[string]string{"/videos": "label_names", "/collections": "hashtags"} {
+		rows := c.requestCSV(target)
+		cell := rows[1][slices.Index(rows[0], column)]
+		for part := range strings.SplitSeq(cell, ";") {
+			require.False(t, strings.HasPrefix(part, "=") || strings.HasPrefix(part, "-"), "%s: a part between semicolons must not be a formula", cell)
+		}
+		var shown, original []string
+		require.NoError(t, json.Unmarshal([]byte(cell), &shown), "the cell must still be JSON")
+		require.NoError(t, json.Unmarshal([]byte(formula.Unescape(cell)), &original))
+		want := map[string][]string{"label_names": {name}, "hashtags": {"a;-1"}}[column]
+		require.Equal(t, want, original)
+		require.NotEqual(t, want, shown)
+	}
 }
 
 func TestCSV_linksToTheNextPageAndHasADifferentETagThanJSON(t *testing.T) {
