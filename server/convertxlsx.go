@@ -106,15 +106,16 @@ func (w *xlsxRows) writeXML(parts ...string) {
 	}
 }
 
-// hexEscape matches a text that spreadsheet programs would read as one escaped character, such as _x0041_ for A.
-var hexEscape = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
+// hexEscapes matches texts that spreadsheet programs would read as escaped characters, such as _x0041_ for A. Two of them can share the
+// character _ between them.
+var hexEscapes = regexp.MustCompile(`(_x[0-9A-Fa-f]{4})+_`)
 
 // writeText writes a cell that contains text. It cuts the text after maxCellText UTF-16 units. cellRef is the position of the cell, such as
 // B2.
 func (w *xlsxRows) writeText(cellRef, text string) {
 	text = cutText(text)
 	if strings.Contains(text, "_x") {
-		text = hexEscape.ReplaceAllString(text, "_x005F$0")
+		text = hexEscapes.ReplaceAllStringFunc(text, func(match string) string { return strings.ReplaceAll(match, "_x", "_x005F_x") })
 	}
 	w.writeXML(`<c r="`, cellRef, `" t="inlineStr"><is><t xml:space="preserve">`)
 	w.text = append(w.text[:0], text...)

@@ -139,7 +139,7 @@ func TestXLSX_keepsTextsThatLookLikeEscapesAndFormulas(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	titles := []string{"a _x0041_ & <b>", " two  blanks ", "=1+1"}
+	titles := []string{"a _x0041_ & <b>", " two  blanks ", "=1+1", "_x0041_x0042_", "__x0041__x0042_x0043_x004_x0044", "_x005F_x0041_"}
 	require.ElementsMatch(t, titles, trackAndExportTitles(a, c, titles))
 }
 
