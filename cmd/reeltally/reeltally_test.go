@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -372,6 +373,22 @@ func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
 	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "seed", "--org", org, "--videos", "30", "--days", "10")
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "use an empty organisation")
+}
+
+func TestSeed_createsNoOrganisationsInADatabaseWithRealNumbers(t *testing.T) {
+	t.Parallel()
+	url := storetest.CreateDatabase(t, "sqlite")
+	operator := newCommandRunner(t, url)
+	operator("org", "create", "--name", "Mine")
+	file := filepath.Join(t.TempDir(), "real.csv")
+	text := "link,date,views\nhttps://youtu.be/dQw4w9WgXcQ," + time.Now().UTC().Format(time.DateOnly) + ",7\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	operator("import", "--org", "Mine", file)
+	before := operator("org", "list")
+	status, _, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "seed", "--orgs", "2", "--videos", "5", "--days", "3")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "this database has real numbers")
+	require.Equal(t, before, operator("org", "list"))
 }
 
 // runSeed runs `reeltally seed` on the database with this URL and returns its standard output.

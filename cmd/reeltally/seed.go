@@ -46,6 +46,14 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 		return boot.UsageError{Err: fmt.Errorf("--orgs is %d; it must be 1 or more and cannot be combined with --org", c.Orgs)}
 	}
 	return c.withNewStore(ctx, p, func(st *store.Store) error {
+		// Check the kind of the data first, so that a refused seed creates no organisations.
+		kind, err := st.DataKind(ctx)
+		if err != nil {
+			return err
+		}
+		if kind == store.RealData {
+			return &store.DataKindError{Have: kind, New: store.DemoData}
+		}
 		orgs, err := c.findOrCreateOrganisations(ctx, st, plan)
 		if err != nil {
 			return err
