@@ -58,16 +58,34 @@ const (
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
-	// PointBeforeUpload: the point is dated before the video's upload, so it is not stored.
+	// PointBeforeUpload: the point is more than UploadMargin days before ImportedVideo.Uploaded, so it is not stored.
 	PointBeforeUpload
+)
+
+// UploadDate is the upload date of a video and its origin. The zero value is an unknown date.
+type UploadDate struct {
+	Day    db.Date
+	Origin UploadOrigin
+}
+
+// UploadOrigin says where an upload date comes from.
+type UploadOrigin int
+
+// The origins of an upload date.
+const (
+	UploadUnknown  UploadOrigin = iota
+	UploadStored                // the database had the date before the import
+	UploadImported              // the date is ImportVideo.UploadedAt
+	UploadInID                  // the id of the video contains the date
 )
 
 // ImportedVideo is the result of Import for one video. Import returns the results in the order of
 // the videos. In a dry run, a result says what Import would do.
 type ImportedVideo struct {
-	New     bool           // the organisation did not have the video before the import
-	Stopped bool           // the video is not tracked: the organisation has stopped it, or the video is new and the export marks it as stopped
-	Results []ImportResult // the result for each point of the video, in the order of the points
+	New      bool           // the organisation did not have the video before the import
+	Stopped  bool           // the video is not tracked: the organisation has stopped it, or the video is new and the export marks it as stopped
+	Uploaded UploadDate     // the upload date with which the points were compared
+	Results  []ImportResult // the result for each point of the video, in the order of the points
 }
 
 // Import adds old points to videos and tracks new videos, in one transaction. It never replaces a
@@ -166,7 +184,8 @@ func (i *importing) importVideos() ([]ImportedVideo, error) {
 		v, exists := known[queue.TargetKey(links[n].Platform, links[n].ID)]
 		out[n].New, out[n].Stopped = !exists, v.Removed || !exists && i.in[n].Stopped
 		m := &mergedVideo{in: &i.in[n], isNew: !exists, before: v, stored: stored[v.ID]}
-		out[n].Results = m.classifyPoints(i.Now.Day(), store.DatabaseOf(i.Org).Retention())
+		out[n].Uploaded = m.uploadDate()
+		out[n].Results = m.classifyPoints(out[n].Uploaded, i.Now.Day(), store.DatabaseOf(i.Org).Retention())
 		classified[n] = m
 	}
 	if err := i.requireDataKind(classified); err != nil {

@@ -27,9 +27,8 @@ type mergedVideo struct {
 
 // classifyPoints returns the results for the imported points of the video. It also sets m.added,
 // and moves replaced points from m.stored to m.gone.
-func (m *mergedVideo) classifyPoints(today db.Date, retention db.Retention) []ImportResult {
+func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retention db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
-	uploaded := m.firstPossibleDay()
 	oldest := today - retention.Daily
 	for n, p := range m.in.Points {
 		if results[n] = m.classifyPoint(p, uploaded, today, retention); results[n] == PointAdded {
@@ -59,14 +58,13 @@ func (m *mergedVideo) classifyPoints(today db.Date, retention db.Retention) []Im
 	return results
 }
 
-// classifyPoint returns the result for one imported point. It compares the point only with the stored points. Points before firstDay are too
-// early: see firstPossibleDay.
-func (m *mergedVideo) classifyPoint(p LoadPoint, firstDay, today db.Date, retention db.Retention) ImportResult {
+// classifyPoint returns the result for one imported point. It compares the point with the upload date and with the stored points.
+func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded UploadDate, today db.Date, retention db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
 	case day < today-retention.Weekly:
 		return PointTooOld
-	case day < firstDay:
+	case day < uploaded.Day-UploadMargin:
 		return PointBeforeUpload
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
@@ -111,20 +109,19 @@ func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 // Such points exist because another tracker can use another time zone.
 const UploadMargin db.Date = 1
 
-// firstPossibleDay returns the first day on which the video can have a point: UploadMargin days before the upload date. It returns 0 if the upload
-// date is unknown.
-func (m *mergedVideo) firstPossibleDay() db.Date {
+// uploadDate returns the upload date of the video. The time in a video's id can be wrong by some hours, so it is used only if there is no
+// other date.
+func (m *mergedVideo) uploadDate() UploadDate {
 	switch {
 	case m.before.UploadedAt != nil:
-		return *m.before.UploadedAt - UploadMargin
+		return UploadDate{*m.before.UploadedAt, UploadStored}
 	case m.in.UploadedAt != nil:
-		return *m.in.UploadedAt - UploadMargin
+		return UploadDate{*m.in.UploadedAt, UploadImported}
 	}
-	// The time in a video's id can be wrong by some hours.
 	if at, ok := link.UploadTime(m.in.Link); ok {
-		return db.DateOf(at) - UploadMargin
+		return UploadDate{db.DateOf(at), UploadInID}
 	}
-	return 0
+	return UploadDate{}
 }
 
 // isAddedPointWeekly returns true if m.added[n] is the last added point of its week before the day

@@ -224,6 +224,27 @@ func TestImport_refusesMappingOfMissingColumn(t *testing.T) {
 	require.NoError(t, err, "if the file has no rows, the import must not report missing columns")
 }
 
+func TestImport_namesTheUploadDateOfCountsFromBeforeTheUpload(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, now := newOrg(t, db), db.Clock.Now()
+		today := store.DateOf(now)
+		recent := fmt.Sprintf("https://www.tiktok.com/@someone/video/%d", now.AddDate(0, 0, -5).Unix()<<32)
+		requireReason := func(rows, want string) {
+			t.Helper()
+			_, err := runImport(t, db, o, "link,date,views,uploaded_at\n"+rows)
+			require.ErrorContains(t, err, want)
+		}
+		requireReason(fmt.Sprintf("%s,%s,1,\n", recent, today-7),
+			fmt.Sprintf("line 2: the counts of %s are from %s, before the video was uploaded on %s (this date comes from the id of the video)", recent, today-7, today-5))
+		requireReason(fmt.Sprintf("%[1]s,%[2]s,1,\n%[1]s,%[3]s,2,%[4]s\n", videoURL, today-5, today-1, today-2),
+			fmt.Sprintf("before the video was uploaded on %s (this date comes from another row of the file)", today-2))
+		_, err := runImport(t, db, o, fmt.Sprintf("link,date,views,uploaded_at\n%s,%s,1,%s\n", videoURL, today-1, today-3))
+		require.NoError(t, err)
+		requireReason(fmt.Sprintf("%s,%s,1,\n", videoURL, today-6), fmt.Sprintf("before the video was uploaded on %s (ReelTally already has this date)", today-3))
+	})
+}
+
 func TestImport_skipsAndReportsInvalidRowsIfRequested(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

@@ -273,7 +273,8 @@ func (r *importRun) checkVideos(ctx context.Context, s *spool) error {
 					continue
 				}
 				at := batch[n].Points[p].At.Day()
-				if err := r.addBadRow(batch[n].Lines[p], fmt.Errorf("the counts of %s are from %s, before the video was uploaded", batch[n].Link, at)); err != nil {
+				if err := r.addBadRow(batch[n].Lines[p], fmt.Errorf("the counts of %s are from %s, before the video was uploaded on %s (%s)",
+					batch[n].Link, at, v.Uploaded.Day, uploadOrigins[v.Uploaded.Origin])); err != nil {
 					return err
 				}
 			}
@@ -288,6 +289,13 @@ func (r *importRun) checkVideos(ctx context.Context, s *spool) error {
 		r.summary = summary
 	}
 	return err
+}
+
+// uploadOrigins are the parts of an error message that say where an upload date comes from.
+var uploadOrigins = map[backfill.UploadOrigin]string{
+	backfill.UploadStored:   "ReelTally already has this date",
+	backfill.UploadImported: "this date comes from another row of the file",
+	backfill.UploadInID:     "this date comes from the id of the video",
 }
 
 // countVideo adds one imported video and its points to the summary.
