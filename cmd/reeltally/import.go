@@ -32,7 +32,7 @@ type importCommand struct {
 	DateFormat       string            `default:"auto" enum:"auto,day-first,month-first" help:"How dates like 03/04/2026 are written: day-first, month-first, or auto, which finds the format of each column. If the values of a column do not show the format, auto refuses the file."`
 	DryRun           bool              `help:"Show what the import would do and how it reads each column, without changing the database."`
 	ShortLinkBaseURL string            `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH."`
-	JSON             bool              `name:"json" help:"Print JSON: one object of counts."`
+	JSON             bool              `name:"json" help:"Print JSON: one object of counts. A dry run adds the formats of the columns, and prints only them if it fails."`
 }
 
 // Help returns the text that --help shows below the summary of the command.
@@ -88,7 +88,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 			err = bad.open() // if there are no invalid rows, the file must be empty
 		}
 		if err != nil {
-			return err
+			return errors.Join(err, c.printColumnFormats(p, columnFormats))
 		}
 		return c.printSummary(p, org, st.Retention(), summary, columnFormats)
 	})
@@ -189,11 +189,33 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 		reasons = "without --dry-run, the reason for each of these rows is written to the file"
 	}
 	line(s.Bad, "row", "%s left out: %s %s", reasons, c.SkipBad)
-	for _, f := range columnFormats {
-		fmt.Fprintf(&b, "  column %s has the format %s: %q is read as %s\n", f.Column, f.Format, f.Example, f.ReadAs)
-	}
+	writeColumnFormats(&b, columnFormats)
 	_, err := io.WriteString(p.Stdout, b.String())
 	return err
+}
+
+// printColumnFormats prints how a dry run that failed reads the columns. It prints nothing if columnFormats is empty.
+func (c *importCommand) printColumnFormats(p boot.Process, columnFormats []transfer.ColumnFormat) error {
+	if len(columnFormats) == 0 {
+		return nil
+	}
+	if c.JSON {
+		return writeJSON(p.Stdout, struct {
+			Columns []transfer.ColumnFormat `json:"columns"`
+		}{columnFormats})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Dry run of %s:\n", plainText(c.File))
+	writeColumnFormats(&b, columnFormats)
+	_, err := io.WriteString(p.Stdout, b.String())
+	return err
+}
+
+// writeColumnFormats writes a line for each column of numbers or dates.
+func writeColumnFormats(b *strings.Builder, columnFormats []transfer.ColumnFormat) {
+	for _, f := range columnFormats {
+		fmt.Fprintf(b, "  column %s has the format %s: %q is read as %s\n", f.Column, f.Format, f.Example, f.ReadAs)
+	}
 }
 
 // findOrganisation returns the organisation whose id or name is idOrName. If several organisations have the name, it returns an error.

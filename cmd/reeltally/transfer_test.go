@@ -101,6 +101,29 @@ func TestImport_skipBadDoesNotOverwriteTheImportedFile(t *testing.T) {
 	require.Contains(t, string(left), `{"line":2,"reason":`)
 }
 
+func TestImport_dryRunPrintsColumnFormatsAlsoIfARowIsInvalid(t *testing.T) {
+	t.Parallel()
+	_, operator := newDatabase(t)
+	for row, want := range map[string]string{
+		"31/01/2026,-7": "line 3: views",
+		"04/03/2026,7":  "--date-format", // the format of the dates is not clear
+	} {
+		file := filepath.Join(t.TempDir(), "my.csv")
+		text := "link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,03/04/2026,\"1,234,567\"\nhttps://youtu.be/dQw4w9WgXcQ," + row + "\n"
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		status, stdout, stderr := operator("import", "--org", "N", "--dry-run", file)
+		require.Equal(t, 1, status)
+		require.Contains(t, stderr, want)
+		require.Contains(t, stdout, "  column views has the format ")
+		status, stdout, _ = operator("import", "--org", "N", "--dry-run", "--json", file)
+		require.Equal(t, 1, status)
+		require.NotEmpty(t, parseObject(t, stdout)["columns"])
+		status, stdout, _ = operator("import", "--org", "N", file)
+		require.Equal(t, 1, status)
+		require.Empty(t, stdout)
+	}
+}
+
 // cancelOnWrite is a writer that calls cancel on the first write.
 type cancelOnWrite struct {
 	strings.Builder
