@@ -119,13 +119,16 @@ func (c *importCommand) openBadRowsFile(p boot.Process, in io.Reader) (*badRows,
 }
 
 // open creates the file, or empties it if it exists. Further calls do nothing.
-func (b *badRows) open() (err error) {
+func (b *badRows) open() error {
 	if b.path == "" || b.opened {
 		return nil
 	}
-	b.stream, err = os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	b.opened = err == nil
-	return err
+	f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	b.stream, b.opened = f, true
+	return nil
 }
 
 // writeRow writes the line number and the reason of an invalid row.

@@ -124,6 +124,18 @@ func TestImport_dryRunPrintsColumnFormatsAlsoIfARowIsInvalid(t *testing.T) {
 	}
 }
 
+func TestImport_printsOneErrorIfAFileCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	_, operator := newDatabase(t)
+	dir := t.TempDir()
+	file, missing := filepath.Join(dir, "my.csv"), filepath.Join(dir, "missing", "x")
+	require.NoError(t, os.WriteFile(file, []byte("link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,2026-01-01,-7\n"), 0o600))
+	status, _, stderr := operator("import", "--org", "N", "--skip-bad", missing, file)
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, missing)
+	require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+}
+
 // cancelOnWrite is a writer that calls cancel on the first write.
 type cancelOnWrite struct {
 	strings.Builder

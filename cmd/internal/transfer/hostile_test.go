@@ -1,10 +1,12 @@
 package transfer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -273,6 +275,20 @@ func TestImport_skipsAndReportsInvalidRowsIfRequested(t *testing.T) {
 		i.Columns.IgnoreUnknown, i.Bad = true, func(transfer.BadRow) error { return errors.New("test error") }
 	})
 	require.ErrorContains(t, err, "test error")
+}
+
+func TestImport_returnsOnlyTheErrorOfTheStepThatFailed(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	for _, rows := range []int{1, 45_000} { // more rows than sortChunkSize are sorted in temporary files
+		text, err := io.ReadAll(io.MultiReader(strings.NewReader("link,date,views\n"), &rowGenerator{left: rows}))
+		require.NoError(t, err)
+		_, err = runImport(t, db, newOrg(t, db), "", func(i *transfer.Import) {
+			i.In, i.TempDir = bytes.NewReader(text), filepath.Join(t.TempDir(), "missing")
+		})
+		require.ErrorContains(t, err, "no such file or directory")
+		require.NotErrorIs(t, err, context.Canceled)
+	}
 }
 
 // rowGenerator is an io.Reader that generates the rows of a CSV file while they are read.

@@ -189,20 +189,26 @@ func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 	stop()
 	for range sorted { // discard the remaining output, because the sorter ends only when all of it was received
 	}
-	readErr := <-readErrs
-	sortErr := <-sortErrs
-	// If readRows failed, ignore the other errors, because this failure cancelled the sorting. If
-	// readRows was only cancelled because of another error, ignore readErr.
-	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
-		err, sortErr = readErr, nil
+	// A step that fails cancels the other steps. Ignore the errors of the cancelled steps.
+	err = errors.Join(err, exceptCanceled(<-readErrs), exceptCanceled(<-sortErrs))
+	if callerCtx.Err() != nil {
+		err = callerCtx.Err()
 	}
-	if err = errors.Join(err, sortErr); err != nil {
+	if err != nil {
 		if s != nil {
 			_ = s.close()
 		}
 		return nil, err
 	}
 	return s, nil
+}
+
+// exceptCanceled returns err, or nil if err reports that a context was cancelled.
+func exceptCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // readRows checks all rows of the file and sends the valid ones to the channel records. It counts the skipped rows in the summary.
