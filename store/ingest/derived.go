@@ -83,8 +83,11 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 		rows[i] = []any{key.Org, key.ID, w.outcomes[key].Facts.Views != nil}
 	}
 	wanted := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "id uuid", "counted boolean"}, Rows: rows}
-	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
- (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
+	// The last daily point can be older than the last weekly point. If both are of the same day, the daily point counts.
+	const before = `(SELECT p.views FROM (
+ SELECT * FROM (SELECT d.day, d.views, 0 AS weekly FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) AS d
+ UNION ALL SELECT * FROM (SELECT k.day, k.views, 1 AS weekly FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1) AS k
+ ) AS p ORDER BY p.day DESC, p.weekly LIMIT 1)`
 	// If the fetch has no views, this expression finds the day of the last stored point with views. If the
 	// fetch has views, it is NULL, because then the day of the fetch is used.
 	const counted = `CASE WHEN NOT wanted.counted THEN (SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) END`

@@ -135,6 +135,27 @@ func TestIncreases_useWeeklyPointsIfDailyPointsWereRolledUp(t *testing.T) {
 	})
 }
 
+// A daily point can be older than a weekly point: the import adds weekly points, and PostgreSQL keeps
+// old daily points until it drops their month.
+func TestIncreases_useTheLaterOfTheLastDailyAndTheLastWeeklyPoint(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.CreatePartitions(t, db, 130)
+		o, today := storetest.NewOrg(t, db), storetest.Today(db)
+		for n, c := range []struct {
+			dailyDay, weeklyDay store.Date
+			gained              int64
+		}{{today - 120, today - 100, 100}, {today - 100, today - 120, 1100}, {today - 100, today - 100, 1100}} {
+			l := storetest.VideoLink(t, n)
+			id := storetest.Track(t, o, l)[0].VideoID
+			db.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 1000, 0, 'test')`, o.ID(), id, c.dailyDay.Week(), c.dailyDay)
+			db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 2000, 0, 'test')`, o.ID(), id, c.weeklyDay.Week(), c.weeklyDay)
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(2100)})
+			require.Equal(t, c.gained, *storetest.VideoOf(t, o, l).ViewsGained7d, n)
+		}
+	})
+}
+
 // Requirements in docs/coverage.md: 11.2-01
 func TestIncrease_isUnknownIfTheEarlierCountIsZeroOrUnknown(t *testing.T) {
 	t.Parallel()
