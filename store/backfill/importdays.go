@@ -202,11 +202,13 @@ func (i *importing) updateAccountDays(changesByAccount map[uuid.UUID]*history) e
 			days[n] = rows[n].Day
 		}
 		changesByAccount[id].eachDay(days, func(day db.Date, row int, c dayChange) {
-			d := accountDay{OrganisationID: i.ID(), AccountID: id, Source: new(ImportSource)}
+			d := accountDay{OrganisationID: i.ID(), AccountID: id}
 			if row >= 0 {
 				d = rows[row]
 			}
-			d.Day = day
+			if d.Day != day {
+				d.Day, d.Source = day, new(ImportSource)
+			}
 			d.Videos += c.videos
 			for n, to := range d.Counts.Fields() {
 				if *to != nil || c.known[n] > 0 {
