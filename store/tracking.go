@@ -35,6 +35,8 @@ type TrackRequest struct {
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
 	Scheduled bool
+	// Imported is true if an import tracks the videos. The import writes the totals of today itself.
+	Imported bool
 	// Unsupported is a function that returns why no configured source can fetch a video. It returns
 	// "" for other videos. If it is nil, all videos are fetchable.
 	Unsupported func(link.Link) string
@@ -149,7 +151,8 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	}
 	writes := t.addAccounts(missing, accounts, true)
 	if len(missing) > 0 {
-		if len(restarted) == 0 { // updateSums writes the totals of today after videos were restarted
+		// After videos were restarted, updateSums writes the totals of today. An import adds its videos to the days itself.
+		if len(restarted) == 0 && !r.Imported {
 			writes = append(writes, t.statementsForToday(len(missing), 0)...)
 		}
 		videos := make([]Video, 0, len(missing))

@@ -380,7 +380,7 @@ func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) erro
 	if len(links) == 0 {
 		return nil
 	}
-	r := store.TrackRequest{Links: links, Lane: i.lane, Scheduled: true}
+	r := store.TrackRequest{Links: links, Lane: i.lane, Scheduled: true, Imported: true}
 	if i.fetch {
 		r.Enqueue = len(links)
 	}

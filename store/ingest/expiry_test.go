@@ -50,9 +50,9 @@ func insertersByTable(t *testing.T, db *storetest.DB, o *store.Org, n int, at ti
 		"account_days": add("INSERT INTO account_days (organisation_id, account_id, day, videos) VALUES (?, ?, ?, 1)", o.ID(), account, day),
 		"events":       add("INSERT INTO events (organisation_id, position, id, type, created_at, data) VALUES (?, ?, ?, 'x', ?, '{}')", o.ID(), n, id, i),
 		"webhook_deliveries": func() {
-			db.Exec(t, "INSERT INTO events (organisation_id, position, id, type, created_at, data) VALUES (?, ?, ?, 'x', ?, '{}')", o.ID(), 100+n, id, i)
+			db.Exec(t, "INSERT INTO events (organisation_id, position, id, type, created_at, data) VALUES (?, ?, ?, 'x', ?, '{}')", o.ID(), 1+n, id, i)
 			db.Exec(t, `INSERT INTO webhook_deliveries (organisation_id, id, webhook_id, position, event_id, event_type, created_at, attempts, delivered)
- VALUES (?, ?, ?, ?, ?, 'x', ?, 0, false)`, o.ID(), id, id, 100+n, id, i)
+ VALUES (?, ?, ?, ?, ?, 'x', ?, 0, false)`, o.ID(), id, id, 1+n, id, i)
 		},
 		"organisation_days": add("INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, 1, 1, 1, 1, 1)", o.ID(), day),
 	}
@@ -73,6 +73,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			}
 			slack := min(described.Retention/2, 20*24*time.Hour)
 			for n, at := range []time.Time{now.Add(-described.Retention - slack), now.Add(-described.Retention/2 + slack/4)} {
+				n = 1 + 10*n // the events of an organisation have positions from 1 on, in the order of their times
 				add, ok := insertersByTable(t, db, o, n, at)[name]
 				require.True(t, ok, "insertersByTable must have a function for the table %s, because the Bound of the table is ByTime", name)
 				add()
