@@ -462,3 +462,45 @@ func TestSharePage_tilesSayForHowManyVideosACountIsUnknown(t *testing.T) {
 	c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"comments"}}})
 	require.Equal(t, []string{"Videos 3", "Comments 0 unknown for 1 video"}, visitor.visit(path).tileTexts())
 }
+
+func TestSharePage_statesNoNumberOfVideosIfNumbersAreHidden(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	path := c.shareCollection(collection, "public", nil)
+	described := c.shareCollection(c.createNamedCollection("Launch"), "public", map[string]any{"display_settings": map[string]any{"title": "Spring", "description": "In numbers"}})
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(time.Second)
+	visitor := &visitor{app: a, t: t}
+	for _, suffix := range []string{"", "?embed=1"} {
+		got := visitor.visit(path + suffix)
+		meta := got.metaContents()
+		require.NotContains(t, meta, "description")
+		require.NotContains(t, meta, "og:description")
+		require.Equal(t, "Spring", meta["og:title"])
+		text := textOf(got.parsePage())
+		require.Contains(t, text, "The numbers of this page are hidden")
+		require.NotContains(t, text, "1 of 1", "the list of a masked page has one video, which is not the number of videos")
+		require.Equal(t, []string{"Videos –", "Views –", "Gained views –", "Likes –", "Comments –"}, got.tileTexts())
+		require.Equal(t, "In numbers", visitor.visit(described + suffix).metaContents()["og:description"])
+	}
+	require.Equal(t, visitor.visit(described+"/card.png").body, visitor.visit(path+"/card.png").body, "the picture of a masked page must show only the title")
+}
+
+func TestSharePage_statesNoNumberOfVideosOfALargeCollectionIfNumbersAreHidden(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierBasic)
+	collection := c.createNamedCollection("Launch")
+	createVideosWithManyLabels(t, c, 2000, 0)
+	a.Exec(t, `INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at) SELECT organisation_id, ?, id, 0 FROM videos WHERE organisation_id = ?`, collection, c.org.ID)
+	path := c.shareCollection(collection, "public", nil) + "?start=" + a.daysAgo(85) + "&end=" + a.daysAgo(0)
+	visitor := &visitor{app: a, t: t}
+	require.NotContains(t, textOf(visitor.visit(path).parsePage()), "2000")
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
+	a.Clock.Advance(time.Second)
+	got := visitor.visit(path)
+	require.Contains(t, textOf(got.parsePage()), "The collection has 2000 videos, and the period has 86 days")
+	require.Equal(t, "2,000 videos", got.metaContents()["og:description"])
+}

@@ -173,7 +173,7 @@ type sharePage struct {
 	Theme       string // colour scheme: "light", "dark" or "auto"
 	Address     string // URL of the page
 	Card        string // URL of the preview image; "" if the page has none
-	Summary     string // description that social networks show with a link to the page
+	Summary     string // description that social networks show with a link to the page; "" if there is none
 	Embedded    bool   // true if another web site shows the page in a frame
 	MadeUp      bool   // true if the numbers are made up by the sandbox
 	Masked      bool   // true if the organisation's tier hides numbers
@@ -326,7 +326,8 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 		page.Accounts = accounts.Data
 	}
 	page.Summary = page.Description
-	if page.Summary == "" {
+	// The list of a masked page has at most one video, so its length is not the number of videos.
+	if page.Summary == "" && !page.Masked {
 		page.Summary = summarise(page.Tiles, page.View.Total)
 	}
 	return nil
