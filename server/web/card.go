@@ -68,8 +68,8 @@ func showCard(v *visit) error {
 
 // fontFaces are the fonts of a preview image, each in one size.
 type fontFaces struct {
-	title, number, label font.Face
-	has                  func(r rune) bool // returns true if the font of the title contains the given character
+	title, number, label, note font.Face
+	has                        func(r rune) bool // returns true if the font of the title contains the given character
 }
 
 // newFontFaces returns the font faces for one preview image. A font face has a drawing buffer, so images that are drawn at the same time must
@@ -83,7 +83,7 @@ func newFontFaces() (f fontFaces, err error) {
 		face *font.Face
 		font *opentype.Font
 		size float64
-	}{{&f.title, fonts.bold, 56}, {&f.number, fonts.bold, 64}, {&f.label, fonts.regular, 30}} {
+	}{{&f.title, fonts.bold, 56}, {&f.number, fonts.bold, 64}, {&f.label, fonts.regular, 30}, {&f.note, fonts.regular, 24}} {
 		if *wanted.face, err = opentype.NewFace(wanted.font, &opentype.FaceOptions{Size: wanted.size, DPI: 72, Hinting: font.HintingNone}); err != nil {
 			return f, err
 		}
@@ -105,7 +105,7 @@ var cardFonts = sync.OnceValues(func() (fonts struct{ regular, bold *opentype.Fo
 })
 
 // drawCard returns the preview image of a share page as PNG. The image shows the title, up to three
-// numbers, and the page's chart as a line.
+// numbers with their notes, and the page's chart as a line.
 func drawCard(page sharePage) ([]byte, error) {
 	faces, err := newFontFaces()
 	if err != nil {
@@ -119,14 +119,18 @@ func drawCard(page sharePage) ([]byte, error) {
 		y += 66
 	}
 	y += 44
-	x := cardMargin
+	x, chartTop := cardMargin, y+96
 	for _, t := range cardTiles(page) {
 		drawText(picture, faces.number, cardText, x, y+20, formatShort(t.Value))
 		drawText(picture, faces.label, cardMuted, x, y+64, t.Label)
-		x += max(font.MeasureString(faces.number, formatShort(t.Value)).Ceil(), font.MeasureString(faces.label, t.Label).Ceil()) + 64
+		if note := t.Note(); note != "" {
+			drawText(picture, faces.note, cardMuted, x, y+98, note)
+			chartTop = y + 128
+		}
+		x += max(font.MeasureString(faces.number, formatShort(t.Value)).Ceil(), font.MeasureString(faces.label, t.Label).Ceil(), font.MeasureString(faces.note, t.Note()).Ceil()) + 64
 	}
 	if page.Chart != nil {
-		drawLine(picture, *page.Chart, image.Rect(cardMargin, y+96, cardWidth-cardMargin, cardHeight-88))
+		drawLine(picture, *page.Chart, image.Rect(cardMargin, chartTop, cardWidth-cardMargin, cardHeight-88))
 	}
 	drawText(picture, faces.label, cardMuted, cardMargin, cardHeight-36, "ReelTally")
 	if page.MadeUp {

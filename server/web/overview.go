@@ -23,7 +23,7 @@ type tile struct {
 	// NoBefore is true if the tile does not show the field Before.
 	NoBefore bool
 	Span     string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
-	Plain    bool     // true if the tile does not show Change; it shows Percent, Unknown or Stopped instead, if one of them is set
+	Plain    bool     // true if the tile does not show Change; it shows Percent or Note instead, if one of them is set
 	Percent  *float64 // the change of Value in the period, in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
@@ -31,6 +31,20 @@ type tile struct {
 	Spark    string   // points of a small line chart, as sparkline returns them
 	Link     string   // URL query with which the same page shows a chart of this metric; "" if no chart can show the metric
 	Shown    bool     // true if the chart shows the metric
+}
+
+// Note says which videos are missing in the number of a tile, or how many of the counted videos are no longer tracked. It returns "" if
+// there are no such videos, or if the tile shows Percent instead.
+func (t tile) Note() string {
+	switch {
+	case t.Percent != nil:
+		return ""
+	case t.Unknown != nil && *t.Unknown > 0:
+		return "unknown for " + plural(t.Unknown, "video", "videos")
+	case t.Stopped != nil && *t.Stopped > 0:
+		return formatCount(t.Stopped) + " no longer tracked"
+	}
+	return ""
 }
 
 // overviewPage is the data for the template of the overview.

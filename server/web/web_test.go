@@ -180,3 +180,24 @@ func TestProvenance_countsDaysByQuality(t *testing.T) {
 	c.Quality = false
 	require.Empty(t, c.Provenance())
 }
+
+func TestCard_saysWhichVideosANumberLacksOrIncludes(t *testing.T) {
+	t.Parallel()
+	draws := func(tiles ...tile) []byte {
+		picture, err := drawCard(sharePage{Title: "Launch", Tiles: tiles})
+		require.NoError(t, err)
+		return picture
+	}
+	videos, likes := tile{Label: "Videos", Value: new(int64(11)), Plain: true}, tile{Label: "Likes", Value: new(int64(17)), Plain: true}
+	stopped, partial := videos, likes
+	stopped.Stopped, partial.Unknown = new(int64(1)), new(int64(10))
+	require.Equal(t, "1 no longer tracked", stopped.Note())
+	require.Equal(t, "unknown for 10 videos", partial.Note())
+	without := draws(videos, likes)
+	require.NotEqual(t, without, draws(stopped, likes))
+	require.NotEqual(t, without, draws(videos, partial))
+
+	for _, counts := range []tile{{Stopped: new(int64(0)), Unknown: new(int64(0)), Plain: true}, {Percent: new(1.5), Unknown: new(int64(10)), Plain: true}} {
+		require.Empty(t, counts.Note())
+	}
+}
