@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -93,6 +94,25 @@ func TestMCP_refusesAMessageThatIsNotStrictJSON(t *testing.T) {
 		require.Contains(t, p.Errors[0].Detail, test.detail, name)
 	}
 	require.NotContains(t, string(c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK).body), "first", "the server must not run a refused message")
+}
+
+func TestMCP_answersWithTheIDOfTheRequestOrRefusesTheID(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	token := "Bearer " + a.newCaller(t, store.TierPremium).token
+	for _, request := range []string{`"method":"ping"`, `"method":"tools/call","params":{"name":"authenticate"}`} {
+		for _, id := range []string{"0", "-7", "9007199254740991", "-9007199254740991", `"a<b"`, `""`, `"1.5"`} {
+			got := a.postMCP(t, `{"jsonrpc":"2.0","id":`+id+`,`+request+`}`, "Authorization", token).requireStatus(http.StatusOK)
+			var answer struct{ ID json.RawMessage }
+			require.NoError(t, json.Unmarshal(got.body, &answer))
+			require.JSONEq(t, id, string(answer.ID))
+		}
+		for _, id := range []string{"1.5", "3.7", "1.0", "1e3", "9007199254740992", "9007199254740993", "-9007199254740992", "1e400", "null", "true", "[1]", "{}"} {
+			p := a.postMCP(t, `{"jsonrpc":"2.0","id":`+id+`,`+request+`}`, "Authorization", token).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Contains(t, p.Detail, "the id must be a string or an integer from -9007199254740991 to 9007199254740991, without fraction or exponent", id)
+			require.Contains(t, p.Detail, id)
+		}
+	}
 }
 
 func TestMCP_answersARefusedCallWithAJSONRPCErrorAndItsID(t *testing.T) {
