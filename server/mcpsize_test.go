@@ -85,6 +85,26 @@ func TestMCP_toolsForListsReturnShortPagesByDefault(t *testing.T) {
 	require.Contains(t, page.Data[0], "organisation_id")
 }
 
+func TestMCP_listEventsSaysHowToGetMoreEvents(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	session := c.openAssistant()
+	first := textBlocks(t, session.callTool("list_events", nil))[0] // events are recorded only after the first call
+	require.NotContains(t, first, "more")
+	c.trackVideos(http.StatusOK, videoURLs(1, 2))
+	a.fetch(factsWithViews(5))
+
+	result := session.callTool("list_events", map[string]any{"limit": 1})
+	require.Contains(t, textBlocks(t, result)[0], "Entries in the structured content: 1. For more, send next_cursor as cursor.")
+	page, ok := result.StructuredContent.(map[string]any)
+	require.True(t, ok)
+	last := session.callTool("list_events", map[string]any{"limit": 1, "cursor": page["next_cursor"]})
+	require.Len(t, last.StructuredContent.(map[string]any)["data"], 1)
+	require.NotContains(t, textBlocks(t, last)[0], "For more")
+	require.Contains(t, session.InitializeResult().Instructions, "In list_events, it is next_cursor")
+}
+
 // Requirements in docs/coverage.md: 11.7-04
 func TestMCP_instructionsSayOnceThatArgumentsAreNotPercentEncoded(t *testing.T) {
 	t.Parallel()

@@ -96,6 +96,7 @@ func instructions(sandbox bool) string {
 		"Every tool acts for the organisation that the token belongs to, and sees nothing else.",
 		"Write links and times as they are: arguments are never percent-encoded. An argument that is null counts as missing.",
 		fmt.Sprintf("Lists have %d entries a page; send limit for another number, and pagination.next_cursor as cursor for the next page. ", defaultLimit) +
+			"In list_events, it is next_cursor, and has_more says whether there are more events. " +
 			"Entries have only their most important members; send fields to select others. " +
 			fmt.Sprintf("A response of more than %d bytes is refused: send a lower limit to get a smaller response.", MaxResponseBytes),
 		"The data of a result is its structured content. Its text is a summary.",

@@ -97,15 +97,18 @@ func (t *tool) summary(value map[string]any, callOutcome outcome) string {
 	if list == nil {
 		return t.title + ": " + callOutcome.text() + " The data is in the structured content."
 	}
-	pagination, ok := value["pagination"].(map[string]any)
-	if !ok {
-		return fmt.Sprintf("Entries in the structured content: %d.", len(list))
+	text := fmt.Sprintf("Entries in the structured content: %d", len(list))
+	pagination, hasPagination := value["pagination"].(map[string]any)
+	if hasPagination {
+		text += fmt.Sprintf(" of %v", pagination["total"])
 	}
-	text := fmt.Sprintf("Entries in the structured content: %d of %v.", len(list), pagination["total"])
-	if pagination["next_cursor"] != nil {
-		text += " For more, send pagination.next_cursor as cursor."
+	switch {
+	case pagination["next_cursor"] != nil:
+		return text + ". For more, send pagination.next_cursor as cursor."
+	case value["has_more"] == true: // the event feed has no pagination, and always has a next_cursor
+		return text + ". For more, send next_cursor as cursor."
 	}
-	return text
+	return text + "."
 }
 
 // responseTooLargeMessage returns the error text for a response that is larger than MaxResponseBytes. The text says how to get a smaller
@@ -114,7 +117,7 @@ func (t *tool) responseTooLargeMessage(answer Response) string {
 	text := fmt.Sprintf("The response of %s has %d bytes, and the maximum is %d. ", t.name, answer.Size, MaxResponseBytes)
 	switch {
 	case slices.ContainsFunc(t.arguments, argument.isLimit):
-		return text + "Send a lower limit to get a smaller page. For the next page, send pagination.next_cursor as cursor."
+		return text + "Send a lower limit to get a smaller page. For the next page, send the next_cursor of the smaller page as cursor."
 	case t.method == http.MethodGet:
 		return text + "Request less data, with a shorter period or a filter."
 	case answer.Status < http.StatusBadRequest:
