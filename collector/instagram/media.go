@@ -58,7 +58,7 @@ type page struct {
 	sandbox bool
 }
 
-// post is a post in an account's list. Its code and its upload time are decoded immediately. Its counts are decoded later, by readPost.
+// post is a post in an account's list. Its code and its upload time are decoded immediately. Its counts are decoded later, by readPosts.
 type post struct {
 	code     string
 	uploaded *time.Time
@@ -187,18 +187,21 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handl
 		}
 		notFound.Sandbox = p.sandbox
 		broken = broken || p.broken
-		for _, item := range p.posts {
-			if !slices.Contains(missing, item.code) {
+		results, mediaIDs := p.readPosts(missing)
+		for _, code := range missing {
+			r, ok := results[code]
+			if !ok {
 				continue
 			}
-			r, err := s.readPost(ctx, budget, handle, p, item)
-			if err != nil {
-				return nil, err
+			if handle == "" && r.Class == source.OK {
+				if r, err = s.addInsights(ctx, budget, mediaIDs[code], r.Facts); err != nil {
+					return nil, err
+				}
 			}
 			r.Sandbox = p.sandbox
-			found[item.code] = r
-			missing = slices.DeleteFunc(missing, func(code string) bool { return code == item.code })
+			found[code] = r
 		}
+		missing = slices.DeleteFunc(missing, func(code string) bool { return found[code].Class != "" })
 		if len(missing) == 0 {
 			break
 		}
@@ -249,14 +252,18 @@ type postFacts struct {
 	ThumbnailURL fetch.OptionalLink `json:"thumbnail_url"`
 }
 
-// readPost returns the result for a post of a page. If the handle is "" (the operator's account), it
-// also requests the insights of the post.
-func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, handle string, p page, item post) (source.Result, error) {
-	mediaID, r := p.readFacts(item)
-	if handle != "" || r.Class != source.OK {
-		return r, nil
+// readPosts returns the results for the posts of the page that have one of the given codes, and their Graph API ids. Both maps have the
+// codes as keys.
+func (p page) readPosts(codes []string) (results map[string]source.Result, mediaIDs map[string]string) {
+	results, mediaIDs = map[string]source.Result{}, map[string]string{}
+	for _, item := range p.posts {
+		if slices.Contains(codes, item.code) {
+			mediaID, r := p.readFacts(item)
+			source.AddResult(results, item.code, r)
+			mediaIDs[item.code] = mediaID
+		}
 	}
-	return s.addInsights(ctx, budget, mediaID, r.Facts)
+	return results, mediaIDs
 }
 
 // readFacts returns a post's Graph API id and a result. If the post is malformed or has no counts, the

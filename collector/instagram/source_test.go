@@ -99,7 +99,7 @@ func videoAnswers(answerWith func(list string) string, first, second source.Fact
 		sourcetest.Strings: {Classes: ok, Body: answer(strings.Replace(postJSON(pancakes, strings.NewReplacer("90211", `"90211"`, "1482337", `"1482337"`).Replace(reel)), `"id":"17000000000000079"`, `"id":17000000000000079`, 1),
 			postJSON(train, night))},
 		sourcetest.Big:         {Body: answer(postJSON(pancakes, strings.Replace(reel, "90211", "9007199254740993", 1)), postJSON(train, night)), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: answer(postJSON(pancakes, reel), postJSON(train, night), postJSON(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: ok},
+		sourcetest.Duplicates:  {Body: answer(postJSON(pancakes, reel), postJSON(train, night), postJSON(pancakes, `"like_count":1,"comments_count":1,"view_count":1`)), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Foreign:     {Body: answer(postJSON("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), postJSON(pancakes, reel), postJSON(train, night)), Classes: ok},
 		sourcetest.GoneForeign: {Body: answer(postJSON("DPWuK2sNkQ9", strings.ReplaceAll(reel, pancakes, "DPWuK2sNkQ9")), postJSON(train, night)), Classes: missing},
 	})

@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"reflect"
 	"time"
 
 	"github.com/reeltally/reeltally/store"
@@ -50,6 +51,15 @@ type Result struct {
 	Lags bool
 	// Failed is set if the call for this target failed although other calls for the same batch were answered. Class is then Temporary.
 	Failed *Failure
+}
+
+// AddResult adds the result for one item of an answer to results, which maps the id of each item to its result. If the answer has a different
+// item for the same id, it is not known which item is right. The result for the id is then Temporary.
+func AddResult(results map[string]Result, id string, r Result) {
+	if earlier, ok := results[id]; ok && !reflect.DeepEqual(earlier, r) {
+		r = Result{Class: Temporary, Detail: "the answer has two different items for this id"}
+	}
+	results[id] = r
 }
 
 // UnansweredResult returns the result for a target that got no answer because a call failed with err.

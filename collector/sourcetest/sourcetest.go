@@ -40,7 +40,7 @@ const (
 	WrongTypes  Case = "wrong types"  // the first target has members of wrong types
 	Strings     Case = "strings"      // as in the case "OK", but numbers are sent as strings, and strings as numbers
 	Big         Case = "big"          // the answer has counts or ids above 2^53
-	Duplicates  Case = "duplicates"   // as in the case "OK", but with a second item for the first target; the counts of this item differ
+	Duplicates  Case = "duplicates"   // as in the case "OK", but with a second item for the first target; the counts of this item differ, so neither item may be used
 	Foreign     Case = "foreign"      // as in the case "OK", but with an additional item that was not requested
 	GoneForeign Case = "gone foreign" // as in the case "Gone", but with an additional item that was not requested
 	RateLimited Case = "rate limited" // the platform refuses the call because of a rate limit

@@ -146,7 +146,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 		sourcetest.Strings: {Body: videoListAnswer(strings.ReplaceAll(displayVideoJSON(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
 			displayVideoJSON(kite, counts2)), Classes: good},
 		sourcetest.Big:         {Body: videoListAnswer(displayVideoJSON(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), displayVideoJSON(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: videoListAnswer(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2), displayVideoJSON(soup, counts2)), Classes: good},
+		sourcetest.Duplicates:  {Body: videoListAnswer(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2), displayVideoJSON(soup, counts2)), Classes: doubtful},
 		sourcetest.Foreign:     {Body: videoListAnswer(displayVideoJSON(foreign, counts), displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good},
 		sourcetest.GoneForeign: {Body: videoListAnswer(displayVideoJSON(foreign, counts), displayVideoJSON(kite, counts2)), Classes: doubtful},
 	})

@@ -72,7 +72,7 @@ func TestResearch_fetchesVideos(t *testing.T) {
 		sourcetest.WrongTypes: {Body: videoListAnswer(researchVideoJSON(soup, `"view_count":{}`), researchVideoJSON(nearID, counts2)), Classes: doubtful},
 		sourcetest.Strings:    {Body: videoListAnswer(strings.Replace(strings.Replace(researchVideoJSON(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), researchVideoJSON(nearID, counts2)), Classes: good},
 		sourcetest.Big:        {Body: videoListAnswer(researchVideoJSON(soup, counts+`,"favorites_count":9007199254740993`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates: {Body: videoListAnswer(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2), researchVideoJSON(soup, counts2)), Classes: good},
+		sourcetest.Duplicates: {Body: videoListAnswer(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2), researchVideoJSON(soup, counts2)), Classes: doubtful},
 		sourcetest.Foreign:    {Body: videoListAnswer(researchVideoJSON(foreign, counts), researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good},
 		// The id in the answer differs from the requested id, but both ids are equal after a conversion to float64.
 		sourcetest.GoneForeign: {Body: videoListAnswer(researchVideoJSON("7588213403351190802", counts), researchVideoJSON(nearID, counts2)), Classes: doubtful},

@@ -46,9 +46,7 @@ type videos struct {
 // addPage adds the videos of another page of the query.
 func (v *videos) addPage(page videos) {
 	for id, r := range page.byID {
-		if _, twice := v.byID[id]; !twice {
-			v.byID[id] = r
-		}
+		source.AddResult(v.byID, id, r)
 	}
 	v.incomplete = cmp.Or(v.incomplete, page.incomplete)
 	v.noList, v.more = v.noList || page.noList, page.more
@@ -112,9 +110,7 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 			out.incomplete = "missing from the answer; the answer has an item that was not requested"
 			continue
 		}
-		if _, twice := out.byID[id]; !twice {
-			out.byID[id] = decodeVideo(raw, id, now)
-		}
+		source.AddResult(out.byID, id, decodeVideo(raw, id, now))
 	}
 	return out, nil
 }

@@ -75,8 +75,7 @@ func findItems(body gjson.Result, itemPaths, unwrapPaths []string) ([]gjson.Resu
 	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(itemPaths, ", "))
 }
 
-// decodeResults returns a result for each requested id, even if no item has this id. If two items
-// have the same id, the first item is used.
+// decodeResults returns a result for each requested id, even if no item has this id.
 func (c Call) decodeResults(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
 	unrequested := false // true if an item belongs to no requested id
@@ -86,9 +85,7 @@ func (c Call) decodeResults(items []gjson.Result, requested []string, now time.T
 			unrequested = true
 			continue
 		}
-		if _, twice := out[id]; !twice {
-			out[id] = c.videoResult(item, now)
-		}
+		source.AddResult(out, id, c.videoResult(item, now))
 	}
 	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,7 +78,11 @@ func videoAnswers(t *testing.T, folder string, facts []*source.Facts, replacemen
 	for c, file := range map[sourcetest.Case]string{
 		sourcetest.OK: "ok", sourcetest.Strings: "strings", sourcetest.Duplicates: "duplicates", sourcetest.Foreign: "foreign",
 	} {
-		all[c] = sourcetest.Answer{Body: testdataText(t, folder+"/"+file), Classes: []source.Class{source.OK}, Facts: facts}
+		classes := slices.Repeat([]source.Class{source.OK}, len(facts))
+		if c == sourcetest.Duplicates {
+			classes[0] = source.Temporary
+		}
+		all[c] = sourcetest.Answer{Body: testdataText(t, folder+"/"+file), Classes: classes, Facts: facts}
 	}
 	maps.Copy(all, replacements)
 	return all
@@ -268,11 +273,11 @@ func TestScrapeCreators_usesFacebookItemOnlyIfItIsNotAboutAnotherVideo(t *testin
 	const id, otherID = "123456789012352", "123456789012399"
 	target := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id}
 	for members, class := range map[string]source.Class{
-		`"url":"https://www.facebook.com/reel/` + id + `","video":{"id":"` + id + `"},`:           source.OK,
-		`"url":"https://www.facebook.com/share/r/abc/","video":{"id":"` + id + `"},`:              source.OK,
-		`"url":"https://www.facebook.com/watch/?v=` + id + `","video":{"id":"7"},`:                source.OK,
-		`"post_id":"` + otherID + `",`:                                                            source.OK,
-		`"url":null,"video":{"id":""},`:                                                           source.OK,
+		`"url":"https://www.facebook.com/reel/` + id + `","video":{"id":"` + id + `"},`: source.OK,
+		`"url":"https://www.facebook.com/share/r/abc/","video":{"id":"` + id + `"},`:    source.OK,
+		`"url":"https://www.facebook.com/watch/?v=` + id + `","video":{"id":"7"},`:      source.OK,
+		`"post_id":"` + otherID + `",`:  source.OK,
+		`"url":null,"video":{"id":""},`: source.OK,
 		`"url":"https://www.facebook.com/reel/` + otherID + `","video":{"id":"` + otherID + `"},`: source.Temporary,
 		`"url":"https://www.facebook.com/reel/` + otherID + `",`:                                  source.Temporary,
 		`"video":{"id":` + otherID + `},`:                                                         source.Temporary,

@@ -257,9 +257,7 @@ func decodeChannels(body []byte, requestedIDs []string) (channels, error) {
 			out.incomplete = "missing from the answer; the answer has an item that was not requested"
 			continue
 		}
-		if _, twice := out.byID[string(item.ID)]; !twice {
-			out.byID[string(item.ID)] = decodeChannel(raw, string(item.ID))
-		}
+		source.AddResult(out.byID, string(item.ID), decodeChannel(raw, string(item.ID)))
 	}
 	if requestedIDs == nil && len(out.byID) > 1 {
 		return channels{}, errors.New("the answer has several channels for one name")

@@ -118,9 +118,7 @@ func decodeVideos(body []byte, wantedKind string, requested []string, now time.T
 			out.incomplete = "missing from the answer; the answer has an item that was not requested"
 			continue
 		}
-		if _, twice := out.byID[string(item.ID)]; !twice {
-			out.byID[string(item.ID)] = decodeVideo(raw, now)
-		}
+		source.AddResult(out.byID, string(item.ID), decodeVideo(raw, now))
 	}
 	return out, nil
 }

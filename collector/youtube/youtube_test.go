@@ -116,7 +116,7 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 		sourcetest.WrongTypes:  {Body: testdataText(t, "list/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Strings:     {Body: testdataText(t, "list/strings"), Classes: ok},
 		sourcetest.Big:         {Body: testdataText(t, "list/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: testdataText(t, "list/duplicates"), Classes: ok},
+		sourcetest.Duplicates:  {Body: testdataText(t, "list/duplicates"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Foreign:     {Body: testdataText(t, "list/foreign"), Classes: ok},
 		sourcetest.GoneForeign: {Body: testdataText(t, "list/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
@@ -157,7 +157,7 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 		sourcetest.WrongTypes:  {Body: testdataText(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Strings:     {Body: testdataText(t, "stats/strings"), Classes: ok},
 		sourcetest.Big:         {Body: testdataText(t, "stats/big"), Classes: ok, Facts: []*source.Facts{&big, &second}},
-		sourcetest.Duplicates:  {Body: testdataText(t, "stats/duplicates"), Classes: ok},
+		sourcetest.Duplicates:  {Body: testdataText(t, "stats/duplicates"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Foreign:     {Body: testdataText(t, "stats/foreign"), Classes: ok},
 		sourcetest.GoneForeign: {Body: testdataText(t, "stats/strangers"), Classes: []source.Class{source.Temporary, source.OK}},
 	})
