@@ -168,6 +168,22 @@ func TestSignIn_leadsBackToTheRequestedPage(t *testing.T) {
 	}
 }
 
+func TestSignIn_isRequestedForTheWholePageIfItsScriptHasNoSession(t *testing.T) {
+	t.Parallel()
+	v := &visitor{app: newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://example.test/tally" }), t: t}
+	for _, from := range []struct{ page, signIn string }{
+		{"http://example.test/tally/track", "/tally/login?next=%2Ftrack"}, {"http://example.test/tally/video?q=a+b", "/tally/login?next=%2Fvideo%3Fq%3Da%2Bb"},
+		{"http://example.test/tally/", "/tally/login"}, {"http://evil.example/tally/video", "/tally/login"},
+	} {
+		v.headers = []string{"HX-Request", "true", "Referer", from.page}
+		for _, got := range []response{v.visit("/search?q=spring"), v.visit("/video"), v.post("/track/progress", "total", "1")} {
+			got.requireStatus(http.StatusUnauthorized)
+			require.Equal(t, from.signIn, got.Header.Get("HX-Redirect"), from.page)
+			require.Empty(t, got.body)
+		}
+	}
+}
+
 func TestDashboardPages_refuseRequestsOfOtherSites(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

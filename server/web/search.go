@@ -40,7 +40,7 @@ func showSearch(v *visit) error {
 			return err
 		}
 	}
-	if v.r.Header.Get("HX-Request") == "true" {
+	if v.isPartOfPage() {
 		return v.executeTemplate(http.StatusOK, "search", "found", content)
 	}
 	return v.renderPage(http.StatusOK, "search", "", "Search", content)

@@ -37,12 +37,15 @@ func withSession(showPage func(*visit) error) func(*visit) error {
 // askToSignIn redirects the visitor to the sign-in page, which leads to the requested page. For a
 // submitted form, it sends the sign-in page itself.
 func (v *visit) askToSignIn() error {
+	// Without HX-Redirect, htmx would show the sign-in page in place of the requested part of the current page.
+	if v.isPartOfPage() {
+		v.w.Header().Set("HX-Redirect", v.base+signInPath(v.refererPage()))
+		v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		v.w.WriteHeader(http.StatusUnauthorized)
+		return nil
+	}
 	if v.r.Method != http.MethodPost {
-		target := "/login"
-		if next := v.r.URL.RequestURI(); next != "/" {
-			target += "?next=" + url.QueryEscape(next)
-		}
-		v.redirectTo(target)
+		v.redirectTo(signInPath(v.r.URL.RequestURI()))
 		return nil
 	}
 	// After the sign-in, the visitor gets the page with the form.
@@ -53,6 +56,18 @@ func (v *visit) askToSignIn() error {
 	}
 	return v.renderPage(http.StatusUnauthorized, "login", "", "Sign in", content)
 }
+
+// signInPath returns the path and query of the sign-in page that leads to the page next. next is a path with or without a query; "" means the
+// overview.
+func signInPath(next string) string {
+	if next == "" || next == "/" {
+		return "/login"
+	}
+	return "/login?next=" + url.QueryEscape(next)
+}
+
+// isPartOfPage returns true if the script htmx sent the request, to replace a part of the page that the browser shows.
+func (v *visit) isPartOfPage() bool { return v.r.Header.Get("HX-Request") == "true" }
 
 // readTrackingForm reads the submitted form of the page Track and returns its fields as hidden inputs for the sign-in page.
 func (v *visit) readTrackingForm() []hiddenField {
