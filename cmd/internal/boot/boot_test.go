@@ -379,7 +379,16 @@ func TestMetrics_needAnotherAddressThanTheAPI(t *testing.T) {
 		require.ErrorContains(t, err, "REELTALLY_METRICS_LISTEN")
 		require.ErrorContains(t, err, "REELTALLY_LISTEN")
 	}
-	for _, pair := range [][2]string{{"", ":8080"}, {"127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:9100", "127.0.0.1:8080"}, {"127.0.0.2:8080", "127.0.0.1:8080"}, {"localhost", ":8080"}} {
+	for _, pair := range [][2]string{{"", ":8080"}, {"127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:9100", "127.0.0.1:8080"}, {"127.0.0.2:8080", "127.0.0.1:8080"}, {":8080", ""}} {
 		require.NoError(t, boot.Metrics{MetricsListen: pair[0]}.CheckAddress(pair[1]))
+	}
+}
+
+func TestMetrics_needAnAddressWithAPort(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"localhost", "127.0.0.1", "[::1]"} {
+		err := boot.Metrics{MetricsListen: address}.CheckAddress(":8080")
+		require.ErrorAs(t, err, new(boot.UsageError))
+		require.EqualError(t, err, fmt.Sprintf("--metrics-listen (REELTALLY_METRICS_LISTEN) is %q; it must be HOST:PORT, for example 127.0.0.1:9091", address))
 	}
 }

@@ -20,12 +20,19 @@ type Metrics struct {
 	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics and /status are served. Without it, they are not served. Do not open this address to the public."`
 }
 
-// CheckAddress returns a UsageError if the metrics would be served at the address of the API. The parameter apiListen is the setting of this address.
+// CheckAddress returns a UsageError if the address of the metrics is invalid, or if it is also the address of the API. The parameter apiListen is
+// the setting of the API's address; it is "" if the program has no API.
 func (m Metrics) CheckAddress(apiListen string) error {
+	if m.MetricsListen == "" {
+		return nil
+	}
 	host, port, err := net.SplitHostPort(m.MetricsListen)
-	apiHost, apiPort, apiErr := net.SplitHostPort(apiListen)
-	if err != nil || apiErr != nil || port != apiPort || port == "0" {
-		return nil //nolint:nilerr // Listen reports an invalid address
+	if err != nil {
+		return InvalidSetting("metrics-listen", "REELTALLY_METRICS_LISTEN", m.MetricsListen, "HOST:PORT, for example 127.0.0.1:9091")
+	}
+	apiHost, apiPort, err := net.SplitHostPort(apiListen)
+	if err != nil || port != apiPort || port == "0" {
+		return nil //nolint:nilerr // the program itself checks the address of its API
 	}
 	if ip, apiIP := net.ParseIP(host), net.ParseIP(apiHost); host != apiHost && host != "" && apiHost != "" && !ip.IsUnspecified() && !apiIP.IsUnspecified() {
 		return nil

@@ -256,7 +256,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if _, err := boot.Parse(p, &settings, Vars(), boot.Description("ReelTally's collector. It fetches the numbers of the tracked videos and accounts from the sources. Several collectors can share one PostgreSQL database.")); err != nil {
 		return err
 	}
-	if err := settings.Check(); err != nil {
+	if err := errors.Join(settings.Check(), settings.CheckAddress("")); err != nil {
 		return err
 	}
 	traces, logger, err := boot.StartTraces(ctx, p, settings.Logger(p.Stderr))

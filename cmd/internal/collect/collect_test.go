@@ -84,6 +84,7 @@ func TestConfig_reportsTheInvalidSetting(t *testing.T) {
 		"a Facebook app secret without a token":   {map[string]string{"REELTALLY_FACEBOOK_APP_SECRET": "s3cret"}, []string{"REELTALLY_FACEBOOK_APP_SECRET is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
 		"a page id that is not a number":          {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_PAGE_ID": "1,natgeo"}, []string{"REELTALLY_FACEBOOK_PAGE_ID", `"natgeo"`}},
 		"an invalid metric name":                  {map[string]string{"REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_REEL_METRIC": "a,b"}, []string{"REELTALLY_FACEBOOK_REEL_METRIC", `"a,b"`, "fb_reels_total_plays"}},
+		"an address of metrics without a port":    {map[string]string{"REELTALLY_METRICS_LISTEN": "foo"}, []string{"REELTALLY_METRICS_LISTEN", `"foo"; it must be HOST:PORT`}},
 		"a budget of zero":                        {map[string]string{"REELTALLY_YOUTUBE_API_KEY": "s3cret", "REELTALLY_YOUTUBE_UNITS": "0"}, []string{"REELTALLY_YOUTUBE_UNITS", "it must be 1 or more, or -1 for no limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,6 +120,7 @@ func TestConfig_reportsTheInvalidSetting(t *testing.T) {
 	t.Parallel()
 	for variable, value := range map[string]string{
 		"REELTALLY_LISTEN":             "nowhere",
+		"REELTALLY_METRICS_LISTEN":     "127.0.0.1",
 		"REELTALLY_APP_URL":            "ftp://example.com",
 		"REELTALLY_SHORTLINK_BASE_URL": "example.com",
 		"REELTALLY_PREVIEW_ALLOWANCE":  "0",
@@ -130,8 +131,9 @@ func TestConfig_reportsTheInvalidSetting(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
-			status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{variable: value, "REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")})
+			status, stdout, stderr := boottest.Run(t, serve.Command, nil, map[string]string{variable: value, "REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")})
 			require.Equal(t, 2, status)
+			require.Empty(t, stdout)
 			require.Contains(t, stderr, variable)
 			require.Contains(t, stderr, "it must be")
 			require.NotContains(t, stderr, "s3cret")
