@@ -75,6 +75,18 @@ func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.Equal(t, "Launch", created.Name)
 	require.EqualValues(t, 2, requests.Load())
 
+	c.track(videoURL(1))
+	c.track(videoURL(2))
+	address, requests = a.startTruncatingServer(t)
+	sdk, err = client.New(address, c.token)
+	require.NoError(t, err)
+	list := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	for video, err := range sdk.AllJSON(t.Context(), "/videos", url.Values{"limit": {"1"}}) {
+		require.NoError(t, err)
+		require.Contains(t, string(list.body), string(video), "the client must return the JSON of the API unchanged")
+	}
+	require.EqualValues(t, 3, requests.Load(), "the list has two pages, and one request must be repeated")
+
 	var part bytes.Buffer
 	address, requests = a.startTruncatingServer(t)
 	sdk, err = client.New(address, c.token)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,26 +134,19 @@ func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 			_, err := api.Download(ctx, &sourceWriter{Writer: w, separator: c.separator(), answers: answers}, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
 			return err
 		}
-		for v, err := range api.AllVideos(ctx, client.ListVideosOptions{Limit: maxPage}) {
+		for video, err := range api.AllJSON(ctx, "/videos", url.Values{"limit": {pageLimit}}) {
 			if err != nil {
 				return err
 			}
-			line := exportedVideo{Video: v}
 			if answers.madeUp {
-				line.Source = store.SandboxSource
+				video = append([]byte(`{"source":"`+store.SandboxSource+`",`), video[1:]...)
 			}
-			if err := writeJSON(w, line); err != nil {
+			if err := writeJSON(w, video); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// exportedVideo is a video in an NDJSON file.
-type exportedVideo struct {
-	client.Video
-	Source string `json:"source,omitempty"` // "sandbox" if the counts are made up. Otherwise, the file does not have the member.
 }
 
 // sandboxDetector sends requests. It finds out from the responses whether the server has numbers of the sandbox.
@@ -218,11 +212,12 @@ func (c *exportAccounts) Run(ctx context.Context, p boot.Process) error {
 		return page.Pagination.Total, err
 	}
 	return c.saveEntries(ctx, p, "accounts", count, func(api *client.ReelTally, w io.Writer) error {
+		query := url.Values{"limit": {pageLimit}, "paginated": {"true"}}
 		if c.isCSV() {
-			_, err := api.Download(ctx, w, "/accounts", url.Values{"limit": {pageLimit}, "paginated": {"true"}}, formats[c.Format])
+			_, err := api.Download(ctx, w, "/accounts", query, formats[c.Format])
 			return err
 		}
-		return writeLines(w, api.AllAccounts(ctx, client.ListAccountsOptions{Limit: maxPage}))
+		return writeLines(w, api.AllJSON(ctx, "/accounts", query))
 	})
 }
 
@@ -231,12 +226,12 @@ type exportCollections struct{ exportCommand }
 // Run exports the collections.
 func (c *exportCollections) Run(ctx context.Context, p boot.Process) error {
 	return c.saveEntries(ctx, p, "collections", nil, func(api *client.ReelTally, w io.Writer) error {
+		query := url.Values{"limit": {pageLimit}, "paginated": {"true"}, "include_children": {"true"}}
 		if c.isCSV() {
-			query := url.Values{"limit": {pageLimit}, "paginated": {"true"}, "include_children": {"true"}}
 			_, err := api.Download(ctx, w, "/collections", query, formats[c.Format])
 			return err
 		}
-		return writeLines(w, api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: maxPage}))
+		return writeLines(w, api.AllJSON(ctx, "/collections", query))
 	})
 }
 
@@ -289,8 +284,8 @@ func (c *rowCounter) Write(part []byte) (int, error) {
 	return c.Writer.Write(part)
 }
 
-// writeLines writes entries as JSON, one object a line.
-func writeLines[T any](w io.Writer, entries iter.Seq2[T, error]) error {
+// writeLines writes the JSON of entries, one object a line.
+func writeLines(w io.Writer, entries iter.Seq2[json.RawMessage, error]) error {
 	for entry, err := range entries {
 		if err != nil {
 			return err

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +56,30 @@ func TestExportVideos_marksMadeUpNumbersForImport(t *testing.T) {
 	require.NoError(t, err)
 	for i, row := range rows {
 		require.Equal(t, map[bool]string{true: "source", false: "sandbox"}[i == 0], row[len(row)-1])
+	}
+}
+
+func TestExport_ndjsonHasTheJSONOfTheAPI(t *testing.T) {
+	t.Parallel()
+	u := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	settings := map[string]string{"REELTALLY_URL": u.base, "REELTALLY_TOKEN": u.token}
+	for list, query := range map[string]string{"videos": "", "accounts": "?paginated=true", "collections": "?paginated=true&include_children=true"} {
+		var answer struct{ Data []map[string]any }
+		require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/"+list+query, u.token)), &answer))
+		status, stdout, stderr := boottest.Run(t, run, nil, settings, "export", list, "--format", "ndjson")
+		require.Zero(t, status, stderr)
+		lines := slices.Collect(strings.Lines(stdout))
+		require.Len(t, lines, len(answer.Data), list)
+		for n, line := range lines {
+			got, want := parseObject(t, line), answer.Data[n]
+			require.Equal(t, want["created_at"], got["created_at"], list)
+			require.NotRegexp(t, `T[0-9:.]+Z"`, line)
+			if list == "videos" {
+				require.Equal(t, "sandbox", got["source"])
+				delete(got, "source")
+			}
+			require.ElementsMatch(t, slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
+		}
 	}
 }
 

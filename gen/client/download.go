@@ -3,8 +3,11 @@ package client
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -54,6 +57,27 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath str
 		}
 		address.RawQuery = following.RawQuery // copy only the query, because the host in the header Link may be wrong and must not get the token
 	}
+}
+
+// AllJSON reads all pages of a list, one after the other, and returns the JSON of their entries. operationPath is a path such as "/videos". An error
+// ends the sequence.
+func (c *ReelTally) AllJSON(ctx context.Context, operationPath string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	type page struct {
+		Data       []json.RawMessage `json:"data"`
+		Pagination struct {
+			NextCursor *string `json:"next_cursor"`
+		} `json:"pagination"`
+	}
+	return allPages(query.Get("cursor"), func(cursor string) ([]json.RawMessage, *string, error) {
+		own := url.Values{}
+		maps.Copy(own, query)
+		if cursor != "" {
+			own.Set("cursor", cursor)
+		}
+		address := strings.TrimSuffix(c.Raw.Server, "/") + operationPath + "?" + own.Encode()
+		found, err := decodeResult[page](c.requestFile(wholeAnswer(ctx), address, "application/json"))
+		return found.Data, found.Pagination.NextCursor, err
+	})
 }
 
 // requestFile sends a GET request for a file in the given format. If the status is not 200, it returns an *Error.
