@@ -89,7 +89,7 @@ func invalidCountScenarios() []scenario {
 	var all []scenario
 	for name, value := range map[string]any{
 		"negative": -5, "fractional": 1.5, "1e308": rawText("1e308"), "a number with an exponent": rawText("1e3"), "minus zero": rawText("-0"), "2^63": rawText("9223372036854775808"),
-		"2^63-1": rawText("9223372036854775807"), "twenty digits": rawText(strings.Repeat("9", 20)), "a word": "many", "NaN in a string": "NaN", "Infinity in a string": "Infinity",
+		"2^63-1": rawText("9223372036854775807"), "five trillion": rawText("5000000000000"), "twenty digits": rawText(strings.Repeat("9", 20)), "a word": "many", "NaN in a string": "NaN", "Infinity in a string": "Infinity",
 		"empty": "", "a string with a space": " 12", "a string with a comma": "1,234", "abbreviated": "1.2K", "a string with Arabic digits": "١٢٣", "hexadecimal": "0x1F", "a string with a plus sign": "+12",
 		"a string with a NUL": "12\x00", "true": true, "a list": []any{12}, "an object": object{"count": 12}, "an empty list": []any{}, "a negative number in a string": "-12",
 	} {

@@ -64,7 +64,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	case path == t.AccountID && id != path, path != t.AccountID && (name == nil || *name != path):
 		return temporary("the answer has a page that was not requested")
 	case p.Followers.Invalid():
-		return temporary("the page has a count that is not a whole number")
+		return temporary("the page has an invalid count")
 	}
 	a := &source.AccountFacts{
 		ID: &id, Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name), Bio: fetch.CleanName(p.About), ProfileLink: fetch.ParseLink(p.Website),

@@ -317,7 +317,7 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 	}
 	views, likes, comments := v.Views, v.Likes.totalCount(), v.Comments.totalCount()
 	if views.Invalid() || likes.Invalid() || comments.Invalid() {
-		return temporary("the video has a count that is not a whole number")
+		return temporary("the video has an invalid count")
 	}
 	if views.Value() == nil && likes.Value() == nil && comments.Value() == nil {
 		return temporary("the video has no counts")

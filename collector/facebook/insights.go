@@ -71,7 +71,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 		shares = actions.Shares
 	}
 	if plays.Invalid() || shares.Invalid() {
-		return "", &source.Failure{Class: source.Temporary, Detail: "the insights have a count that is not a whole number"}
+		return "", &source.Failure{Class: source.Temporary, Detail: "the insights have an invalid count"}
 	}
 	f.Views, f.Shares = plays.Value(), shares.Value()
 	return "", nil

@@ -122,54 +122,73 @@ func checkDepth(text []byte) error {
 	return nil
 }
 
-// Count decodes a count in an answer: a JSON number or a decimal string. An invalid count causes no
-// error; call Invalid to detect it.
-type Count struct {
+// Number decodes a whole number in an answer: a JSON number or a decimal string. An invalid number causes
+// no error; call Invalid to detect it.
+type Number struct {
 	value   *int64
 	invalid bool
 }
 
-// Value returns the count, which is never negative. It returns nil if the member was absent, null or invalid.
-func (c Count) Value() *int64 { return c.value }
+// Value returns the number, which is never negative. It returns nil if the member was absent, null or invalid.
+func (n Number) Value() *int64 { return n.value }
 
-// Invalid returns true if the member had a value that is not a count: a fraction, a negative number, a number above MaxCount, or another
-// type.
-func (c Count) Invalid() bool { return c.invalid }
+// Invalid returns true if the member had a value that is not accepted, such as a fraction, a negative number or
+// another type.
+func (n Number) Invalid() bool { return n.invalid }
 
 // UnmarshalJSON accepts any JSON value and never returns an error. After an invalid value, Invalid returns true.
-func (c *Count) UnmarshalJSON(raw []byte) error {
-	*c = Count{}
+func (n *Number) UnmarshalJSON(raw []byte) error {
+	n.decode(raw, ParseNumber)
+	return nil // returning an error would make the whole answer unreadable
+}
+
+// decode sets n to the number in the JSON value raw. The function parse checks the number's text.
+func (n *Number) decode(raw []byte, parse func(text string) (int64, bool)) {
+	*n = Number{}
 	text := string(raw)
 	switch {
 	case text == "null":
-		return nil
+		return
 	case strings.HasPrefix(text, `"`):
 		if json.Unmarshal(raw, &text) != nil {
 			text = ""
 		}
 	}
-	n, ok := ParseCount(text)
+	value, ok := parse(text)
 	if !ok {
-		// Returning an error would make the whole answer unreadable.
-		c.invalid = true
-		return nil
+		n.invalid = true
+		return
 	}
-	c.value = &n
+	n.value = &value
+}
+
+// Count decodes a count in an answer, such as the views. It is a Number that is invalid above MaxCount.
+type Count struct{ Number }
+
+// UnmarshalJSON accepts any JSON value and never returns an error. After an invalid value, Invalid returns true.
+func (c *Count) UnmarshalJSON(raw []byte) error {
+	c.decode(raw, ParseCount)
 	return nil
 }
 
-// MaxCount is the largest accepted count. It is far above the views of any video, and prevents an
-// int64 overflow when an organisation's counts are added.
-const MaxCount = 10_000_000_000_000_000
+// MaxCount is the largest accepted count. The most viewed video of all platforms has less than a fiftieth of it, so a higher number is
+// wrong.
+const MaxCount = 1_000_000_000_000
 
-// ParseCount parses a decimal count. It returns false if the text is not a number from 0 to MaxCount. It does not use float64, which would
-// round numbers above 2^53.
+// ParseCount parses a decimal count. It returns false if the text is not a number from 0 to MaxCount.
 func ParseCount(text string) (int64, bool) {
+	n, ok := ParseNumber(text)
+	return n, ok && n <= MaxCount
+}
+
+// ParseNumber parses a decimal number. It returns false if the text is not a whole number from 0 to the largest int64. It does not use
+// float64, which would round numbers above 2^53.
+func ParseNumber(text string) (int64, bool) {
 	if text == "" || len(text) > len("9223372036854775807") || strings.Trim(text, "0123456789") != "" {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil && n <= MaxCount
+	return n, err == nil
 }
 
 // ID decodes an id in an answer: a string, or an integer of any length, whose digits are used unchanged. Any other value decodes to ""

@@ -45,11 +45,27 @@ func TestItems_refusesListLongerThanMaxItems(t *testing.T) {
 	}
 }
 
+func TestNumber_acceptsNumbersThatAreTooLargeForACount(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{`1766782800000`, `"1766782800000"`} {
+		var n fetch.Number
+		require.NoError(t, json.Unmarshal([]byte(raw), &n))
+		require.False(t, n.Invalid(), raw)
+		require.Equal(t, new(int64(1766782800000)), n.Value(), raw)
+	}
+	for _, raw := range []string{`-1`, `1.5`, `"x"`, `[]`, `9223372036854775808`} {
+		var n fetch.Number
+		require.NoError(t, json.Unmarshal([]byte(raw), &n))
+		require.True(t, n.Invalid(), raw)
+		require.Nil(t, n.Value(), raw)
+	}
+}
+
 func TestCount_acceptsNumbersAndStrings(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]int64{
 		`0`: 0, `"0"`: 0, `12`: 12, `"12"`: 12, `"007"`: 7,
-		`9007199254740993`: 9007199254740993, `"10000000000000000"`: fetch.MaxCount,
+		`999999999999`: 999999999999, `"1000000000000"`: fetch.MaxCount,
 	} {
 		var c fetch.Count
 		require.NoError(t, json.Unmarshal([]byte(raw), &c))
@@ -59,7 +75,7 @@ func TestCount_acceptsNumbersAndStrings(t *testing.T) {
 	}
 	for _, raw := range []string{
 		`-1`, `"-1"`, `1.5`, `1.0`, `1e3`, `"1e3"`, `"+1"`, `" 1"`, `"1,234"`, `"1.2M"`, `""`, `"x"`, `true`, `[]`, `[1]`, `{}`,
-		`10000000000000001`, `9223372036854775807`, `9223372036854775808`, `"9223372036854775808"`, `1` + strings.Repeat("0", 400), `"١٢"`,
+		`1000000000001`, `"9999999999999999"`, `9007199254740993`, `9223372036854775807`, `9223372036854775808`, `"9223372036854775808"`, `1` + strings.Repeat("0", 400), `"١٢"`,
 	} {
 		var c fetch.Count
 		require.NoError(t, json.Unmarshal([]byte(raw), &c), raw)

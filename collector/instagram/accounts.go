@@ -44,7 +44,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		}
 		if i == 0 {
 			if p.Followers.Invalid() || p.Follows.Invalid() {
-				return source.Result{Class: source.Temporary, Detail: "the account has a count that is not a whole number"}, nil
+				return source.Result{Class: source.Temporary, Detail: "the account has an invalid count"}, nil
 			}
 			r.Sandbox = p.sandbox
 			r.Account = &source.AccountFacts{

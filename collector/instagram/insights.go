@@ -56,7 +56,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, med
 			continue
 		}
 		if metric.Values[0].Value.Invalid() {
-			return source.Result{Class: source.Temporary, Detail: "the insights have a count that is not a whole number"}, nil
+			return source.Result{Class: source.Temporary, Detail: "the insights have an invalid count"}, nil
 		}
 		*count = metric.Values[0].Value.Value()
 	}

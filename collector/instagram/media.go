@@ -274,7 +274,7 @@ func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	case err != nil:
 		return "", source.Result{Class: source.Temporary, Detail: "the post has a JSON field of the wrong type"}
 	case c.Likes.Invalid() || c.Comments.Invalid() || c.Views.Invalid():
-		return "", source.Result{Class: source.Temporary, Detail: "the post has a count that is not a whole number"}
+		return "", source.Result{Class: source.Temporary, Detail: "the post has an invalid count"}
 	case c.Likes.Value() == nil && c.Comments.Value() == nil && c.Views.Value() == nil:
 		return "", source.Result{Class: source.Temporary, Detail: "the post has no counts"}
 	}

@@ -39,7 +39,7 @@ const (
 	Restricted  Case = "restricted"   // the first target is restricted, for example by age
 	WrongTypes  Case = "wrong types"  // the first target has members of wrong types
 	Strings     Case = "strings"      // as in the case "OK", but numbers are sent as strings, and strings as numbers
-	Big         Case = "big"          // the answer has counts or ids above 2^53
+	Big         Case = "big"          // the first target has a count above fetch.MaxCount
 	Duplicates  Case = "duplicates"   // as in the case "OK", but with a second item for the first target; the counts of this item differ, so neither item may be used
 	Foreign     Case = "foreign"      // as in the case "OK", but with an additional item that was not requested
 	GoneForeign Case = "gone foreign" // as in the case "Gone", but with an additional item that was not requested

@@ -103,7 +103,7 @@ func decodeUser(a answer, needsUsername bool) source.Result {
 	}
 	switch {
 	case u.Followers.Invalid() || u.Following.Invalid():
-		return temporary("the profile has a count that is not a whole number")
+		return temporary("the profile has an invalid count")
 	case needsUsername && f.Username == nil:
 		return temporary("the profile has no handle")
 	}
@@ -160,7 +160,7 @@ type list struct {
 func decodeList(a answer, username string, now time.Time) (list, bool) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list
-		Cursor fetch.Count  `json:"cursor"`
+		Cursor fetch.Number `json:"cursor"` // a time in milliseconds
 		More   bool         `json:"has_more"`
 	}
 	if json.Unmarshal(a.data, &data) != nil || data.Videos == nil || data.Cursor.Invalid() {

@@ -129,8 +129,6 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 	}
 	second := first
 	second.Views, second.Likes, second.Comments, second.Shares = new(int64(12)), new(int64(0)), new(int64(0)), new(int64(0))
-	big := first
-	big.Views = new(int64(9007199254740993))
 	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
 	both := []*source.Facts{&first, &second}
 	good, gone, doubtful := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}, []source.Class{source.Temporary, source.OK}
@@ -145,7 +143,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 		sourcetest.WrongTypes: {Body: videoListAnswer(displayVideoJSON(soup, `"view_count":["1482337"]`), displayVideoJSON(kite, counts2)), Classes: doubtful},
 		sourcetest.Strings: {Body: videoListAnswer(strings.ReplaceAll(displayVideoJSON(soup, `"view_count":"1482337","like_count":"90211","comment_count":"1204","share_count":"311"`), `"`+soup+`"`, soup),
 			displayVideoJSON(kite, counts2)), Classes: good},
-		sourcetest.Big:         {Body: videoListAnswer(displayVideoJSON(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), displayVideoJSON(kite, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Big:         {Body: videoListAnswer(displayVideoJSON(soup, strings.Replace(counts, "1482337", "9007199254740993", 1)), displayVideoJSON(kite, counts2)), Classes: doubtful},
 		sourcetest.Duplicates:  {Body: videoListAnswer(displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2), displayVideoJSON(soup, counts2)), Classes: doubtful},
 		sourcetest.Foreign:     {Body: videoListAnswer(displayVideoJSON(foreign, counts), displayVideoJSON(soup, counts), displayVideoJSON(kite, counts2)), Classes: good},
 		sourcetest.GoneForeign: {Body: videoListAnswer(displayVideoJSON(foreign, counts), displayVideoJSON(kite, counts2)), Classes: doubtful},
@@ -175,8 +173,8 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	full := source.AccountFacts{SourceID: new("tiktok_display:aw1234/723f24d7"), Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
 	full.Videos = foundVideos(soup, new1, kite, old1)
 	bare := source.AccountFacts{Username: new(owner), Listed: true}
-	empty, big := full, full
-	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
+	empty := full
+	empty.Videos = nil
 	whole := sourcetest.Reply{Body: okAnswer(profile)}
 	pages := []sourcetest.Reply{listPage(true, new1*1000, listEntryJSON(soup, new1)), listPage(false, old1*1000, listEntryJSON(kite, old1))}
 	none := []sourcetest.Reply{listPage(false, 0)}
@@ -189,7 +187,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 		sourcetest.Gone:       {Profile: with("Soup.Season", "somebody.else"), Class: source.Unsupported},
 		sourcetest.WrongTypes: {Profile: with("1230000", `["1230000"]`), Class: source.Temporary},
 		sourcetest.Strings:    {Profile: with("1230000", `"1230000"`), Pages: pages, Class: source.OK},
-		sourcetest.Big:        {Profile: with("1230000", "9007199254740993"), Pages: pages, Class: source.OK, Account: &big},
+		sourcetest.Big:        {Profile: with("1230000", "9007199254740993"), Class: source.Temporary},
 		sourcetest.Foreign:    {Profile: with("Soup.Season", "kite.club"), Class: source.Unsupported},
 		// Even if the logged-in account is private, TikTok returns the profile and the public videos of the account.
 		sourcetest.PrivateAccount: {Profile: whole, Pages: none, Class: source.OK, Account: &empty},

@@ -243,8 +243,8 @@ func (r *Research) runQuery(ctx context.Context, budget *source.CallBudget, q qu
 
 // nextPage has the parameters with which the next page of a query is requested.
 type nextPage struct {
-	Cursor   fetch.Count `json:"cursor"`
-	SearchID fetch.ID    `json:"search_id"`
+	Cursor   fetch.Number `json:"cursor"`
+	SearchID fetch.ID     `json:"search_id"`
 }
 
 func (r *Research) fetchPage(ctx context.Context, budget *source.CallBudget, q query, body any) (found videos, next nextPage, err error) {
@@ -319,7 +319,7 @@ func decodeProfile(a answer, handle string) source.Result {
 	switch {
 	case json.Unmarshal(a.data, &data) != nil || data.DisplayName == nil && data.Followers.Value() == nil:
 	case data.Followers.Invalid() || data.Following.Invalid():
-		res.Detail = "the profile has a count that is not a whole number"
+		res.Detail = "the profile has an invalid count"
 	default:
 		res.Class, res.Detail = source.OK, ""
 		res.Account = &source.AccountFacts{Username: &handle, Name: fetch.CleanName(data.DisplayName), Bio: fetch.CleanName(data.Bio),

@@ -51,9 +51,8 @@ func TestResearch_fetchesVideos(t *testing.T) {
 		Title: new("Leek soup, slowly"), Username: new(owner), UploadedAt: new(time.Date(2025, 12, 26, 21, 0, 0, 0, time.UTC)), LengthSeconds: new(58.0),
 		SongLink: new("https://www.tiktok.com/music/x-7050000000000000001"), HiddenStats: new(false),
 	}
-	second, big, british := first, first, first
+	second, british := first, first
 	second.Views, second.Likes, second.Comments, second.Shares, second.Bookmarks = new(int64(12)), new(int64(0)), new(int64(0)), new(int64(0)), nil
-	big.Bookmarks = new(int64(9007199254740993))
 	british.Bookmarks = new(int64(77))
 	bare := &source.Facts{Views: new(int64(5)), HiddenStats: new(true)}
 	both := []*source.Facts{&first, &second}
@@ -71,7 +70,7 @@ func TestResearch_fetchesVideos(t *testing.T) {
 		sourcetest.Restricted: {Body: videoListAnswer(researchVideoJSON(soup, counts+`,"favourites_count":77`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&british, &second}},
 		sourcetest.WrongTypes: {Body: videoListAnswer(researchVideoJSON(soup, `"view_count":{}`), researchVideoJSON(nearID, counts2)), Classes: doubtful},
 		sourcetest.Strings:    {Body: videoListAnswer(strings.Replace(strings.Replace(researchVideoJSON(soup, rowCounts), soup, `"`+soup+`"`, 1), "90211", `"90211"`, 1), researchVideoJSON(nearID, counts2)), Classes: good},
-		sourcetest.Big:        {Body: videoListAnswer(researchVideoJSON(soup, counts+`,"favorites_count":9007199254740993`), researchVideoJSON(nearID, counts2)), Classes: good, Facts: []*source.Facts{&big, &second}},
+		sourcetest.Big:        {Body: videoListAnswer(researchVideoJSON(soup, counts+`,"favorites_count":9007199254740993`), researchVideoJSON(nearID, counts2)), Classes: doubtful},
 		sourcetest.Duplicates: {Body: videoListAnswer(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2), researchVideoJSON(soup, counts2)), Classes: doubtful},
 		sourcetest.Foreign:    {Body: videoListAnswer(researchVideoJSON(foreign, counts), researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good},
 		// The id in the answer differs from the requested id, but both ids are equal after a conversion to float64.
@@ -194,7 +193,7 @@ func TestResearch_returnsVideosFetchedBeforeFailure(t *testing.T) {
 
 func TestResearch_fetchesProfiles(t *testing.T) {
 	t.Parallel()
-	const known = `{"display_name":"Soup Season","bio_description":"Soup","follower_count":9007199254740993,"following_count":7,"likes_count":1,"video_count":2,"is_verified":false}`
+	const known = `{"display_name":"Soup Season","bio_description":"Soup","follower_count":1000000000000,"following_count":7,"likes_count":1,"video_count":2,"is_verified":false}`
 	for name, c := range map[string]struct {
 		status  int
 		body    string
@@ -202,11 +201,12 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 		account *source.AccountFacts
 	}{
 		"complete profile": {200, okAnswer(known), source.OK,
-			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
-		"numbers as strings":       {200, okAnswer(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
-		"list instead of a number": {200, okAnswer(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
-		"empty profile":            {200, okAnswer(`{}`), source.Temporary, nil},
-		"missing account":          {400, errorAnswer("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
+			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(1000000000000)), Following: new(int64(7))}},
+		"numbers as strings":          {200, okAnswer(strings.Replace(known, "1000000000000", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
+		"list instead of a number":    {200, okAnswer(strings.Replace(known, "1000000000000", `[12]`, 1)), source.Temporary, nil},
+		"more followers than allowed": {200, okAnswer(strings.Replace(known, "1000000000000", "1000000000001", 1)), source.Temporary, nil},
+		"empty profile":               {200, okAnswer(`{}`), source.Temporary, nil},
+		"missing account":             {400, errorAnswer("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -124,7 +124,7 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	}
 	for _, c := range []fetch.Count{v.Views, v.Likes, v.Comments, v.Shares, v.Favorites, v.Favourites} {
 		if c.Invalid() {
-			return source.Result{Class: source.Temporary, Detail: "the item has a count that is not a whole number"}
+			return source.Result{Class: source.Temporary, Detail: "the item has an invalid count"}
 		}
 	}
 	if l, ok := v.shareLink(); ok && l.ID != id {

@@ -155,7 +155,7 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValu
 	for name, count := range map[string]**int64{"followers": &f.Followers, "following": &f.Following} {
 		n, _, wrong := c.Fields[name].readCount(item)
 		if wrong {
-			return source.Result{Class: source.Temporary, Detail: fmt.Sprintf("the item's %s are not a whole number", name)}
+			return source.Result{Class: source.Temporary, Detail: fmt.Sprintf("the item's %s are an invalid count", name)}
 		}
 		*count = n
 	}

@@ -161,7 +161,7 @@ func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 	for name, count := range counts {
 		n, withheld, wrong := c.Fields[name].readCount(item)
 		if wrong {
-			return source.Result{Class: source.Temporary, Detail: fmt.Sprintf("the item's %s are not a whole number", name)}
+			return source.Result{Class: source.Temporary, Detail: fmt.Sprintf("the item's %s are an invalid count", name)}
 		}
 		*count = n
 		f.Rounded = f.Rounded || c.Rounds && n != nil && isRounded(*n)

@@ -90,7 +90,7 @@ func TestField_decodesTimesAndLengths(t *testing.T) {
 	at := time.Date(2024, 6, 21, 8, 53, 20, 0, time.UTC)
 	times := Field{{Path: "s", Unit: "unix"}, {Path: "ms", Unit: "unix_ms"}, {Path: "iso", Unit: "rfc3339"}}
 	for item, want := range map[string]*time.Time{
-		`{"s":1718960000}`: &at, `{"s":"1718960000"}`: &at, `{"ms":1718960000000}`: &at, `{"iso":"2024-06-21T10:53:20+0200"}`: &at,
+		`{"s":1718960000}`: &at, `{"s":"1718960000"}`: &at, `{"ms":1718960000000}`: &at, `{"ms":"1718960000000"}`: &at, `{"iso":"2024-06-21T10:53:20+0200"}`: &at,
 		`{"s":"soon","iso":"2024-06-21T08:53:20.000Z"}`: &at,
 		`{"s":0}`: nil, `{"s":-5}`: nil, `{"s":1.5}`: nil, `{"s":99999999999999999}`: nil, `{"iso":"yesterday"}`: nil, `{"s":[]}`: nil, `{}`: nil,
 	} {

@@ -303,7 +303,7 @@ func (f Field) readTime(item gjson.Result, now time.Time) *time.Time {
 			}
 			continue
 		}
-		n, ok := fetch.ParseCount(text)
+		n, ok := fetch.ParseNumber(text) // a time in milliseconds can be above fetch.MaxCount
 		switch {
 		case !ok || n > 1<<48:
 		case a.Unit == "unix_ms":

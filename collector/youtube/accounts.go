@@ -276,7 +276,7 @@ func decodeChannel(raw []byte, id string) source.Result {
 		return source.Result{Class: source.Temporary, Detail: "the item has no snippet or no statistics"}
 	}
 	if c.Statistics.Subscribers.Invalid() {
-		return source.Result{Class: source.Temporary, Detail: "the item has a count that is not a whole number"}
+		return source.Result{Class: source.Temporary, Detail: "the item has an invalid count"}
 	}
 	f := &source.AccountFacts{
 		ID: &id, Name: fetch.CleanName(c.Snippet.Title), Bio: fetch.CleanName(c.Snippet.Description), Private: new(bool),

@@ -133,7 +133,7 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 		return source.Result{Class: source.Temporary, Detail: "the item has no statistics"}
 	}
 	if v.Statistics.Views.Invalid() || v.Statistics.Likes.Invalid() || v.Statistics.Comments.Invalid() {
-		return source.Result{Class: source.Temporary, Detail: "the item has a count that is not a whole number"}
+		return source.Result{Class: source.Temporary, Detail: "the item has an invalid count"}
 	}
 	f := &source.Facts{
 		Views:    v.Statistics.Views.Value(),
