@@ -430,7 +430,8 @@ type AccountHistoryPoint struct {
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them. For an account, a count is corrected only if the number of its videos did not fall.
+	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
+	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.
@@ -692,7 +693,7 @@ type CollectionHistoryPoint struct {
 	// Views The sum of the known views of the videos; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsCorrected The sum of the falls of videos' views since the previous day, because of corrections or rounding, as a negative number or 0. `views_gained` includes these falls.
+	// ViewsCorrected The sum of the falls of videos' views since the previous day, because of corrections, rounding or another source, as a negative number or 0. `views_gained` includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsFromAdded The views of the videos that were added on this day.
@@ -1336,7 +1337,8 @@ type HistoryExport struct {
 type HistoryInclude string
 
 // HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-// source, and some are lower than before, because the platform corrected them. For an account, a count is corrected only if the number of its videos did not fall.
+// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
+// For an account, a count is corrected only if the number of its videos did not fall.
 // `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 // to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 // was not rounded.
@@ -1693,7 +1695,8 @@ type ReportPoint struct {
 	Likes *int64 `json:"likes"`
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them. For an account, a count is corrected only if the number of its videos did not fall.
+	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
+	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.
@@ -2523,7 +2526,7 @@ type Video struct {
 	VideoLength *string `json:"video_length"`
 
 	// ViewsGained7D `latest_views` minus earlier views. The earlier views are those of the last point that is at least 7 days older than the last fetch
-	// (`latest_updated_at`). Negative if the platform corrected the views downwards. Null if the views at either time are unknown, or if no later point has views.
+	// (`latest_updated_at`). Negative if the views fell. Null if the views at either time are unknown, or if no later point has views.
 	//
 	//
 	// Example: 52516
@@ -2608,7 +2611,8 @@ type VideoHistoryPoint struct {
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them. For an account, a count is corrected only if the number of its videos did not fall.
+	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
+	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.

@@ -290,7 +290,7 @@ export interface CollectionHistoryPoint {
   videos_added: number | null;
   /** The sum of the known views of the videos; null if none is known. */
   views: number | null;
-  /** The sum of the falls of videos' views since the previous day, because of corrections or rounding, as a negative number or 0. */
+  /** The sum of the falls of videos' views since the previous day, because of corrections, rounding or another source, as a negative number or 0. */
   views_corrected: number | null;
   /** The views of the videos that were added on this day. */
   views_from_added: number | null;

@@ -143,7 +143,7 @@ func (c chart) Provenance() string {
 		text string
 	}{
 		{counts["interpolated"], "computed from the points before and after"},
-		{counts["corrected"], "corrected downwards by the platform"},
+		{counts["corrected"], "lower than before"},
 		{counts["rounded"], "rounded by the source"},
 	} {
 		if part.n > 0 {

@@ -175,7 +175,7 @@ func TestProvenance_countsDaysByQuality(t *testing.T) {
 			c.Points = append(c.Points, point{Quality: quality})
 		}
 	}
-	require.Equal(t, "Of the 30 days in the period, 23 were measured, 3 were computed from the points before and after, 1 was corrected downwards by the platform, "+
+	require.Equal(t, "Of the 30 days in the period, 23 were measured, 3 were computed from the points before and after, 1 was lower than before, "+
 		"2 were rounded by the source, 4 were without a number.", c.Provenance())
 	c.Quality = false
 	require.Empty(t, c.Provenance())

@@ -149,7 +149,7 @@
     const range = gain ? rounded(Math.min(0, lowest), Math.max(1, highest)) : rounded(lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin);
     figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
       points.some(isComputed) && "Dashed: computed from the points before and after.",
-      corrected.some(v => v !== null) && "Ring: corrected by the platform.", joined.some(v => v !== null) && "Ring: videos joined on this day."].filter(Boolean).join(" ");
+      corrected.some(v => v !== null) && "Ring: lower than before.", joined.some(v => v !== null) && "Ring: videos joined on this day."].filter(Boolean).join(" ");
     const last = points.findLastIndex(p => p.value !== null);
     const describe = n => {
       const p = points[n];

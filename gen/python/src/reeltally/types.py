@@ -280,7 +280,7 @@ class CollectionHistoryPoint(TypedDict):
     videos_added: int | None
     # The sum of the known views of the videos; null if none is known.
     views: int | None
-    # The sum of the falls of videos' views since the previous day, because of corrections or rounding, as a negative number or 0.
+    # The sum of the falls of videos' views since the previous day, because of corrections, rounding or another source, as a negative number or 0.
     views_corrected: int | None
     # The views of the videos that were added on this day.
     views_from_added: int | None
