@@ -49,6 +49,8 @@ func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 		{http.MethodPost, "/videos/bulk", map[string]any{"links": []string{}}, "links must have at least 1 entry, not 0."},
 		{http.MethodPost, "/webhooks", map[string]any{"url": "nope", "description": "a"}, fmt.Sprintf(`url must be %s, not "nope".`, webhookURL)},
 		{http.MethodPost, "/webhooks", map[string]any{"url": "ftp://example.com/x", "description": "a"}, fmt.Sprintf(`url must be %s, not "ftp://example.com/x".`, webhookURL)},
+		{http.MethodPost, "/tokens", `{"name": "a", "scopes": ["read"], "expires_in_days": 99999999999}`, "expires_in_days must be at most 3650, not 99999999999."},
+		{http.MethodPost, "/tokens", `{"name": "a", "scopes": ["read"], "expires_in_days": -99999999999}`, "expires_in_days must be at least 1, not -99999999999."},
 		{http.MethodDelete, collection, map[string]any{"x": 1}, "x is not a known member; the object must be empty."},
 	} {
 		p := c.send(test.method, test.target, test.body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)

@@ -191,15 +191,33 @@ func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 }
 
 // toolArgumentFaults returns the faults in the arguments of an MCP tool call. r is the HTTP request
-// of this call. For any other request, the result is nil.
+// of this call. For any other request, the result is nil. The JSON pointers begin at the arguments.
 func toolArgumentFaults(r *http.Request) []api.Fault {
-	faults, _ := r.Context().Value(argumentFaultsKey{}).([]api.Fault)
-	for _, f := range mcp.FaultsFrom(r.Context()) {
+	call, ok := mcp.CallFrom(r.Context())
+	if !ok {
+		return nil
+	}
+	found := faultCollector{at: map[string]int{}}
+	strictFaults, _ := r.Context().Value(argumentFaultsKey{}).([]api.Fault)
+	for _, f := range strictFaults {
+		found.addFault(f)
+	}
+	for _, f := range call.Faults {
 		pointer := ""
 		if f.Argument != "" {
 			pointer = truncateText("/" + escapePointer(f.Argument))
 		}
-		faults = append(faults, bodyFault(pointer, f.Code, "%s", f.Detail))
+		found.addFault(bodyFault(pointer, f.Code, "%s", f.Detail))
 	}
-	return faults
+	values := make(map[string]any, len(call.Arguments))
+	for name, raw := range call.Arguments {
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		var value any
+		_ = decoder.Decode(&value) // no error is possible, because checkMCPMessage has checked the JSON
+		values[name] = value
+	}
+	// A query or a header is text, in which the number 1 and the string "1" are equal. So the types are checked here.
+	found.addError(call.Schema.VisitJSON(values, append([]openapi3.SchemaValidationOption{openapi3.MultiErrors(), openapi3.VisitAsRequest()}, formats...)...), nil)
+	return found.faults
 }

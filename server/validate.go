@@ -293,6 +293,10 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	case "pattern":
 		add("pattern", "must be %s, not %s", cmp.Or(allowedText(schema), "a text without NUL characters"), formatValue(e.Value))
 	case "format":
+		if text := formatValue(e.Value); schema.Type.Is("integer") {
+			add(faultType, "must be %s, not %s", violatedBound(schema, text), text)
+			return
+		}
 		add(faultFormat, "must be %s, not %s", describeStringFormat(schema.Format), formatValue(e.Value))
 	case "required":
 		add(faultRequired, "is missing")
@@ -326,17 +330,23 @@ func violatedLimit(e *openapi3filter.ParseError, param *openapi3.Parameter) stri
 	if !errors.Is(e.RootCause(), strconv.ErrRange) || param == nil || param.Schema == nil || !param.Schema.Value.Type.Is("integer") {
 		return ""
 	}
+	return violatedBound(param.Schema.Value, fmt.Sprint(e.Value))
+}
+
+// violatedBound returns the bound of an integer schema that a number violates, such as "at most 2147483647". The number is outside the range
+// of the schema's format.
+func violatedBound(schema *openapi3.Schema, number string) string {
 	lowest, highest := int64(math.MinInt64), int64(math.MaxInt64)
-	if param.Schema.Value.Format == "int32" {
+	if schema.Format == "int32" {
 		lowest, highest = math.MinInt32, math.MaxInt32
 	}
-	if param.Schema.Value.Min != nil {
-		lowest = int64(*param.Schema.Value.Min)
+	if schema.Min != nil {
+		lowest = int64(*schema.Min)
 	}
-	if param.Schema.Value.Max != nil {
-		highest = int64(*param.Schema.Value.Max)
+	if schema.Max != nil {
+		highest = int64(*schema.Max)
 	}
-	if strings.HasPrefix(fmt.Sprint(e.Value), "-") {
+	if strings.HasPrefix(number, "-") {
 		return fmt.Sprintf("at least %d", lowest)
 	}
 	return fmt.Sprintf("at most %d", highest)

@@ -31,13 +31,19 @@ const (
 	faultEnum     = "enum"
 )
 
-type faultsKey struct{}
+// Call is an MCP tool call. The server must refuse the call's HTTP request if Faults is not empty or Arguments violates Schema.
+type Call struct {
+	Faults    []Fault
+	Arguments map[string]json.RawMessage // the arguments that are sent to the API, by name
+	Schema    *openapi3.Schema           // schema of the object Arguments
+}
 
-// FaultsFrom returns the faults in the arguments of a tool call. ctx is the context of the call's
-// HTTP request. The server must refuse a request with faults.
-func FaultsFrom(ctx context.Context) []Fault {
-	faults, _ := ctx.Value(faultsKey{}).([]Fault)
-	return faults
+type callKey struct{}
+
+// CallFrom returns the tool call of an HTTP request with the context ctx. It returns false if the request does not come from a tool call.
+func CallFrom(ctx context.Context) (Call, bool) {
+	call, ok := ctx.Value(callKey{}).(Call)
+	return call, ok
 }
 
 // maxFaults is the maximum number of unknown arguments that are reported for one tool call.
@@ -53,6 +59,7 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 	given, faults := t.readArguments(argumentsJSON)
 	target, query, header := t.path, url.Values{}, http.Header{}
 	var members []string
+	sent := map[string]json.RawMessage{}
 	for _, a := range t.arguments {
 		value, ok := given[a.name]
 		// Null counts as missing, except for a body member that can be null.
@@ -60,7 +67,7 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 			value, ok = a.defaultValue, true
 		}
 		if !ok {
-			if a.required && a.in == openapi3.ParameterInPath {
+			if a.required {
 				faults = append(faults, Fault{a.name, faultRequired, a.name + " is required"})
 			}
 			value = json.RawMessage(`"` + placeholder + `"`)
@@ -75,6 +82,9 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 			}
 			fields = names
 			continue
+		}
+		if ok {
+			sent[a.name] = value
 		}
 		if a.in == inBody {
 			name, _ := json.Marshal(a.requestName)
@@ -104,10 +114,8 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 		header.Set("Content-Type", "application/json")
 	}
 	// If the arguments of the tool call have faults, the request is sent nevertheless, so that it counts
-	// towards the rate limits. The API then refuses it because of faultsKey.
-	if len(faults) > 0 {
-		ctx = context.WithValue(ctx, faultsKey{}, faults)
-	}
+	// towards the rate limits. The API then refuses it because of callKey.
+	ctx = context.WithValue(ctx, callKey{}, Call{faults, sent, t.sent})
 	r, err = http.NewRequestWithContext(ctx, t.method, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
@@ -163,44 +171,29 @@ func (t *tool) argumentNames() string {
 }
 
 // formatValue converts the JSON value of an argument to text for a path, query or header. The
-// server later validates the text against the argument's schema.
+// server validates the value against Call.Schema, so the text of a value of a wrong type is not used.
 func (a argument) formatValue(raw json.RawMessage) (string, *Fault) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return "", &Fault{a.name, faultSyntax, a.name + " is not JSON"}
-	}
-	switch value := value.(type) {
-	case string:
-		if value == "" && a.in != openapi3.ParameterInQuery {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		if text == "" && a.in != openapi3.ParameterInQuery {
 			return "", &Fault{a.name, faultEmpty, a.name + " must not be empty"}
 		}
-		return value, nil
-	case []any:
-		if a.list {
-			return a.joinEntries(value)
-		}
-		return "", &Fault{a.name, faultType, a.name + " must not be an array"}
-	case map[string]any:
-		return "", &Fault{a.name, faultType, a.name + " must not be an object"}
+		return text, nil
+	}
+	var entries []string
+	if a.list && json.Unmarshal(raw, &entries) == nil {
+		return a.joinEntries(entries)
 	}
 	return string(bytes.TrimSpace(raw)), nil
 }
 
 // joinEntries joins the entries of an array argument with commas: ["reels", "shorts"] becomes "reels,shorts". It returns a fault if an
-// entry contains a comma or is not a string.
-func (a argument) joinEntries(entries []any) (string, *Fault) {
-	texts := make([]string, len(entries))
-	for i, e := range entries {
-		text, ok := e.(string)
-		switch {
-		case !ok:
-			return "", &Fault{a.name, faultType, fmt.Sprintf("entry %d of %s must be a string", i, a.name)}
-		case strings.Contains(text, ","):
+// entry contains a comma.
+func (a argument) joinEntries(entries []string) (string, *Fault) {
+	for i, text := range entries {
+		if strings.Contains(text, ",") {
 			return "", &Fault{a.name, faultSyntax, fmt.Sprintf("entry %d of %s contains a comma, and commas separate entries; use an id instead of a name", i, a.name)}
 		}
-		texts[i] = text
 	}
-	return strings.Join(texts, ","), nil
+	return strings.Join(entries, ","), nil
 }

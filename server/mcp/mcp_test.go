@@ -171,11 +171,12 @@ func TestErrorForTooLargeResponse_saysWhetherCallTookEffect(t *testing.T) {
 	require.NotContains(t, asJSON(t, callTool(t, session, "rename_thing", `{"name": "a", "body_name": "b"}`).Content), "took effect")
 }
 
-func TestFaultsFrom_returnsAtMost100Faults(t *testing.T) {
+func TestCallFrom_returnsAtMost100Faults(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
 	session := connect(t, clashingPaths, func(r *http.Request) mcp.Response {
-		faults = mcp.FaultsFrom(r.Context())
+		call, _ := mcp.CallFrom(r.Context())
+		faults = call.Faults
 		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
 	var unknown strings.Builder
@@ -186,11 +187,12 @@ func TestFaultsFrom_returnsAtMost100Faults(t *testing.T) {
 	require.Len(t, faults, 100)
 }
 
-func TestFaultsFrom_returnsUnknownAndMissingArguments(t *testing.T) {
+func TestCallFrom_returnsUnknownAndMissingArguments(t *testing.T) {
 	t.Parallel()
 	var faults []mcp.Fault
 	session := connect(t, clashingPaths, func(r *http.Request) mcp.Response {
-		faults = mcp.FaultsFrom(r.Context())
+		call, _ := mcp.CallFrom(r.Context())
+		faults = call.Faults
 		return mcp.Response{Status: 400, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: []byte(`{"code":"x"}`)}
 	})
 	result := callTool(t, session, "rename_thing", `{"colour": 1, "query_name": null}`)
@@ -199,6 +201,7 @@ func TestFaultsFrom_returnsUnknownAndMissingArguments(t *testing.T) {
 	require.Equal(t, []mcp.Fault{
 		{Argument: "colour", Code: "unknown_member", Detail: `"colour" is not an argument of rename_thing; it takes name, query_name, if_match, big, body_name`},
 		{Argument: "name", Code: "required", Detail: "name is required"},
+		{Argument: "body_name", Code: "required", Detail: "body_name is required"},
 	}, faults)
 }
 
@@ -359,7 +362,9 @@ func TestToolCall_sendsNullOnlyForMembersThatCanBeNull(t *testing.T) {
       parameters: [{name: q, in: query, schema: {type: string}}, {name: If-Match, in: header, schema: {type: string}}]
       requestBody: {content: {application/json: {schema: {type: object, properties: {b: {type: string, nullable: true}, c: {type: string}}}}}}
       responses: `+okResponse, func(r *http.Request) mcp.Response {
-		require.Empty(t, mcp.FaultsFrom(r.Context()))
+		call, ok := mcp.CallFrom(r.Context())
+		require.True(t, ok)
+		require.Empty(t, call.Faults)
 		require.Equal(t, "/a", r.RequestURI)
 		require.Empty(t, r.Header.Get("If-Match"))
 		body, _ = io.ReadAll(r.Body)

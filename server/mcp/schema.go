@@ -40,7 +40,7 @@ func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 				name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 			}
 			out = append(out, argument{name: name, in: in, requestName: p.Value.Name, required: p.Value.Required,
-				list: p.Value.Schema.Value.Type.Is(openapi3.TypeArray), schema: schema})
+				list: p.Value.Schema.Value.Type.Is(openapi3.TypeArray), schema: schema, contract: p.Value.Schema.Value})
 		}
 	}
 	members, err := bodyArguments(body)
@@ -81,7 +81,7 @@ func bodyArguments(requestBody *openapi3.RequestBody) ([]argument, error) {
 			return nil, fmt.Errorf("member %s: %w", name, err)
 		}
 		out = append(out, argument{name: name, in: inBody, requestName: name, required: slices.Contains(object.Required, name),
-			nullable: object.Properties[name].Value.Nullable, schema: schema})
+			nullable: object.Properties[name].Value.Nullable, schema: schema, contract: object.Properties[name].Value})
 	}
 	return out, nil
 }
@@ -98,6 +98,18 @@ func inputSchema(arguments []argument) map[string]any {
 	schema := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
 		schema["required"] = required
+	}
+	return schema
+}
+
+// sentSchema returns the contract's schema of the object of the arguments that are sent to the API. Unlike inputSchema, it has all limits of
+// the values.
+func sentSchema(arguments []argument) *openapi3.Schema {
+	schema := openapi3.NewObjectSchema()
+	for _, a := range arguments {
+		if a.contract != nil {
+			schema.WithProperty(a.name, a.contract)
+		}
 	}
 	return schema
 }

@@ -27,6 +27,7 @@ type tool struct {
 	method      string
 	path        string // path template of the operation, such as /videos/{ad_id}
 	arguments   []argument
+	sent        *openapi3.Schema      // schema of the object of the arguments that are sent to the API
 	body        *openapi3.RequestBody // nil if the operation has no body
 	input       map[string]any        // JSON Schema of the tool's arguments
 	output      map[string]any        // JSON Schema of the structured content of the tool's results
@@ -45,10 +46,11 @@ type argument struct {
 	in           string // where the argument is sent or applied: path, query, header, inBody or inResult
 	requestName  string // name of the parameter or body member in the HTTP request
 	required     bool
-	list         bool            // true for an array parameter; its entries are sent in one text, separated by commas
-	nullable     bool            // true for a body member that can be null
-	defaultValue json.RawMessage // the value to send if the tool call lacks the argument; nil if nothing is sent in this case
-	schema       map[string]any  // JSON Schema of the argument's value
+	list         bool             // true for an array parameter; its entries are sent in one text, separated by commas
+	nullable     bool             // true for a body member that can be null
+	defaultValue json.RawMessage  // the value to send if the tool call lacks the argument; nil if nothing is sent in this case
+	schema       map[string]any   // JSON Schema of the argument's value, for clients
+	contract     *openapi3.Schema // schema of the argument's value in the OpenAPI contract; nil for inResult
 }
 
 // isLimit returns true if the argument is the query parameter "limit", the page size of a list.
@@ -102,7 +104,7 @@ func newTool(path, method string, item *openapi3.PathItem, op *openapi3.Operatio
 			a.schema["description"] = replaceOperations(text, namesByOperation)
 		}
 	}
-	t.input = inputSchema(t.arguments)
+	t.input, t.sent = inputSchema(t.arguments), sentSchema(t.arguments)
 	if t.untrusted, err = findUntrustedInResponses(op.Responses); err != nil {
 		return nil, err
 	}
