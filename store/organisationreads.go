@@ -70,7 +70,7 @@ type OrganisationPoint struct {
 // stored for it, or if videos were uploaded on it.
 var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), " + MetricColumns("MAX({m})") + ` FROM (
  SELECT day, accounts, videos, NULL AS uploads, followers, following, ` + MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day BETWEEN @from AND @to
- UNION ALL SELECT day, NULL, NULL, uploads, NULL, NULL, ` + MetricColumns("NULL") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
+ UNION ALL SELECT day, NULL AS accounts, NULL AS videos, uploads, NULL AS followers, NULL AS following, ` + MetricColumns("NULL AS {m}") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
  ) days GROUP BY day ORDER BY day DESC`
 
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.

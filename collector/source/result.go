@@ -56,7 +56,9 @@ type Result struct {
 // AddResult adds the result for one item of an answer to results, which maps the id of each item to its result. If the answer has a different
 // item for the same id, it is not known which item is right. The result for the id is then Temporary.
 func AddResult(results map[string]Result, id string, r Result) {
-	if earlier, ok := results[id]; ok && !reflect.DeepEqual(earlier, r) {
+	earlier, twice := results[id]
+	same := earlier.Class == r.Class && earlier.Detail == r.Detail && reflect.DeepEqual(earlier.Facts, r.Facts) && reflect.DeepEqual(earlier.Account, r.Account)
+	if twice && !same {
 		r = Result{Class: Temporary, Detail: "the answer has two different items for this id"}
 	}
 	results[id] = r

@@ -195,8 +195,8 @@ func updateCountsOfToday(points []point, p period, videos, accounts int64) {
 func fillMissingDays(points []point, lastDay store.Date) []point {
 	var out []point
 	var totals []*int64 // the values of the last day with totals
-	for n := len(points) - 1; n >= 0; n-- {
-		at, end := points[n], lastDay
+	for n, at := range slices.Backward(points) {
+		end := lastDay
 		if n > 0 {
 			end = points[n-1].Day - 1
 		}
