@@ -486,7 +486,6 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 	})
 }
 
-// Requirements in docs/coverage.md: 14.5-07
 func TestEvents_cursorForSomeTypesDoesNotExpireWithEventsOfOtherTypes(t *testing.T) {
 	t.Parallel()
 	runWebhookTest(t, func(t *testing.T, a *app) {
@@ -512,6 +511,7 @@ func TestEvents_cursorForSomeTypesDoesNotExpireWithEventsOfOtherTypes(t *testing
 	})
 }
 
+// Requirements in docs/coverage.md: 14.5-07
 func TestEvents_areReadWithACursor(t *testing.T) {
 	t.Parallel()
 	runWebhookTest(t, func(t *testing.T, a *app) {
