@@ -90,7 +90,7 @@ func checkMCPMessage(r *http.Request) (*http.Request, error) {
 	return r.WithContext(context.WithValue(r.Context(), argumentFaultsKey{}, faults)), nil
 }
 
-// argumentsPointer is the JSON pointer of the arguments in the message of a tool call.
+// argumentsPointer is the JSON pointer to the arguments of the tool in a message that calls a tool.
 const argumentsPointer = "/params/arguments"
 
 // isToolCall returns true if an MCP message calls a tool. The message must be valid JSON.

@@ -180,8 +180,8 @@ func (b *AccountResolver) Save(tx *gorm.DB) error {
 	return b.UpdateHandles(tx)
 }
 
-// SaveRows writes the changed records. It first takes the old handles from the records that lost or changed their handle, because two accounts
-// of a platform cannot have the same handle at the same time.
+// SaveRows writes the changed records. Two accounts of a platform cannot have the same handle at the same time. So SaveRows first takes the
+// old handle from each record that lost or changed its handle.
 func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	if len(b.lost)+len(b.renamed) > 0 {
 		var ids []uuid.UUID

@@ -151,7 +151,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	}
 	writes := t.addAccounts(missing, accounts, true)
 	if len(missing) > 0 {
-		// After videos were restarted, updateSums writes the totals of today. An import adds its videos to the days itself.
+		// In the other two cases, the totals of today are written elsewhere: by updateSums, or by the import.
 		if len(restarted) == 0 && !r.Imported {
 			writes = append(writes, t.statementsForToday(len(missing), 0)...)
 		}

@@ -129,7 +129,7 @@ type Number struct {
 	invalid bool
 }
 
-// Value returns the number, which is never negative. It returns nil if the member was absent, null or invalid.
+// Value returns the number. It is never negative. It is nil if the member was absent, null or invalid.
 func (n Number) Value() *int64 { return n.value }
 
 // Invalid returns true if the member had a value that is not accepted, such as a fraction, a negative number or

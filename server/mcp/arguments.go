@@ -170,8 +170,8 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// formatValue converts the JSON value of an argument to text for a path, query or header. The
-// server validates the value against Call.Schema, so the text of a value of a wrong type is not used.
+// formatValue converts the JSON value of an argument to text for a path, query or header. It does not check
+// the type of the value, because the server refuses values that violate Call.Schema.
 func (a argument) formatValue(raw json.RawMessage) (string, *Fault) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

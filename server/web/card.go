@@ -104,8 +104,8 @@ var cardFonts = sync.OnceValues(func() (fonts struct{ regular, bold *opentype.Fo
 	return fonts, err
 })
 
-// drawCard returns the preview image of a share page as PNG. The image shows the title, up to three
-// numbers with their notes, and the page's chart as a line.
+// drawCard returns the preview image of a share page as PNG. The image shows the title, the page's chart as a
+// line, and up to three numbers. A note can stand below a number.
 func drawCard(page sharePage) ([]byte, error) {
 	faces, err := newFontFaces()
 	if err != nil {

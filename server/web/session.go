@@ -66,7 +66,7 @@ func signInPath(next string) string {
 	return "/login?next=" + url.QueryEscape(next)
 }
 
-// isPartOfPage returns true if the script htmx sent the request, to replace a part of the page that the browser shows.
+// isPartOfPage returns true if the script htmx sent the request. htmx requests a part of a page, and replaces this part in the browser.
 func (v *visit) isPartOfPage() bool { return v.r.Header.Get("HX-Request") == "true" }
 
 // readTrackingForm reads the submitted form of the page Track and returns its fields as hidden inputs for the sign-in page.

@@ -64,11 +64,11 @@ func (v *visit) renderTrackingForm(status int, content trackPage) error {
 	return v.renderPage(status, "track", "", "Track", content)
 }
 
-// platformAddress matches the beginning of a link without http:// or https://: the host of a platform and a slash.
+// platformAddress matches how a link begins if it lacks http:// and https://: with the host of a platform and a slash.
 const platformAddress = `(?:[a-z0-9-]+\.)*(?:tiktok\.com|instagram\.com|youtube\.com|youtu\.be|facebook\.com|fb\.watch|fb\.com)/`
 
-// linkPattern matches one or more links in a text, with no white space between them. The first link begins with http://, with https://, or
-// with the host of a platform. Full-width punctuation ends the match, because links contain it only percent-encoded.
+// linkPattern matches a link in a text, together with further links that follow without white space. The link begins with http://, with
+// https://, or with the host of a platform. Full-width punctuation ends the match, because links contain it only percent-encoded.
 var linkPattern = regexp.MustCompile(`(?i)(?:https?://|` + platformAddress + `)[^\s<>"'` + "`" + `。．，、；：！？｜]*`)
 
 // nextLinkPattern matches the beginning of the next link in a match of linkPattern, and the character before it. After "=", a link is the

@@ -319,9 +319,8 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	return nil
 }
 
-// setHandlesByID sets the field `named` of each video to the imported Username. But if mustFindAccountByID returns
-// true for a video, it finds or creates the account with the imported account id, and sets `named` to the present
-// handle of this account.
+// setHandlesByID sets the field `named` of each video. If mustFindAccountByID returns false for a video, the value is the
+// imported Username. Otherwise, it is the present handle of the account with the imported account id. A missing account is created.
 func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {

@@ -116,7 +116,7 @@ func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
 	for _, statement := range []string{
 		`UPDATE fetch_subscriptions SET subject_id = @to WHERE organisation_id = @org AND kind = 'account' AND subject_id = @from`,
 		`UPDATE videos SET linked_account_id = @to WHERE organisation_id = @org AND linked_account_id = @from`,
-		// The earlier time of two memberships stays, because the gains of a campaign count from this time.
+		// If both accounts are in a collection, the earlier added_at stays: the collection's gains count from this time.
 		`INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
 SELECT m.organisation_id, m.collection_id, @to, m.added_at FROM collection_accounts m WHERE m.organisation_id = @org AND m.account_id = @from
 ON CONFLICT (organisation_id, collection_id, account_id) DO UPDATE SET added_at = excluded.added_at WHERE excluded.added_at < collection_accounts.added_at`,

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackOnPage tracks one video with the page Track. It returns when the page waits for the first numbers of the video.
+// trackOnPage tracks one video with the page Track. It returns as soon as the page shows that the video has no numbers yet.
 func (b *tab) trackOnPage(d dashboard, link string) {
 	b.t.Helper()
 	b.runSteps(chromedp.Navigate(d.url+"/track"), chromedp.SetValue("#links", link), chromedp.Click(`form[action="/track"] .primary`), chromedp.WaitVisible("#progress .notice"))

@@ -13,8 +13,8 @@ type Write struct {
 	Args      []any
 }
 
-// RunWrites runs the statements in the transaction tx. PostgreSQL can run them as one statement, so
-// no statement may read or write rows that another statement writes.
+// RunWrites runs the statements in the transaction tx, in order. PostgreSQL can run them as one statement, in which no statement sees what the
+// others write. So no statement may read or write rows that an earlier statement writes.
 func RunWrites(tx *gorm.DB, writes ...Write) error {
 	// A combined statement waits for the database only once.
 	if len(writes) > 1 && canCombineWrites(tx) {
