@@ -227,6 +227,17 @@ func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
 	return append(writes, list.StatementsForExec(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)
 }
 
+// AccountDay is a row of the table account_days: the statistics of an account at the end of one day.
+type AccountDay struct {
+	OrganisationID, AccountID uuid.UUID
+	Day                       db.Date
+	Followers, Following      *int64
+	Videos                    int64
+	Counts
+	FetchedAt *db.Instant // time of the fetch that changed the statistics last; nil if there was none on this day
+	Source    *string     // source of this fetch
+}
+
 // DayStamp has the day for which the statistics of accounts are stored. It also says which fetch changed these statistics, if a fetch changed them.
 type DayStamp struct {
 	Day       db.Date

@@ -170,31 +170,21 @@ func (i *importing) updateOrganisationDays(h *history) error {
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
-// accountDay is a row of the table account_days: the statistics of an account at the end of one day.
-type accountDay struct {
-	OrganisationID, AccountID uuid.UUID
-	Day                       db.Date
-	Followers, Following      *int64
-	Videos                    int64
-	store.Counts
-	Source *string
-}
-
 // updateAccountDays updates the rows of account_days. The map changesByAccount has the changes of the sums; the key is the account's id.
 func (i *importing) updateAccountDays(changesByAccount map[uuid.UUID]*history) error {
 	if len(changesByAccount) == 0 {
 		return nil
 	}
 	ids := slices.SortedFunc(maps.Keys(changesByAccount), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	var rows []accountDay
+	var rows []store.AccountDay
 	if err := db.Scoped(i.Tx, "account_days", i.ID()).Where("account_id IN ?", ids).Order("account_id, day").Find(&rows).Error; err != nil {
 		return err
 	}
-	of := map[uuid.UUID][]accountDay{}
+	of := map[uuid.UUID][]store.AccountDay{}
 	for _, r := range rows {
 		of[r.AccountID] = append(of[r.AccountID], r)
 	}
-	var out []accountDay
+	var out []store.AccountDay
 	for _, id := range ids {
 		rows := of[id]
 		days := make([]db.Date, len(rows))
@@ -202,12 +192,12 @@ func (i *importing) updateAccountDays(changesByAccount map[uuid.UUID]*history) e
 			days[n] = rows[n].Day
 		}
 		changesByAccount[id].eachDay(days, func(day db.Date, row int, c dayChange) {
-			d := accountDay{OrganisationID: i.ID(), AccountID: id}
+			d := store.AccountDay{OrganisationID: i.ID(), AccountID: id}
 			if row >= 0 {
 				d = rows[row]
 			}
 			if d.Day != day {
-				d.Day, d.Source = day, new(ImportSource)
+				d.Day, d.FetchedAt, d.Source = day, nil, new(ImportSource)
 			}
 			d.Videos += c.videos
 			for n, to := range d.Counts.Fields() {

@@ -129,33 +129,22 @@ ON CONFLICT (organisation_id, collection_id, account_id) DO UPDATE SET added_at 
 	return nil
 }
 
-// accountDay is a row of the table account_days: the statistics of an account at the end of one day.
-type accountDay struct {
-	OrganisationID, AccountID uuid.UUID
-	Day                       db.Date
-	Followers, Following      *int64
-	Videos                    int64
-	store.Counts
-	FetchedAt *db.Instant
-	Source    *string
-}
-
 // mergeDays gives the kept account a history with the videos of both accounts. Each day of the two histories has the sum of the last known
 // values of both.
 func (d discovery) mergeDays(oldID, keptID uuid.UUID) error {
-	var stored []accountDay
+	var stored []store.AccountDay
 	err := db.Scoped(d.tx, "account_days", d.org).Where("account_id IN ?", []uuid.UUID{oldID, keptID}).Order("day").Find(&stored).Error
 	if err != nil || len(stored) == 0 {
 		return err
 	}
-	last := map[uuid.UUID]accountDay{} // the last row of each of the two accounts
-	var merged []accountDay
+	last := map[uuid.UUID]store.AccountDay{} // the last row of each of the two accounts
+	var merged []store.AccountDay
 	for len(stored) > 0 {
 		n := 1
 		if len(stored) > 1 && stored[1].Day == stored[0].Day {
 			n = 2
 		}
-		sum := accountDay{OrganisationID: d.org, AccountID: keptID, Day: stored[0].Day}
+		sum := store.AccountDay{OrganisationID: d.org, AccountID: keptID, Day: stored[0].Day}
 		for _, row := range stored[:n] {
 			last[row.AccountID] = row
 			if row.AccountID == keptID { // the followers of the kept account are preferred
