@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -296,19 +295,35 @@ func TestCodeInSDKReadmes_runsWithoutErrors(t *testing.T) {
 	}
 }
 
-// shortWindowStore is a RateStore that counts requests in periods of five seconds instead of a minute. It also counts how many requests
-// were refused.
-type shortWindowStore struct {
+// refusingRateStore is a RateStore that refuses every twentieth request. The caller may repeat it after two seconds. So the rate limit is
+// reached however slowly requests are answered.
+type refusingRateStore struct {
 	server.RateStore
-	refused atomic.Int64
+	started  bool // false while no request is refused or counted
+	mu       sync.Mutex
+	requests int
+	refused  int
+	tooEarly int       // the number of requests that came within two seconds after a refused one
+	waitTo   time.Time // the end of the two seconds after the last refused request
 }
 
-func (s *shortWindowStore) Take(ctx context.Context, key string, limit int64, _ time.Duration) (server.Quota, error) {
-	quota, err := s.RateStore.Take(ctx, key, limit, 5*time.Second)
-	if quota.Exceeded {
-		s.refused.Add(1)
+func (s *refusingRateStore) Take(_ context.Context, _ string, _ int64, _ time.Duration) (server.Quota, error) {
+	const wait = 2 * time.Second
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.started {
+		return server.Quota{Remaining: 1, Reset: wait}, nil
 	}
-	return quota, err
+	if now.Before(s.waitTo) {
+		s.tooEarly++
+	}
+	if s.requests++; s.requests%20 == 0 {
+		s.refused++
+		s.waitTo = now.Add(wait)
+		return server.Quota{Exceeded: true, Reset: wait}, nil
+	}
+	return server.Quota{Remaining: 1, Reset: wait}, nil
 }
 
 // Requirements in docs/coverage.md: 14.2-04
@@ -332,7 +347,7 @@ func TestSDKs_readEachOf10000VideosOnceDespiteRateLimits(t *testing.T) {
 			return strings.Fields(s.runProgram(t, address, token, "testdata/sdk/ids"+s.extension))
 		}
 	}
-	rates := &shortWindowStore{RateStore: server.NewMemoryRateStore()}
+	rates := &refusingRateStore{RateStore: server.NewMemoryRateStore()}
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = rates })
 	c := a.newCaller(t, store.TierPremium)
 	want := map[string]bool{}
@@ -342,15 +357,17 @@ func TestSDKs_readEachOf10000VideosOnceDespiteRateLimits(t *testing.T) {
 		}
 	}
 	require.Len(t, want, videos)
+	rates.started = true
 	for name, ids := range read {
-		before := rates.refused.Load()
+		before := rates.refused
 		left := maps.Clone(want)
 		for _, id := range ids(a.http.URL, c.token) {
 			require.True(t, left[id], "%s: the id %s is unknown or was read before", name, id)
 			delete(left, id)
 		}
 		require.Empty(t, left, name)
-		require.Greater(t, rates.refused.Load(), before, "%s must have waited for the rate limit", name)
+		require.Greater(t, rates.refused, before, "%s must have reached the rate limit", name)
+		require.Zero(t, rates.tooEarly, "%s must wait before it repeats a refused request", name)
 	}
 }
 
