@@ -187,7 +187,7 @@ func (t Tracking) resumeVideosOf(accounts []*Account, r TrackAccountsRequest) er
 	if len(resumed) == 0 {
 		return nil
 	}
-	if err := ResumeVideos(t.Tx, t.id, resumed); err != nil {
+	if err := ResumeVideos(t.Tx, t.id, resumed, t.Now.Day()); err != nil {
 		return err
 	}
 	entries := make([]queue.Entry, len(resumed))

@@ -194,7 +194,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 		case v.Removed:
 			// The video was stopped and is now tracked again.
 			restarted = append(restarted, v)
-			change := videoChange{resumed: true, pending: tracked[i].Pending}
+			change := videoChange{resumed: true, pending: tracked[i].Pending, today: t.Now.Day()}
 			changed[change] = append(changed[change], v.ID)
 		case !v.Direct:
 			changed[videoChange{}] = append(changed[videoChange{}], v.ID)
@@ -225,8 +225,9 @@ func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUI
 // videoChange says how the row of a stored video changes if a request tracks the video by its own
 // link.
 type videoChange struct {
-	resumed bool // the video was stopped before and is now tracked again
-	pending bool // the resumed video is saved but not fetched, because it is not in the fetch queue; always false if resumed is false
+	resumed bool    // the video was stopped before and is now tracked again
+	pending bool    // the resumed video is saved but not fetched, because it is not in the fetch queue; always false if resumed is false
+	today   db.Date // the present day; 0 if resumed is false
 }
 
 // changedColumns returns the new value of each column that changes, with the name of the column as the key.
@@ -234,8 +235,8 @@ func (c videoChange) changedColumns() map[string]any {
 	// "direct" says that a caller has tracked the video itself, by its link.
 	columns := map[string]any{"direct": true}
 	if c.resumed {
-		columns["removed"], columns["pending"] = false, c.pending
-		columns = setPendingStatus(columns)
+		columns["pending"] = c.pending
+		columns = setResumed(columns, c.today)
 	}
 	return columns
 }
@@ -344,14 +345,20 @@ func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	return e
 }
 
+// setResumed adds the new values of a stopped video that is tracked again to columns, and returns columns.
+func setResumed(columns map[string]any, today db.Date) map[string]any {
+	columns["removed"], columns["counted_since"] = false, today
+	return setPendingStatus(columns)
+}
+
 // ResumeVideos tracks stopped videos of an organisation again, and corrects the organisation's totals. The caller must then add the videos to the fetch
 // queue.
-func ResumeVideos(tx *gorm.DB, org uuid.UUID, stopped []Video) error {
+func ResumeVideos(tx *gorm.DB, org uuid.UUID, stopped []Video, today db.Date) error {
 	ids := make([]uuid.UUID, len(stopped))
 	for i := range stopped {
 		ids[i] = stopped[i].ID
 	}
-	if err := db.Scoped(tx, "videos", org).Where("videos.id IN ?", ids).Updates(setPendingStatus(map[string]any{"removed": false})).Error; err != nil {
+	if err := db.Scoped(tx, "videos", org).Where("videos.id IN ?", ids).Updates(setResumed(map[string]any{}, today)).Error; err != nil {
 		return err
 	}
 	return tx.Exec("UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?", len(ids), len(ids), org).Error

@@ -248,7 +248,8 @@ type storedPoint struct {
 	store.Counts
 	FetchedAt db.Instant
 	Source    string
-	Weekly    bool // the point comes from snapshots_weekly, not from snapshots_daily
+	Weekly    bool     // the point comes from snapshots_weekly, not from snapshots_daily
+	FirstDay  *db.Date // the first day whose sums include the counts of a weekly point; nil if the day is unknown or if the point is daily
 }
 
 // storedPoints returns the stored points of the known videos, the oldest first. The key of the result is the video's id.
@@ -261,8 +262,8 @@ func (i *importing) storedPoints(known map[string]store.Video) (map[uuid.UUID][]
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		var rows []storedPoint
 		columns := "video_id, day, " + store.MetricColumns("{m}") + ", fetched_at, source"
-		err := i.Tx.Raw(`SELECT `+columns+`, 0 AS weekly FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
-UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
+		err := i.Tx.Raw(`SELECT `+columns+`, 0 AS weekly, NULL AS first_day FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
+UNION ALL SELECT `+columns+`, 1 AS weekly, first_day FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			i.ID(), chunk, i.ID(), chunk).Scan(&rows).Error
 		if err != nil {
 			return nil, err
@@ -445,7 +446,7 @@ func (i *importing) mergeVideo(m *mergedVideo) {
 			if m.weeklyPoint(day) != nil {
 				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
 			}
-			i.weekly = append(i.weekly, append([]any{i.ID(), m.after.ID, day.Week(), day}, row(m.weekCounts(n))...))
+			i.weekly = append(i.weekly, append([]any{i.ID(), m.after.ID, day.Week(), m.firstDayOfWeek(n), day}, row(m.weekCounts(n))...))
 		}
 	}
 }
@@ -473,7 +474,7 @@ func (i *importing) writeChanges() error {
 	if err := i.insert("snapshots_daily", append([]string{"organisation_id", "video_id", "day", "week"}, counts...), i.daily); err != nil {
 		return err
 	}
-	if err := i.insert("snapshots_weekly", append([]string{"organisation_id", "video_id", "week", "day"}, counts...), i.weekly); err != nil {
+	if err := i.insert("snapshots_weekly", append([]string{"organisation_id", "video_id", "week", "first_day", "day"}, counts...), i.weekly); err != nil {
 		return err
 	}
 	slices.SortFunc(i.merged, func(a, b *mergedVideo) int {

@@ -52,8 +52,9 @@ func (h *history) addChange(day db.Date, c dayChange) {
 	h.changes[day] = sum
 }
 
-// addCounts adds the steps of one video to the recorded changes if sign is 1, and subtracts them if sign is -1.
-func (h *history) addCounts(steps []step, sign int64) {
+// addCounts adds the steps of one video to the recorded changes if sign is 1, and subtracts them if sign is -1. Steps
+// before the day firstDay change the rows from firstDay.
+func (h *history) addCounts(steps []step, sign int64, firstDay db.Date) {
 	var known store.Counts
 	for _, s := range steps {
 		was := known.All()
@@ -65,7 +66,7 @@ func (h *history) addCounts(steps []step, sign int64) {
 				c.known[n] = sign
 			}
 		}
-		h.addChange(s.day, c)
+		h.addChange(max(s.day, firstDay), c)
 	}
 }
 
@@ -83,20 +84,20 @@ func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 }
 
 // addVideo records in h how the import of one video changes the sums. countedBefore is true if the sums of the account or organisation already
-// include the video.
-func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
-	h.addCounts(m.steps(true), 1)
+// include the video. Rows before the day firstDay do not change.
+func (h *history) addVideo(m *mergedVideo, countedBefore bool, firstDay, today db.Date) {
+	h.addCounts(m.steps(true), 1, firstDay)
+	h.addChange(max(m.trackedSince(true, today), firstDay), dayChange{videos: 1})
 	if countedBefore {
-		h.addCounts(m.steps(false), -1)
-	}
-	if !m.after.Removed {
-		h.addChange(m.trackedSince(true, today), dayChange{videos: 1})
-		if countedBefore && !m.isNew {
-			h.addChange(m.trackedSince(false, today), dayChange{videos: -1})
+		h.addCounts(m.steps(false), -1, firstDay)
+		if !m.isNew {
+			h.addChange(max(m.trackedSince(false, today), firstDay), dayChange{videos: -1})
 		}
 	}
 	for _, p := range m.added {
-		h.measured[p.At.Day()] = true
+		if day := p.At.Day(); day >= firstDay {
+			h.measured[day] = true
+		}
 	}
 }
 
@@ -104,13 +105,17 @@ func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
 func (i *importing) updateDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	for _, m := range i.merged {
-		org.addVideo(m, true, today)
+		org.addVideo(m, true, 0, today)
 		// The statistics of an account do not include stopped videos.
 		if id := m.after.LinkedAccountID; id != nil && !m.after.Removed {
 			if accounts[*id] == nil {
 				accounts[*id] = newHistory()
 			}
-			accounts[*id].addVideo(m, m.before.LinkedAccountID != nil, today)
+			counted, firstDay := m.before.LinkedAccountID != nil, db.Date(0)
+			if counted {
+				db.Assign(&firstDay, m.before.CountedSince) // earlier rows may lack the video, so they stay as they were measured
+			}
+			accounts[*id].addVideo(m, counted, firstDay, today)
 		}
 	}
 	if err := i.updateOrganisationDays(org); err != nil {

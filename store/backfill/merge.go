@@ -150,6 +150,18 @@ func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	return known, rounded
 }
 
+// firstDayOfWeek returns the first day of the week of m.added[n] on which the video has a point after the import.
+func (m *mergedVideo) firstDayOfWeek(n int) db.Date {
+	day := m.added[n].At.Day()
+	for ; n > 0 && m.added[n-1].At.Day().Week() == day.Week(); n-- {
+		day = m.added[n-1].At.Day()
+	}
+	if w := m.weeklyPoint(day); w != nil {
+		return min(day, w.firstDay())
+	}
+	return day
+}
+
 // weeklyPoint returns the stored weekly point of the week that contains day, or nil if that week has no weekly point.
 func (m *mergedVideo) weeklyPoint(day db.Date) *storedPoint {
 	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
@@ -166,14 +178,19 @@ type step struct {
 	store.Counts
 }
 
-// convertToStep converts the stored point to a step. A weekly point becomes a step on the Monday of its week,
-// so that its counts are valid on all days of the week.
-func (s *storedPoint) convertToStep() step {
-	day := s.Day
-	if s.Weekly {
-		day = day.Week()
+// convertToStep converts the stored point to a step on its firstDay.
+func (s *storedPoint) convertToStep() step { return step{day: s.firstDay(), Counts: s.Counts} }
+
+// firstDay returns the first day whose sums include the counts of the point. For a weekly point, this is the Monday of its week if the day
+// is unknown.
+func (s *storedPoint) firstDay() db.Date {
+	switch {
+	case !s.Weekly:
+		return s.Day
+	case s.FirstDay == nil:
+		return s.Day.Week()
 	}
-	return step{day: day, Counts: s.Counts}
+	return *s.FirstDay
 }
 
 // steps converts the video's points to steps, and returns the oldest step first. If afterImport is

@@ -406,15 +406,19 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 func (l *loading) addPoints(video uuid.UUID, points []LoadPoint) {
 	oldest := l.firstDayForDailyPoints()
 	var known store.Counts // the last known counts in the week of the point p, including the counts of p
+	var first db.Date      // the day of the first point in the week of the point p
 	for i, p := range points {
 		day := p.At.Day()
+		if first.Week() != day.Week() {
+			first = day
+		}
 		if day >= oldest {
 			l.daily = append(l.daily, slices.Concat([]any{l.ID(), video, day, day.Week()}, p.Values(), []any{p.At, l.source}))
 			continue
 		}
 		known.Update(p.Counts)
 		if i+1 == len(points) || points[i+1].At.Day() >= oldest || points[i+1].At.Day().Week() != day.Week() {
-			l.weekly = append(l.weekly, slices.Concat([]any{l.ID(), video, day.Week(), day}, known.Values(), []any{p.At, l.source}))
+			l.weekly = append(l.weekly, slices.Concat([]any{l.ID(), video, day.Week(), first, day}, known.Values(), []any{p.At, l.source}))
 			known = store.Counts{}
 		}
 	}
@@ -444,7 +448,7 @@ func (l *loading) writeRows() error {
 		{"videos", videoColumns, l.videos},
 		{"video_hashtags", []string{"organisation_id", "tag", "video_id"}, l.hashtags},
 		{"snapshots_daily", slices.Concat([]string{"organisation_id", "video_id", "day", "week"}, counts), l.daily},
-		{"snapshots_weekly", slices.Concat([]string{"organisation_id", "video_id", "week", "day"}, counts), l.weekly},
+		{"snapshots_weekly", slices.Concat([]string{"organisation_id", "video_id", "week", "first_day", "day"}, counts), l.weekly},
 		{"collection_videos", []string{"organisation_id", "collection_id", "video_id", "added_at"}, l.inCollections},
 		{"collection_accounts", []string{"organisation_id", "collection_id", "account_id", "added_at"}, l.accountsInCollections},
 		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos"}, counts), l.accountDays},

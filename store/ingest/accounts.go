@@ -427,7 +427,7 @@ func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store
 	if err != nil || len(stopped) == 0 {
 		return nil, err
 	}
-	return stopped, store.ResumeVideos(d.tx, d.org, stopped)
+	return stopped, store.ResumeVideos(d.tx, d.org, stopped, d.at.Day())
 }
 
 // readOrganisation returns the organisation that tracks the account.

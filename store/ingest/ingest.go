@@ -209,15 +209,19 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	w.collectAccounts(touched, videos) // the write can move a video to another account, so also add the accounts that the videos have before the write
 	var measured []*store.Video
 	var retitled []Retitled
+	var moved []db.RowKey
 	for i := range videos {
 		v := &videos[i]
-		title := v.Title
+		title, account, hadCounts := v.Title, v.LinkedAccountID, v.LatestUpdatedAt != nil
 		w.undated[v.Key()] = v.UploadedAt == nil
 		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
 			measured = append(measured, v)
 		}
 		if v.Title != title {
 			retitled = append(retitled, Retitled{v, title})
+		}
+		if hadCounts && v.LinkedAccountID != nil && (account == nil || *account != *v.LinkedAccountID) {
+			moved = append(moved, v.Key())
 		}
 	}
 	if err := w.computeGrowth(measured); err != nil {
@@ -253,8 +257,17 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 		return err
 	}
 	// The statements below read the rows that the calls above have written.
-	return db.RunWrites(w.tx, slices.Concat(w.statementsForAccountDays(touched),
+	return db.RunWrites(w.tx, slices.Concat(w.statementsForMoved(moved), w.statementsForAccountDays(touched),
 		store.StatementsForOrganisationDays(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
+}
+
+// statementsForMoved returns the statements that note the day since which another account has each of the videos.
+func (w videoWriter) statementsForMoved(videos []db.RowKey) []db.Write {
+	if len(videos) == 0 {
+		return nil
+	}
+	return db.Keys(videos).StatementsForExec(w.tx, `UPDATE videos SET counted_since = CAST(? AS `+db.DateType(w.tx)+`) FROM wanted
+ WHERE videos.organisation_id = {org} AND videos.id = wanted.id`, w.fetchedAt.Day())
 }
 
 // writeStates writes the new fetch statuses of the videos with the given keys, and no other columns. The caller passes only videos whose
@@ -317,7 +330,7 @@ func (w videoWriter) statementsForAccountDays(touched map[db.RowKey]bool) []db.W
 	return append(writes, store.StatementsForAccountDays(w.tx, db.SortedKeys(measured), stamp)...)
 }
 
-// loadedColumns are the columns of a video that loadVideos reads: all columns of a Video.
+// loadedColumns are the columns of a video that loadVideos reads: all columns of a Video except counted_since.
 var loadedColumns = append(store.VideoColumns(), db.Column[store.Video]{Name: "title_folded", Set: func(v *store.Video, row *db.Values, i int) { v.TitleFolded = row.String(i) }})
 
 // loadVideos reads the videos with the given keys. It leaves out stopped videos and videos that

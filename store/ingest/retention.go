@@ -133,14 +133,16 @@ var upsertWeeks = func() string {
 	for _, c := range []string{"fetched_at", "source", "day"} {
 		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN snapshots_weekly.%[1]s ELSE excluded.%[1]s END, ", c)
 	}
-	return `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day` + columns.String() + `, fetched_at, source)
-SELECT r.organisation_id, r.video_id, r.week, r.day` + strings.ReplaceAll(columns.String(), ", ", ", r.") + `, r.fetched_at, r.source FROM (
+	return `INSERT INTO snapshots_weekly (organisation_id, video_id, week, first_day, day` + columns.String() + `, fetched_at, source)
+SELECT r.organisation_id, r.video_id, r.week, r.first_day, r.day` + strings.ReplaceAll(columns.String(), ", ", ", r.") + `, r.fetched_at, r.source FROM (
   SELECT d.organisation_id, d.video_id, d.week, d.day, d.fetched_at, d.source` + last.String() + `,
+    MIN(d.day) OVER (PARTITION BY d.video_id, d.week) AS first_day,
     ROW_NUMBER() OVER (PARTITION BY d.video_id, d.week ORDER BY d.day DESC) AS place
     FROM snapshots_daily d WHERE d.organisation_id = ? AND d.video_id > ? AND d.video_id <= ? AND d.day >= ? AND d.day < ?) AS r
  WHERE r.place = 1
-ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuffix(set.String(), ", ") + `
- WHERE snapshots_weekly.day < excluded.day` + changed.String()
+ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + set.String() + `
+  first_day = CASE WHEN excluded.first_day < snapshots_weekly.first_day THEN excluded.first_day ELSE snapshots_weekly.first_day END
+ WHERE snapshots_weekly.day < excluded.day OR excluded.first_day < snapshots_weekly.first_day` + changed.String()
 }()
 
 // rollUpDays writes the weekly points for the days in r. It also deletes the daily points, unless r

@@ -1,0 +1,150 @@
+package backfill_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// dayTotals has the number of videos and the views of an account or organisation on one day.
+type dayTotals struct {
+	day    store.Date
+	videos int64
+	views  int64
+}
+
+// accountTotals returns the stored days of an account.
+func accountTotals(t *testing.T, db *storetest.DB, o *store.Org, handle string) []dayTotals {
+	t.Helper()
+	account := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@"+handle))
+	return storedTotals(t, db, "account_days WHERE organisation_id = ? AND account_id = ?", o.ID(), account.ID)
+}
+
+// organisationTotals returns the stored days of an organisation.
+func organisationTotals(t *testing.T, db *storetest.DB, o *store.Org) []dayTotals {
+	t.Helper()
+	return storedTotals(t, db, "organisation_days WHERE organisation_id = ?", o.ID())
+}
+
+// storedTotals returns the days in the rows that match a table and condition, the oldest day first. Unknown views are -1.
+func storedTotals(t *testing.T, db *storetest.DB, tableAndCondition string, args ...any) []dayTotals {
+	t.Helper()
+	days := storetest.Column[string](t, db, "SELECT CAST(day AS text) FROM "+tableAndCondition+" ORDER BY day", args...)
+	videos := storetest.Column[int64](t, db, "SELECT videos FROM "+tableAndCondition+" ORDER BY day", args...)
+	views := storetest.Column[int64](t, db, "SELECT COALESCE(views, -1) FROM "+tableAndCondition+" ORDER BY day", args...)
+	totals := make([]dayTotals, len(days))
+	for n := range days {
+		day, err := store.ParseDate(days[n])
+		require.NoError(t, err)
+		totals[n] = dayTotals{day, videos[n], views[n]}
+	}
+	return totals
+}
+
+// trackedFor returns an organisation that began to track two videos of two accounts ten days ago: the first
+// video of @one with 100 views, and the second video of @two with 7 views.
+func trackedFor(t *testing.T, db *storetest.DB) (o *store.Org, first, second link.Link, begin store.Date) {
+	t.Helper()
+	o = storetest.NewOrg(t, db)
+	first = storetest.ParseLink(t, "https://www.tiktok.com/@one/video/7301234500000000001")
+	second = storetest.ParseLink(t, "https://www.tiktok.com/@two/video/7301234500000000002")
+	begin = storetest.Today(db)
+	storetest.Track(t, o, first, second)
+	storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{first: storetest.Views(100), second: storetest.Views(7)})
+	return o, first, second, begin
+}
+
+func TestImport_keepsTheDaysOnWhichTheAccountDidNotHaveTheVideo(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, moved, other, begin := trackedFor(t, db)
+		db.Clock.Advance(2 * 24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{other: storetest.Views(8)})
+		db.Clock.Advance(3 * 24 * time.Hour)
+		facts := storetest.Views(150)
+		facts.Username = new("two")
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{moved: facts})
+		one := accountTotals(t, db, o, "one")
+		require.Equal(t, []dayTotals{{begin, 1, 7}, {begin + 2, 1, 8}, {begin + 5, 2, 158}}, accountTotals(t, db, o, "two"))
+
+		importResults(t, o, importOf(moved, viewsPoint(begin-3, 40), viewsPoint(begin+1, 120), viewsPoint(begin+3, 90)))
+		require.Equal(t, []dayTotals{{begin, 1, 7}, {begin + 2, 1, 8}, {begin + 5, 2, 158}}, accountTotals(t, db, o, "two"))
+		require.Equal(t, one, accountTotals(t, db, o, "one"))
+		require.Equal(t, []dayTotals{{begin - 3, 1, 40}, {begin, 2, 107}, {begin + 1, 2, 127}, {begin + 2, 2, 128}, {begin + 3, 2, 98}, {begin + 5, 2, 158}},
+			organisationTotals(t, db, o))
+
+		db.Clock.Advance(2 * 24 * time.Hour)
+		importResults(t, o, importOf(moved, viewsPoint(begin+6, 170)))
+		require.Equal(t, []dayTotals{{begin, 1, 7}, {begin + 2, 1, 8}, {begin + 5, 2, 158}, {begin + 6, 2, 178}}, accountTotals(t, db, o, "two"))
+	})
+}
+
+func TestImport_keepsTheDaysOnWhichTheVideoWasStopped(t *testing.T) {
+	t.Parallel()
+	for name, resume := range map[string]func(t *testing.T, db *storetest.DB, o *store.Org, l link.Link){
+		"the link is tracked again": func(t *testing.T, _ *storetest.DB, o *store.Org, l link.Link) { storetest.Track(t, o, l) },
+		"the account is tracked": func(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) {
+			db.Exec(t, "UPDATE videos SET direct = false WHERE organisation_id = ? AND external_id = ?", o.ID(), l.ID)
+			storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, "https://www.tiktok.com/@one"))
+			storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("1"), Username: new("one"), Videos: []ingest.FoundVideo{{ID: l.ID, Link: l.Canonical}}, Listed: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				o, stopped, other, begin := trackedFor(t, db)
+				storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{other: {Views: new(int64(7)), Username: new("one")}})
+				db.Clock.Advance(24 * time.Hour)
+				storetest.StopVideos(t, o, stopped)
+				db.Clock.Advance(4 * 24 * time.Hour)
+				resume(t, db, o, stopped)
+				storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{stopped: storetest.Views(150)})
+				want := []dayTotals{{begin, 2, 107}, {begin + 1, 1, 7}, {begin + 5, 2, 157}}
+				require.Equal(t, want, accountTotals(t, db, o, "one"))
+				importResults(t, o, importOf(stopped, viewsPoint(begin-3, 40), viewsPoint(begin+3, 90)))
+				require.Equal(t, want, accountTotals(t, db, o, "one"))
+			})
+		})
+	}
+}
+
+func TestImport_countsAStoppedVideoOnTheDaysBeforeItWasTracked(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, stopped, _, begin := trackedFor(t, db)
+		db.Clock.Advance(24 * time.Hour)
+		storetest.StopVideos(t, o, stopped)
+		require.Equal(t, []dayTotals{{begin, 2, 107}, {begin + 1, 1, 107}}, organisationTotals(t, db, o))
+		importResults(t, o, importOf(stopped, viewsPoint(begin-3, 40)))
+		require.Equal(t, []dayTotals{{begin - 3, 1, 40}, {begin, 2, 107}, {begin + 1, 1, 107}}, organisationTotals(t, db, o))
+	})
+}
+
+func TestImport_keepsTheDaysOfAWeekThatAnEarlierImportStored(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		monday := (storetest.Today(db) - 200).Week()
+		whole, parts := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		l, other := storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
+		points := []backfill.LoadPoint{viewsPoint(monday-8, 10), viewsPoint(monday+2, 60), viewsPoint(monday+4, 70)}
+		everyDay := make([]backfill.LoadPoint, 0, 7)
+		for d := monday; d < monday+7; d++ {
+			everyDay = append(everyDay, viewsPoint(d, 1000))
+		}
+		for _, o := range []*store.Org{whole, parts} {
+			importResults(t, o, importOf(other, everyDay...))
+		}
+		importResults(t, whole, importOf(l, points...))
+		importResults(t, parts, importOf(l, points[1:]...))
+		importResults(t, parts, importOf(l, points[:1]...))
+		require.Equal(t, organisationTotals(t, db, whole), organisationTotals(t, db, parts))
+		require.Equal(t, accountTotals(t, db, whole, l.Handle), accountTotals(t, db, parts, l.Handle))
+	})
+}
