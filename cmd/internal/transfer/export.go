@@ -64,12 +64,12 @@ type Row struct {
 	Interpolated bool    `json:"interpolated"`
 	Source       *string `json:"source"`
 	Rounded      bool    `json:"rounded"`
-	Removed      bool    `json:"removed,omitempty"` // whether tracking was stopped; only package migrate sets it
+	Removed      bool    `json:"removed"` // whether tracking was stopped
 }
 
 // header has the column names in the first line of a CSV file.
 var header = []string{"link", "username", "title", "uploaded_at", "video_length", "date", "time", "views", "likes", "comments", "shares",
-	"bookmarks", "interpolated", "source", "rounded"}
+	"bookmarks", "interpolated", "source", "rounded", "removed"}
 
 // cells returns the row's values for a CSV file, in the order of the header.
 func (r *Row) cells() []string {
@@ -88,13 +88,13 @@ func (r *Row) cells() []string {
 	// Escape usernames and titles that a spreadsheet would run as formulas.
 	return []string{r.Link, formula.Escape(r.Username), formula.Escape(r.Title), text(r.UploadedAt), text(r.VideoLength), text(r.Date), text(r.Time), number(r.Views),
 		number(r.Likes), number(r.Comments), number(r.Shares), number(r.Bookmarks), strconv.FormatBool(r.Interpolated), text(r.Source),
-		strconv.FormatBool(r.Rounded)}
+		strconv.FormatBool(r.Rounded), strconv.FormatBool(r.Removed)}
 }
 
 // rowsOf returns the rows of an export for one video: one for each history point, or one without a date if the video has no points.
 func rowsOf(h *store.VideoHistory) []Row {
 	v := &h.Video
-	video := Row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
+	video := Row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength, Removed: v.Removed}
 	if v.UploadedAt != nil {
 		video.UploadedAt = new(v.UploadedAt.String())
 	}

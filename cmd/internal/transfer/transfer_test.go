@@ -232,6 +232,14 @@ func TestImport_importsVideosAsStoppedIfTheOtherTrackerStoppedThem(t *testing.T)
 			require.True(t, v.Removed)
 			require.EqualValues(t, 7, *v.LatestViews)
 		}
+		for _, f := range []transfer.Format{transfer.CSV, transfer.JSONLines} {
+			other := newOrg(t, db)
+			_, err := runImport(t, db, other, exportedText(t, o, f, store.ExportQuery{IncludeRemoved: true}))
+			require.NoError(t, err)
+			v, err := other.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+			require.NoError(t, err)
+			require.True(t, v.Removed, "the import of an export must not track a stopped video again")
+		}
 		tracked := newOrg(t, db)
 		storetest.Track(t, tracked, videoLink(t))
 		_, err := runImport(t, db, tracked, text)
