@@ -88,7 +88,7 @@ const notQueued = "The %[1]s is saved but not fetched, because the organisation 
 // FetchDetail returns one sentence that explains the status to people, or nil. The kind is "video" or
 // "account". It must be called only for a state that a method of Org has read.
 func (s *FetchState) FetchDetail(kind string) *string {
-	reason, format := s.FetchReason, "%s; it is asked for again on %s UTC."
+	reason, format := s.FetchReason, "%s; the next fetch is due on %s UTC."
 	if reason == "" {
 		known := defaultReasons[s.FetchStatus]
 		if s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil {

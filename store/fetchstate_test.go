@@ -97,7 +97,7 @@ func TestFetchState_showsOnlyAttemptsSinceTrackingBegan(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, queue.FetchFailing, v.FetchStatus)
 		require.NotNil(t, v.LastAttemptAt)
-		require.Equal(t, "The last 2 attempts failed; it is asked for again on "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC.", *v.FetchDetail("video"))
+		require.Equal(t, "The last 2 attempts failed; the next fetch is due on "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC.", *v.FetchDetail("video"))
 
 		other := storetest.Track(t, second, clip)[0].VideoID
 		v, err = second.Video(t.Context(), store.VideoRef{ID: other})

@@ -268,10 +268,10 @@ func TestFetchStatus_isTheSameInTheAPIAndOnTheCommandLine(t *testing.T) {
 		for status, detail := range map[string]string{
 			"pending":     "The video has not been fetched since tracking began; it is due on ",
 			"delayed":     "No collector has fetched the video in time; it has been due since ",
-			"failing":     "attempts failed, because the vendor sandbox gave no usable answer; it is asked for again on ",
-			"private":     "The vendor sandbox says that the video is private; it is asked for again on ",
-			"restricted":  "The vendor sandbox says that the video is shown only to viewers of certain ages or regions; it is asked for again on ",
-			"gone":        "The vendor sandbox did not find the video (3 attempts in a row); it is asked for again on ",
+			"failing":     "attempts failed, because the vendor sandbox gave no usable answer; the next fetch is due on ",
+			"private":     "The vendor sandbox says that the video is private; the next fetch is due on ",
+			"restricted":  "The vendor sandbox says that the video is shown only to viewers of certain ages or regions; the next fetch is due on ",
+			"gone":        "The vendor sandbox did not find the video (3 attempts in a row); the next fetch is due on ",
 			"unsupported": "No configured source can fetch videos of Facebook.",
 			"stopped":     "The organisation stopped tracking the video.",
 		} {

@@ -286,7 +286,7 @@ type Account struct {
 
 	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
 	//
-	// Example: TikTok says that the account is private; it is asked for again on 2026-11-24 06:00 UTC.
+	// Example: TikTok says that the account is private; the next fetch is due on 2026-11-24 06:00 UTC.
 	FetchDetail *string `json:"fetch_detail"`
 
 	// FetchStatus The fetch status of the account; null if the account is only linked from videos.
@@ -2383,7 +2383,7 @@ type Video struct {
 
 	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
 	//
-	// Example: TikTok says that the video is private; it is asked for again on 2026-11-24 06:00 UTC.
+	// Example: TikTok says that the video is private; the next fetch is due on 2026-11-24 06:00 UTC.
 	FetchDetail *string `json:"fetch_detail"`
 
 	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
