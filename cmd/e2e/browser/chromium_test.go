@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -95,6 +96,10 @@ func (b *tab) recordProtocolError(format string, arguments ...any) {
 	b.protocol = append(b.protocol, fmt.Sprintf(format, arguments...))
 }
 
+// abortedRequest matches what htmx writes to the console if it aborts a request because the user has typed on or closed a dialog. Other
+// failed requests also cause a message of their own.
+var abortedRequest = regexp.MustCompile(`^console: "htmx:(sendAbort|afterRequest), `)
+
 // recordEvent handles an event of the browser. It adds errors of pages to b.faults, and the origins of requests to b.hosts.
 func (b *tab) recordEvent(event any) {
 	b.mu.Lock()
@@ -108,7 +113,9 @@ func (b *tab) recordEvent(event any) {
 			for _, argument := range e.Args {
 				text += " " + string(argument.Value) + argument.Description
 			}
-			b.faults = append(b.faults, text)
+			if !abortedRequest.MatchString(text) {
+				b.faults = append(b.faults, text)
+			}
 		}
 	case *log.EventEntryAdded:
 		if e.Entry.Level == log.LevelError {
