@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -246,6 +247,9 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 	})
 }
 
+// hiddenCount matches the views of the videos of createDashboardData, but not the same digits inside an id.
+var hiddenCount = regexp.MustCompile(`(^|[^\w-])([123],?333|1\.33k?)($|[^\w-])`)
+
 func TestDashboardPages_explainToTheBasicTierWhyNumbersAreHidden(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -263,9 +267,7 @@ func TestDashboardPages_explainToTheBasicTierWhyNumbersAreHidden(t *testing.T) {
 				}
 				require.Empty(t, number, path)
 			}
-			for _, secret := range []string{"1,333", "1333", "2,333", "3,333", "1.33"} {
-				require.NotContains(t, string(page.body), secret, path)
-			}
+			require.NotRegexp(t, hiddenCount, string(page.body), path)
 		}
 		refused := v.visit("/?days=365").requireStatus(http.StatusBadRequest)
 		require.Contains(t, string(refused.body), "must be 7, 30 or 90")
