@@ -32,6 +32,7 @@ const (
 	faultUnknownMember = "unknown_member"
 	faultType          = "type"
 	faultFormat        = "format"
+	faultPattern       = "pattern"
 	faultEmpty         = "empty"
 )
 
