@@ -99,7 +99,7 @@ func (s *Server) TestWebhook(ctx context.Context, r api.TestWebhookRequestObject
 	if err != nil {
 		return nil, err
 	}
-	return api.TestWebhook202JSONResponse(toAPIDelivery(d, FullView)), nil
+	return api.TestWebhook202JSONResponse(toAPIDelivery(d, new(store.Instant))), nil
 }
 
 // RotateWebhookSecret answers POST /webhooks/{webhook_id}/rotate-secret: it replaces the secret of a webhook.
@@ -125,11 +125,16 @@ func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDel
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, encode: newRowEncoder(toAPIDelivery),
-		allRows: true, find: func(o *store.Org, w store.Window, _ func(*store.Delivery) error) (*store.List[store.Delivery], error) {
+	var pauseEnd *store.Instant
+	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, allRows: true,
+		find: func(o *store.Org, w store.Window, _ func(*store.Delivery) error) (*store.List[store.Delivery], error) {
 			query.Window = w
 			return o.ListDeliveries(ctx, query)
-		}})
+			if pauseEnd, err = o.WebhookPauseEnd(ctx, r.WebhookID); err != nil {
+				return nil, err
+			}
+		},
+		encode: newRowEncoder(func(d store.Delivery, _ View) api.WebhookDelivery { return toAPIDelivery(d, pauseEnd) })})
 }
 
 // ReplayWebhookDelivery answers POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay: it sends the event of a delivery again.
@@ -138,7 +143,7 @@ func (s *Server) ReplayWebhookDelivery(ctx context.Context, r api.ReplayWebhookD
 	if err != nil {
 		return nil, err
 	}
-	return api.ReplayWebhookDelivery202JSONResponse(toAPIDelivery(d, FullView)), nil
+	return api.ReplayWebhookDelivery202JSONResponse(toAPIDelivery(d, new(store.Instant))), nil
 }
 
 // eventTypes converts the event types in a request. An empty list means all types.
@@ -199,9 +204,8 @@ func (s *Server) toAPIWebhook(w *store.Webhook) api.Webhook {
 	return out
 }
 
-// toAPIDelivery converts a delivery to the JSON type of the API. The parameter of type View has no effect, because a delivery contains no
-// metrics that could be masked.
-func toAPIDelivery(d store.Delivery, _ View) api.WebhookDelivery {
+// toAPIDelivery converts a delivery to the JSON type of the API. The next attempt is not before pauseEnd, which is nil if the webhook is disabled.
+func toAPIDelivery(d store.Delivery, pauseEnd *store.Instant) api.WebhookDelivery {
 	out := api.WebhookDelivery{ID: d.ID, WebhookID: d.WebhookID, EventID: d.EventID, EventType: api.EventType(d.EventType), Status: api.WebhookDeliveryStatusFailed,
 		CreatedAt: toAPITime(d.CreatedAt), Attempts: int32(d.Attempts), NextAttemptAt: toAPITimePtr(d.NextAt), LastAttemptAt: toAPITimePtr(d.LastAttemptAt), //nolint:gosec // no overflow, because there are at most ten attempts
 		DurationMs: d.DurationMS, ResponseBody: d.ResponseBody, Error: d.Error}
@@ -216,3 +220,6 @@ func toAPIDelivery(d store.Delivery, _ View) api.WebhookDelivery {
 	}
 	return out
 }
+		if pauseEnd != nil {
+			out.NextAttemptAt = new(toAPITime(max(*d.NextAt, *pauseEnd)))
+		}

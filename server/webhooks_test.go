@@ -326,6 +326,46 @@ func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
 	})
 }
 
+func TestWebhooks_showNoNextAttemptWhileTheWebhookIsDisabledAndTheEndOfAPauseOtherwise(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		for n := range 3 {
+			c.track(videoURL(n))
+		}
+		hook := c.createWebhook(r.URL, store.EventVideoMetrics)
+		path := "/webhooks/" + hook.ID.String()
+		r.answerWithStatus(http.StatusServiceUnavailable)
+		a.fetch(factsWithViews(5))
+		for range 5 {
+			a.sendDueEvents(t)
+			a.Clock.Advance(time.Minute)
+		}
+		requireNextAttempts := func(want *time.Time) {
+			t.Helper()
+			for _, d := range c.deliveries(hook.ID) {
+				require.Equal(t, client.WebhookDeliveryStatusPending, d.Status)
+				if want == nil {
+					require.Nil(t, d.NextAttemptAt)
+					continue
+				}
+				require.False(t, d.NextAttemptAt.Before(*want), "%s is before %s", d.NextAttemptAt, want)
+			}
+		}
+		a.sendDueEvents(t)
+		now := a.Clock.Now()
+		requireNextAttempts(&now)
+		c.send(http.MethodPatch, path, map[string]any{"enabled": false}).requireStatus(http.StatusOK)
+		a.Clock.Advance(24 * time.Hour)
+		requireNextAttempts(nil)
+		c.send(http.MethodPatch, path, map[string]any{"enabled": true}).requireStatus(http.StatusOK)
+		requireNextAttempts(new(time.Time))
+		r.answerWithStatus(http.StatusOK)
+		a.sendDueEvents(t)
+		require.Equal(t, client.WebhookDeliveryStatusDelivered, c.deliveries(hook.ID)[0].Status)
+	})
+}
+
 // Requirements in docs/coverage.md: 14.5-04
 func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 	t.Parallel()

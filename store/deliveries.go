@@ -108,6 +108,20 @@ func endWebhookPause(tx *gorm.DB, org, webhook uuid.UUID) error {
 	return tx.Exec("UPDATE webhook_queue SET claimed_until = 0 WHERE organisation_id = ? AND webhook_id = ? AND token IS NULL", org, webhook).Error
 }
 
+// WebhookPauseEnd returns the time before which nothing is sent to a webhook, because an attempt has failed. Without a pause, it returns 0. It
+// returns nil if the webhook is disabled or unknown.
+func (o *Org) WebhookPauseEnd(ctx context.Context, webhook uuid.UUID) (*db.Instant, error) {
+	var found []webhookQueueEntry
+	err := o.scopedQuery(ctx, "webhook_queue").Where("webhook_id = ?", webhook).Find(&found).Error
+	switch {
+	case err != nil || len(found) == 0: // a disabled webhook is not in the queue
+		return nil, db.Translate(err)
+	case found[0].Token != nil: // a process sends to the webhook now
+		return new(db.Instant), nil
+	}
+	return &found[0].ClaimedUntil, nil
+}
+
 // WebhookClaim is the right of one process to send to a webhook. If the process dies, the claim ends and another process can claim the
 // webhook.
 type WebhookClaim struct {

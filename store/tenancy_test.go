@@ -105,7 +105,7 @@ var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "
 var readOnlyMethods = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
-	"Webhooks", "Webhook", "ListDeliveries", "ListEvents", "LastShareVisit"}
+	"Webhooks", "Webhook", "WebhookPauseEnd", "ListDeliveries", "ListEvents", "LastShareVisit"}
 
 func TestLastShareVisit_isNilForAnotherOrganisation(t *testing.T) {
 	t.Parallel()

@@ -295,6 +295,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		w, err := o.Webhook(ctx, x.webhook)
 		return newAnswer(err, w)
 	}},
+	"WebhookPauseEnd": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		at, err := o.WebhookPauseEnd(ctx, x.webhook)
+		return newAnswer(err, at)
+	}},
 	"UpdateWebhook": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		w, err := o.UpdateWebhook(ctx, x.webhook, store.WebhookChange{Enabled: new(false)})
 		return newAnswer(err, w)

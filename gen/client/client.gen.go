@@ -2740,7 +2740,7 @@ type WebhookDelivery struct {
 	// LastAttemptAt When the last attempt was made; null before the first attempt.
 	LastAttemptAt *time.Time `json:"last_attempt_at"`
 
-	// NextAttemptAt When the next attempt is due; null if no attempt is due any more.
+	// NextAttemptAt When the next attempt is due; null if no attempts are left, or while the webhook is disabled.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 
 	// ResponseBody The first bytes of the last response; null if there was no response.
@@ -2749,7 +2749,7 @@ type WebhookDelivery struct {
 	// ResponseStatus The HTTP status of the last response; null if there was no response.
 	ResponseStatus *int32 `json:"response_status"`
 
-	// Status Whether an attempt is due (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`).
+	// Status Whether attempts are left (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). A disabled webhook keeps its pending deliveries, which are sent after it is enabled again.
 	Status WebhookDeliveryStatus `json:"status"`
 
 	// WebhookID The id of the webhook.
@@ -2765,7 +2765,7 @@ type WebhookDeliveryPage struct {
 	Pagination Pagination `json:"pagination"`
 }
 
-// WebhookDeliveryStatus Whether an attempt is due (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`).
+// WebhookDeliveryStatus Whether attempts are left (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). A disabled webhook keeps its pending deliveries, which are sent after it is enabled again.
 type WebhookDeliveryStatus string
 
 // WebhookList The webhooks of an organisation.
