@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -129,10 +130,10 @@ func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDel
 	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, allRows: true,
 		find: func(o *store.Org, w store.Window, _ func(*store.Delivery) error) (*store.List[store.Delivery], error) {
 			query.Window = w
-			return o.ListDeliveries(ctx, query)
 			if pauseEnd, err = o.WebhookPauseEnd(ctx, r.WebhookID); err != nil {
 				return nil, err
 			}
+			return o.ListDeliveries(ctx, query)
 		},
 		encode: newRowEncoder(func(d store.Delivery, _ View) api.WebhookDelivery { return toAPIDelivery(d, pauseEnd) })})
 }
@@ -158,6 +159,9 @@ func eventTypes(types []api.EventType) []store.EventType {
 // urlCharacters are the characters that a URL can have (RFC 3986).
 const urlCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=%"
 
+// hostCharacters are the characters that a label of a host name can have.
+const hostCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
 // checkWebhookURL returns an error response if a URL is not allowed for webhooks. A host name's IP
 // addresses are checked later, when an event is sent.
 func (s *Server) checkWebhookURL(text string) error {
@@ -174,7 +178,7 @@ func (s *Server) checkWebhookURL(text string) error {
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Hostname() == "":
+	case err != nil || !isHost(u.Hostname()) || !isPort(u.Port()):
 		return refuse("url must be an https URL such as https://hooks.example.com/reeltally, not %s", quoteText(text))
 	case u.Scheme != "https" && (u.Scheme != "http" || !s.webhooks.AllowPrivate):
 		return refuse("url begins with %q; it must begin with \"https://\"", u.Scheme+"://")
@@ -189,6 +193,27 @@ func (s *Server) checkWebhookURL(text string) error {
 		return refuse("url has the address %s, which is not public", addr)
 	}
 	return nil
+}
+
+// isHost returns true if host is an IP address or a name that the DNS can have. The name may end with a dot.
+func isHost(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	const maxNameLength, maxLabelLength = 253, 63
+	name := strings.TrimSuffix(host, ".")
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > maxLabelLength || strings.Trim(label, hostCharacters) != "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
+			return false
+		}
+	}
+	return len(name) <= maxNameLength
+}
+
+// isPort returns true if port is the number of a TCP port, or "" for the default port.
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // toAPIWebhook converts a webhook to the JSON type of the API, without its secret.
@@ -207,7 +232,7 @@ func (s *Server) toAPIWebhook(w *store.Webhook) api.Webhook {
 // toAPIDelivery converts a delivery to the JSON type of the API. The next attempt is not before pauseEnd, which is nil if the webhook is disabled.
 func toAPIDelivery(d store.Delivery, pauseEnd *store.Instant) api.WebhookDelivery {
 	out := api.WebhookDelivery{ID: d.ID, WebhookID: d.WebhookID, EventID: d.EventID, EventType: api.EventType(d.EventType), Status: api.WebhookDeliveryStatusFailed,
-		CreatedAt: toAPITime(d.CreatedAt), Attempts: int32(d.Attempts), NextAttemptAt: toAPITimePtr(d.NextAt), LastAttemptAt: toAPITimePtr(d.LastAttemptAt), //nolint:gosec // no overflow, because there are at most ten attempts
+		CreatedAt: toAPITime(d.CreatedAt), Attempts: int32(d.Attempts), LastAttemptAt: toAPITimePtr(d.LastAttemptAt), //nolint:gosec // no overflow, because there are at most ten attempts
 		DurationMs: d.DurationMS, ResponseBody: d.ResponseBody, Error: d.Error}
 	if d.ResponseStatus != nil {
 		out.ResponseStatus = new(int32(*d.ResponseStatus)) //nolint:gosec // no overflow, because an HTTP status has three digits
@@ -217,9 +242,9 @@ func toAPIDelivery(d store.Delivery, pauseEnd *store.Instant) api.WebhookDeliver
 		out.Status = api.WebhookDeliveryStatusDelivered
 	case d.NextAt != nil:
 		out.Status = api.WebhookDeliveryStatusPending
-	}
-	return out
-}
 		if pauseEnd != nil {
 			out.NextAttemptAt = new(toAPITime(max(*d.NextAt, *pauseEnd)))
 		}
+	}
+	return out
+}

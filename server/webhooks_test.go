@@ -326,6 +326,21 @@ func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
 	})
 }
 
+func TestWebhooks_refuseURLsThatNoRequestCanReach(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, url := range []string{"https://example.com:99999/", "https://example.com:65536/", "https://example.com:0/", "https://a..b/", "https://.example.com/", "https://-a.example.com/",
+		"https://a-.example.com/", "https://a,b.example.com/", "https://" + strings.Repeat("a", 64) + ".com/", "https://" + strings.Repeat("a.", 127) + "com/"} {
+		p := c.send(http.MethodPost, "/webhooks", map[string]any{"url": url}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "invalid_url", p.Errors[0].Code)
+		require.Contains(t, p.Detail, url[:min(len(url), 100)])
+	}
+	for _, url := range []string{"https://example.com:65535/", "https://example.com./", "https://my_host.xn--gr-mka.example.com/", "https://[2606:4700::1111]:8443/", "https://1.1.1.1/"} {
+		c.createWebhook(url)
+	}
+}
+
 func TestWebhooks_showNoNextAttemptWhileTheWebhookIsDisabledAndTheEndOfAPauseOtherwise(t *testing.T) {
 	t.Parallel()
 	runWebhookTest(t, func(t *testing.T, a *app) {
