@@ -381,6 +381,38 @@ func TestWebhooks_showNoNextAttemptWhileTheWebhookIsDisabledAndTheEndOfAPauseOth
 	})
 }
 
+func TestUpdateWebhook_newURLEndsThePauseAfterFailures(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		c, broken, r := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
+		hook := c.createWebhook(broken.URL, store.EventVideoMetrics)
+		path := "/webhooks/" + hook.ID.String()
+		broken.answerWithStatus(http.StatusServiceUnavailable)
+		c.track(tiktokLink)
+		a.fetch(factsWithViews(5))
+		for range 4 {
+			a.sendDueEvents(t)
+			a.Clock.Advance(time.Hour)
+		}
+		a.sendDueEvents(t)
+		require.NotNil(t, decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)).FailingSince)
+		c.track(videoURL(1))
+		a.fetch(factsWithViews(6))
+		broken.takeRequests()
+		a.sendDueEvents(t)
+		require.Empty(t, broken.takeRequests(), "the pause must not have ended")
+		c.send(http.MethodPatch, path, map[string]any{"description": "x", "url": broken.URL}).requireStatus(http.StatusOK)
+		a.sendDueEvents(t)
+		require.Empty(t, broken.takeRequests(), "the pause must not end if the URL stays the same")
+
+		changed := decode[client.Webhook](c.send(http.MethodPatch, path, map[string]any{"url": r.URL}).requireStatus(http.StatusOK))
+		require.Nil(t, changed.FailingSince)
+		a.sendDueEvents(t)
+		require.NotEmpty(t, r.takeRequests())
+		require.Empty(t, broken.takeRequests())
+	})
+}
+
 // Requirements in docs/coverage.md: 14.5-04
 func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 	t.Parallel()

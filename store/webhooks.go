@@ -142,7 +142,8 @@ type WebhookChange struct {
 }
 
 // UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If a
-// disabled webhook is enabled, its deliveries with remaining attempts are sent.
+// disabled webhook is enabled, its deliveries with remaining attempts are sent. Another URL ends
+// the pause after failed attempts.
 func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -150,7 +151,12 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 			return err
 		}
 		w.UpdatedAt = o.s.db.Now()
-		db.Assign(&w.URL, c.URL)
+		if c.URL != nil && *c.URL != w.URL {
+			w.URL, w.Failures, w.FailingSince = *c.URL, 0, nil // the failures were those of the old URL
+			if err := endWebhookPause(tx, o.id, id); err != nil {
+				return err
+			}
+		}
 		db.Assign(&w.Description, c.Description)
 		if c.Types != nil {
 			w.EventTypes = eventTypeList(*c.Types).String()
