@@ -192,6 +192,28 @@ func TestEvents_reportAccountsAndTheirVideos(t *testing.T) {
 	})
 }
 
+func TestEvents_aDiscoveredVideoThatIsTrackedAgainIsPendingAndNotRemoved(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
+		videos := storetest.FoundVideos(t, 1, db.Clock.Now())
+		openFeed(t, o)
+		for round := range 2 {
+			storetest.Follow(t, o, store.TrackAll, l)
+			storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
+			discovered := slices.DeleteFunc(eventsAfter(t, o, nil, 100), func(e store.Event) bool { return e.Type != store.EventVideoDiscovered })
+			require.Len(t, discovered, round+1)
+			require.False(t, discovered[round].Data.Video.Removed)
+			require.Equal(t, store.FetchStatus("pending"), discovered[round].Data.Video.Status)
+			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(7)))
+
+			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			require.NoError(t, err)
+			db.Clock.Advance(queue.RefreshPause)
+		}
+	})
+}
+
 func TestEvents_areNoLongerRecordedIfNobodyReadsThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -374,8 +374,9 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 		listIndex[f.ID] = i
 	}
 	slices.SortFunc(fresh, func(a, b store.Video) int { return cmp.Compare(listIndex[a.ExternalID], listIndex[b.ExternalID]) })
-	for i := range fresh {
-		d.events.AddDiscoveredVideo(a, &fresh[i])
+	for _, v := range fresh {
+		v.Removed, v.FetchStatus = false, queue.FetchPending // a stopped video is tracked again
+		d.events.AddDiscoveredVideo(a, &v)
 	}
 	fetched, err := d.limitToPreview(a, org, fresh)
 	if err != nil {
