@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ const defaultEvents = 100
 // ListEvents answers GET /events with the organisation's events.
 func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
 	p := r.Params
+	p.Types = slices.Compact(slices.Sorted(slices.Values(p.Types))) // a cursor also belongs to the same types in another order
 	limit := int32(defaultEvents)
 	if p.Limit != nil {
 		limit = *p.Limit

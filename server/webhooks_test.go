@@ -598,6 +598,18 @@ func TestEvents_cursorForSomeTypesDoesNotExpireWithEventsOfOtherTypes(t *testing
 	})
 }
 
+func TestEvents_acceptACursorWithTheSameTypesInAnotherOrder(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.track(tiktokLink)
+	cursor := c.events("?types=video.views.fell&types=video.removed").NextCursor
+	for _, types := range []string{"types=video.removed&types=video.views.fell", "types=video.removed,video.views.fell,video.removed"} {
+		c.events("?" + types + "&cursor=" + cursor)
+	}
+	c.send(http.MethodGet, "/events?types=video.removed&cursor="+cursor, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+}
+
 // Requirements in docs/coverage.md: 14.5-07
 func TestEvents_areReadWithACursor(t *testing.T) {
 	t.Parallel()

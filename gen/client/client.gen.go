@@ -3171,7 +3171,7 @@ type AddCollectionVideosParams struct {
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
-	// Types Only events of these types, separated by commas or in repeated parameters. A cursor belongs to the types with which it was returned.
+	// Types Only events of these types, separated by commas or in repeated parameters. A cursor belongs to the types with which it was returned, in any order.
 	Types []EventType `form:"types,omitempty" json:"types,omitempty"`
 
 	// Limit The maximum number of events of an answer. A value outside 1 to 1000 gives 400.

@@ -578,7 +578,7 @@ func (c *ReelTally) AllCollections(ctx context.Context, o ListCollectionsOptions
 
 // ListEventsOptions are the options of ListEvents.
 type ListEventsOptions struct {
-	// Types Only events of these types, separated by commas or in repeated parameters. A cursor belongs to the types with which it was returned.
+	// Types Only events of these types, separated by commas or in repeated parameters. A cursor belongs to the types with which it was returned, in any order.
 	Types []EventType
 
 	// Limit The maximum number of events of an answer. A value outside 1 to 1000 gives 400.
