@@ -245,14 +245,14 @@ func TestTraces_failingReceiverDelaysNoRequests(t *testing.T) {
 			for range 200 { // far more spans than the queue can hold
 				started := time.Now()
 				require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, s.base+"/videos", s.token, nil).status)
-				require.Less(t, time.Since(started), 2*time.Second)
+				require.Less(t, time.Since(started), 8*time.Second, "a request must not wait for the receiver of spans, which takes ten seconds to fail")
 			}
 			if c.logged == "spans could not be sent" {
 				s.server.stderr.Await(t, waitTimeout, c.logged)
 			}
 			stopping := time.Now()
 			s.server.stop(t, syscall.SIGTERM)
-			require.Less(t, time.Since(stopping), 10*time.Second)
+			require.Less(t, time.Since(stopping), 30*time.Second)
 			require.Equal(t, 1, strings.Count(s.server.stderr.String(), c.logged), s.server.stderr.String())
 		})
 	}
