@@ -15,7 +15,7 @@ import (
 )
 
 // recoveryTimeout is the maximum time until the collector uses a recovered source again.
-const recoveryTimeout = 45 * time.Second
+const recoveryTimeout = 2 * time.Minute
 
 // While a source fails, the collector must store no false numbers. When the source has recovered, the
 // collector must fetch numbers without a restart.

@@ -52,7 +52,7 @@ const (
 	// waitTimeout is the maximum time for which a test waits until a program prints or logs an expected line, or ends.
 	waitTimeout = 2 * time.Minute
 	// fetchTimeout is the maximum time for which a test waits until a tracked video has its first numbers.
-	fetchTimeout = 10 * time.Second
+	fetchTimeout = time.Minute
 )
 
 // process is a program that a test has started.

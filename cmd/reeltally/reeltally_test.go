@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
 }
 
-const startTimeout = 30 * time.Second
+const startTimeout = 2 * time.Minute
 
 // newCommandRunner returns a function that runs a command of reeltally on the given database, and returns its standard output. The function fails the
 // test if the command fails.

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"))
 }
 
-const startTimeout = 20 * time.Second
+const startTimeout = 2 * time.Minute
 
 // serverAddress waits until the server logs the URL at which it serves, and returns this URL.
 func serverAddress(t *testing.T, p *boottest.Program) string {
