@@ -21,7 +21,7 @@ var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 // the other items.
 type Items []json.RawMessage
 
-// UnmarshalJSON accepts null or a list of at most MaxItems elements. It stops at element MaxItems+1, because decoded elements can need a
+// UnmarshalJSON accepts null or a list of at most MaxItems elements. Null makes the list nil. It stops at element MaxItems+1, because decoded elements can need a
 // hundred times as much memory as their JSON.
 func (items *Items) UnmarshalJSON(raw []byte) error {
 	*items = nil
@@ -32,6 +32,7 @@ func (items *Items) UnmarshalJSON(raw []byte) error {
 	if open, err := decoder.Token(); err != nil || open != json.Delim('[') {
 		return errors.New("the items are not a list")
 	}
+	*items = Items{}
 	for decoder.More() {
 		if len(*items) == MaxItems {
 			return errItems

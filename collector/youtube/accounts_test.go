@@ -88,7 +88,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.Big:            {Profile: sourcetest.Reply{Body: channelList(channelItem(mira, `"9007199254740993"`))}, Class: source.Temporary},
 		sourcetest.Foreign:        {Profile: sourcetest.Reply{Body: channelList(channelItem("UCz8RrW4eYtN1uXb6KqLcM2g", `"1"`))}, Class: source.Temporary},
 		sourcetest.PrivateAccount: {Profile: profile, Pages: closed, Class: source.OK, Account: &unlisted},
-		sourcetest.Empty:          {Profile: profile, Pages: none, Class: source.OK, Account: &empty},
+		sourcetest.Empty:          {Profile: profile, Pages: []sourcetest.Reply{playlistPage(`null`)}, Class: source.OK, Account: &empty},
 		sourcetest.Pinned:         {Profile: profile, Pages: []sourcetest.Reply{pages[0], playlistPage(`null`, playlistItemJSON(train, "2025-02-01T07:59:59Z"), first[0])}, Class: source.OK},
 		sourcetest.BrokenEntry:    {Profile: profile, Pages: []sourcetest.Reply{playlistPage(`"EAAaBlBUOkNESQ"`, append(first, `{"contentDetails":{"videoId":7}}`)...), second}, Class: source.OK},
 		sourcetest.BrokenList:     {Profile: profile, Pages: []sourcetest.Reply{playlistPage(`null`, `{"contentDetails":{"videoId":["x"]}}`)}, Class: source.Temporary},

@@ -120,7 +120,6 @@ func TestIncreases_areUnknownIfNoViewsWereReportedInThePeriod(t *testing.T) {
 		require.EqualValues(t, 300, *v.LatestViews)
 		require.Equal(t, store.Growth{Increase7d: new(200.0), ViewsGained7d: new(int64(200))}, v.Growth)
 		require.Zero(t, measure(7, ingest.VideoFacts{Likes: new(int64(2))}).ViewsGained7d)
-		require.Zero(t, measure(0, ingest.VideoFacts{HiddenStats: new(true)}).Growth, "the growth must be unknown if the views are hidden")
 	})
 }
 

@@ -358,6 +358,7 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 		return false
 	}
 	if o.hasCounts() {
+		v.Private = false // unless the facts say otherwise below, because a source with counts sees the video
 		applyCounts(v, f, fetchedAt)
 	}
 	db.Assign(&v.Title, f.Title)
@@ -389,17 +390,15 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 
 func (o *Outcome) hasCounts() bool { return o.Facts != nil && !o.DetailsOnly }
 
-// applyCounts sets the latest counts of a video. A count that the source did not report keeps its value, or becomes nil if the platform
-// hides counts.
+// applyCounts sets the latest counts of a video. A count that the source did not report keeps its value. Only hidden likes become nil.
 func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestUpdatedAt = &fetchedAt
-	setCount := db.AssignPointer[int64]
-	if f.HiddenStats != nil && *f.HiddenStats {
-		setCount = func(to **int64, from *int64) { *to = from } // a hidden count becomes nil
-	}
 	counts := f.reportedCounts()
 	for i, latest := range v.LatestFields() {
-		setCount(latest, counts.All()[i])
+		db.AssignPointer(latest, counts.All()[i])
+	}
+	if f.HiddenStats != nil && *f.HiddenStats {
+		v.LatestLikes = f.Likes
 	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }

@@ -335,7 +335,8 @@ func TestAcknowledge_setsACountToNullIfThePlatformHidesIt(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
-		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(100)), Likes: new(int64(10)), HiddenStats: new(false)}))
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(100)), Likes: new(int64(10)), Comments: new(int64(8)), Shares: new(int64(7)),
+			Bookmarks: new(int64(6)), HiddenStats: new(false)}))
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(110)))
 		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestLikes, "likes must stay unchanged if the call did not report them")
@@ -343,10 +344,25 @@ func TestAcknowledge_setsACountToNullIfThePlatformHidesIt(t *testing.T) {
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(120)), HiddenStats: new(true)}))
 		v := storetest.VideoOf(t, o, l)
 		require.Nil(t, v.LatestLikes, "a hidden count must be null")
-		require.Nil(t, v.LatestEngagement)
+		require.EqualValues(t, 21, *v.LatestEngagement)
 		require.EqualValues(t, 120, *v.LatestViews)
+		require.Equal(t, []int64{8, 7, 6}, []int64{*v.LatestComments, *v.LatestShares, *v.LatestBookmarks}, "counts that the source does not give must stay unchanged if likes are hidden")
 		require.Nil(t, recentPoints(t, db, o, l)[0].Likes)
 		require.EqualValues(t, 0, organisationDay(t, db, o).Likes)
+	})
+}
+
+func TestAcknowledge_makesAVideoPublicAgainIfASourceReportsCounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
+		storetest.Track(t, o, l)
+		measure := func(facts ingest.VideoFacts) bool {
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: facts})
+			return storetest.VideoOf(t, o, l).Private
+		}
+		require.True(t, measure(ingest.VideoFacts{Views: new(int64(7)), Private: new(true)}))
+		require.False(t, measure(storetest.Views(8)))
 	})
 }
 
@@ -384,7 +400,7 @@ func TestAcknowledge_keepsTheValuesThatTheFetchDoesNotReport(t *testing.T) {
 		storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("17", "someone"))
 		db.Exec(t, `UPDATE videos SET uploaded_at = '2026-01-02', song_name = 'a', song_link = 'b', thumbnail_url = 'c', video_length = '58.5', title = 'Title', title_folded = 'title',
  not_safe = true, hidden_stats = true, ad_info_shop = true, ad_is_ad = true, ad_product_id_shop = 'd', latest_views = 10, latest_likes = 20, latest_comments = 30, latest_shares = 40, latest_bookmarks = 50,
- latest_engagement = 60, outlier_multiplier = 1, increase_1d = 1.5, increase_7d = 2.5, increase_14d = 3.5, increase_30d = 4.5, views_gained_7d = 70, fetch_reason = 'e', last_attempt_at = 80, next_fetch_at = 90`)
+ latest_engagement = 60, outlier_multiplier = 1, increase_1d = 1.5, increase_7d = 2.5, increase_14d = 3.5, increase_30d = 4.5, views_gained_7d = 70, fetch_reason = 'e', last_attempt_at = 80, next_fetch_at = 90, counted_since = '2026-01-02'`)
 		row := func() map[string]any {
 			rows, err := db.Raw(t).QueryContext(t.Context(), "SELECT * FROM videos")
 			require.NoError(t, err)

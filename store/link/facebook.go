@@ -197,8 +197,8 @@ func (a *address) facebookInnerLink() (inner string, ok bool) {
 	return "", false
 }
 
-// isFacebookID reports whether s has the form of a Facebook video id.
-func isFacebookID(s string) bool { return consistsOf(s, 9, 17, isDigit) }
+// isFacebookID reports whether s has the form of a Facebook video id. An id with a leading zero would be a second name of the same video.
+func isFacebookID(s string) bool { return consistsOf(s, 9, 17, isDigit) && s[0] != '0' }
 
 // isFacebookName reports whether s can be the account name in a link: a name that the account
 // chose, or a text that facebookPageID accepts.

@@ -113,6 +113,7 @@ func refusedFacebookLinks() []refusedLink {
 	const fb = link.UnsupportedLink
 	return []refusedLink{
 		{"Facebook front page", "https://www.facebook.com/", fb, "front page"},
+		{"Facebook reel id with a leading zero", "https://www.facebook.com/reel/0" + facebookID, link.UnsupportedLink, "0" + facebookID},
 		{"Facebook group", "https://www.facebook.com/groups/1024490957622648/", fb, "/groups/"},
 		{"Facebook group post", "https://www.facebook.com/groups/1024490957622648/permalink/1396382447100162/", fb, "/groups/"},
 		{"Facebook group video", "https://www.facebook.com/groups/123/videos/" + facebookID, fb, "/groups/"},

@@ -161,8 +161,8 @@ func (a *address) tiktokVideoIDInQuery() string {
 	return ""
 }
 
-// isTikTokID reports whether s has the form of a TikTok video id.
-func isTikTokID(s string) bool { return consistsOf(s, 15, 20, isDigit) }
+// isTikTokID reports whether s has the form of a TikTok video id. An id with a leading zero would be a second name of the same video.
+func isTikTokID(s string) bool { return consistsOf(s, 15, 20, isDigit) && s[0] != '0' }
 
 // isTikTokHandle reports whether s has the form of a TikTok handle.
 func isTikTokHandle(s string) bool {

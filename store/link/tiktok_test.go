@@ -115,6 +115,7 @@ func refusedTikTokLinks() []refusedLink {
 	return []refusedLink{
 		{"TikTok front page", "https://www.tiktok.com/", tt, "front page"},
 		{"TikTok front page to which an expired short link redirects", "https://www.tiktok.com/?_r=1", tt, "front page"},
+		{"TikTok video id with a leading zero", "https://www.tiktok.com/@user/video/0" + tiktokID, link.UnsupportedLink, "0" + tiktokID},
 		{"TikTok live", "https://www.tiktok.com/@user/live", tt, "/@user/live"},
 		{"TikTok live stream link with an id", "https://www.tiktok.com/@user/live/" + tiktokID, tt, "/live/"},
 		{"TikTok live stream link at the end of a sentence", "https://www.tiktok.com/@user/live.", tt, "/live"},
