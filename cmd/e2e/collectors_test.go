@@ -29,7 +29,7 @@ func TestCollectors_fetchEachVideoOnce(t *testing.T) {
 	}
 	require.Equal(t, http.StatusNoContent, requireResponse(t, http.MethodDelete, s.control+"calls", "", nil).status)
 	first, second := s.startCollector(t), s.startCollector(t)
-	s.awaitNumbers(t, youtube+tiktok, 3*time.Minute)
+	s.awaitNumbers(t, youtube+tiktok, 6*time.Minute)
 
 	times := map[string]int{}
 	for _, source := range []string{"tiktok", "youtube"} {

@@ -90,13 +90,13 @@ func TestBulk_largeRequestsAreFetchedSoon(t *testing.T) {
 			sent := time.Now()
 			single := s.publicVideos(t, link.TikTok, 1, 99)[0]
 			require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", other.token, map[string]any{"link": single.url}).status)
-			await(t, 5*time.Second, 250*time.Millisecond, func() string {
+			await(t, 30*time.Second, 250*time.Millisecond, func() string {
 				if len(other.requestHistory(t, single)) == 1 {
 					return ""
 				}
 				return "no numbers yet: " + lastBytes(s.collector.stderr.String())
 			})
-			s.awaitNumbers(t, len(links), 2*time.Minute)
+			s.awaitNumbers(t, len(links), 5*time.Minute)
 			t.Logf("after %s, all %d links had numbers", time.Since(sent).Round(time.Second), len(links))
 		})
 	}

@@ -68,7 +68,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 		require.Equal(t, http.StatusOK, requireResponse(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
 		acknowledged[v.Canonical] = true
 	}
-	s.awaitNumbers(t, 3, time.Minute)
+	s.awaitNumbers(t, 3, 3*time.Minute)
 	goroutinesBefore := goroutineCount(t, metrics)
 
 	unfreeze := postgres.Freeze(t)
@@ -121,7 +121,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	for link := range acknowledged {
 		require.Equal(t, 1, times[link], "%s was acknowledged, so it must be tracked once", link)
 	}
-	s.awaitNumbers(t, len(times), 2*time.Minute)
+	s.awaitNumbers(t, len(times), 5*time.Minute)
 
 	await(t, waitTimeout, time.Second, func() string {
 		busy := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'frozen' AND state <> 'idle' AND pid <> pg_backend_pid()")[0]

@@ -65,7 +65,7 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 				require.Contains(t, []int{0, len(b)}, n, "the server must track all or none of the links of request %d", i)
 			}
 			require.NotEmpty(t, before)
-			for _, v := range s.awaitNumbers(t, len(before), time.Minute) {
+			for _, v := range s.awaitNumbers(t, len(before), 3*time.Minute) {
 				require.Positive(t, *v.Views)
 			}
 			t.Logf("%d links acknowledged in %d requests, %d tracked", len(acknowledged), len(bulks), len(before))
