@@ -12,7 +12,6 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -27,7 +26,7 @@ func (w *testSystem) accountLink(p link.Platform, handle string) link.Link {
 
 func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.AccountRef {
 	w.t.Helper()
-	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
+	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Immediate: 1})
 	require.NoError(w.t, err)
 	return store.AccountRef{ID: out[0].AccountID}
 }

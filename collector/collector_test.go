@@ -26,7 +26,6 @@ import (
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -113,7 +112,7 @@ func (w *testSystem) trackVideos(links ...string) []store.Tracked {
 		require.NoError(w.t, err)
 		parsed[i] = p
 	}
-	out, err := w.org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: queue.LanePremium, Immediate: len(parsed), Enqueue: len(parsed)})
+	out, err := w.org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Immediate: len(parsed)})
 	require.NoError(w.t, err)
 	return out
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -256,7 +255,7 @@ func (w *fairnessTest) trackLinks(org *store.Org, urls ...string) ([]store.Track
 			return nil, err
 		}
 	}
-	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: queue.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
+	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Immediate: len(urls)})
 }
 
 // waitResult is the result of waitForSingleLink.

@@ -13,7 +13,6 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -48,7 +47,7 @@ func (c *handleTest) newTenant(videoLink string) tenant {
 	tn := tenant{org: c.db.Org(o.ID)}
 	parsed, err := link.Parse(videoLink)
 	require.NoError(c.t, err)
-	out, err := tn.org.Track(c.t.Context(), store.TrackRequest{Links: []link.Link{parsed}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
+	out, err := tn.org.Track(c.t.Context(), store.TrackRequest{Links: []link.Link{parsed}, Immediate: 1})
 	require.NoError(c.t, err)
 	tn.tracked = out[0]
 	return tn
@@ -312,7 +311,7 @@ func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 			db.Clock.Advance(time.Minute)
 			_, err := tn.org.StopVideos(t.Context(), []store.VideoRef{{ID: tn.tracked.VideoID}}, true)
 			require.NoError(t, err)
-			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
+			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Immediate: 1})
 			require.NoError(t, err)
 			_, err = c.collector.ClaimAndFetch(t.Context())
 			require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -150,7 +149,7 @@ func (r *accountRun) trackAccount(index int) {
 	r.t.Helper()
 	l, err := link.Parse(link.AccountURL(r.testedSource.platform, r.handles[index]))
 	require.NoError(r.t, err)
-	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
+	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
 	require.NoError(r.t, err)
 	r.refs[index] = store.AccountRef{ID: out[0].AccountID}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -105,7 +104,7 @@ func (r *scenarioRun) trackVideosAt(indexes ...int) {
 		require.NoError(r.t, err)
 		links[i] = l
 	}
-	_, err := r.org.Track(r.t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
+	_, err := r.org.Track(r.t.Context(), store.TrackRequest{Links: links, Immediate: len(links)})
 	require.NoError(r.t, err)
 }
 

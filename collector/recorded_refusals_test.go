@@ -12,7 +12,6 @@ import (
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -147,7 +146,7 @@ func (h *hostileTest) newVideoSet(t *testing.T, good, bad int) *videoSet {
 	}
 	require.Len(t, c.bad, bad)
 	require.NotEmpty(t, c.good)
-	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
+	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Immediate: len(links)})
 	require.NoError(t, err)
 	if h.testedSource.countsOnly { // fetch the videos once, so that the next calls request only counts
 		c.fetchDueTargets()

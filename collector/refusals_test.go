@@ -124,7 +124,7 @@ func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalT
 		links[i], err = link.Parse("https://www.tiktok.com/@some.body/video/" + id)
 		require.NoError(t, err)
 	}
-	_, err = s.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: videos, Enqueue: videos})
+	_, err = s.org.Track(t.Context(), store.TrackRequest{Links: links, Immediate: videos})
 	require.NoError(t, err)
 	return s
 }

@@ -56,7 +56,6 @@ type simulation struct {
 	box         *sandbox.Sandbox
 	client      *fetch.Client
 	orgs        []*store.Org
-	lanes       []queue.Lane
 	rng         *rand.Rand
 	// pacific is the time zone of YouTube's quota day.
 	pacific *time.Location
@@ -157,7 +156,7 @@ func newSimulation(t *testing.T, db *storetest.DB, collectorClock simulationCloc
 		}
 		o, err := fast.CreateOrganisation(t.Context(), fmt.Sprintf("Organisation %d", i), tier, subscription)
 		require.NoError(t, err)
-		s.orgs, s.lanes = append(s.orgs, fast.Org(o.ID)), append(s.lanes, store.LaneOf(o))
+		s.orgs = append(s.orgs, fast.Org(o.ID))
 	}
 	return s
 }
@@ -241,7 +240,7 @@ func (s *simulation) trackLinks(links []link.Link, immediate bool) {
 	}
 	for i, o := range s.orgs {
 		for chunk := range slices.Chunk(byOrg[i], 500) {
-			r := store.TrackRequest{Links: chunk, Lane: s.lanes[i], Enqueue: len(chunk), Scheduled: !immediate}
+			r := store.TrackRequest{Links: chunk, Allowance: len(chunk), Scheduled: !immediate}
 			if immediate {
 				r.Immediate = len(chunk)
 			}

@@ -35,6 +35,7 @@ type bulkResult struct {
 	enqueued bool // true if all accepted videos or accounts are fetched with the highest priority
 	warnings []string
 	pending  []api.PendingItem // videos or accounts that are saved but not fetched, because the organisation has no subscription
+	limited  bool              // true if the organisation has no subscription
 }
 
 // status returns the HTTP status of the response: 200 if every entry succeeded, 422 if every entry failed, and otherwise 207.
@@ -50,8 +51,8 @@ func (r bulkResult) status() int {
 
 // pendingQueue returns the videos or accounts that are saved but not fetched. It returns nil if the
 // organisation has a subscription.
-func (r bulkResult) pendingQueue(ctx context.Context, itemKind link.Kind) *api.PendingQueue {
-	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
+func (r bulkResult) pendingQueue(itemKind link.Kind) *api.PendingQueue {
+	if !r.limited {
 		return nil
 	}
 	queue := &api.PendingQueue{Accounts: []api.PendingItem{}, Videos: r.pending}
@@ -99,28 +100,33 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 		return bulkResult{}, err
 	}
 	entries := mergeDuplicates(urls, parsed)
-	plan := s.planFetches(CallerFrom(ctx).Organisation, entries)
-	if plan.accepted > 0 {
+	for _, e := range entries {
+		if e.failure == nil {
+			r.links = append(r.links, e.link)
+		}
+	}
+	limited := CallerFrom(ctx).Organisation.Subscription == store.SubscriptionNone
+	if len(r.links) > 0 {
 		if r.served, err = s.served.readFetchable(ctx); err != nil {
 			return bulkResult{}, err
 		}
-		r.plan = plan
-		for _, e := range entries {
-			if e.failure == nil {
-				r.links = append(r.links, e.link)
-			}
+		if r.allowance = s.previewAllowance; len(entries) <= immediateLinks {
+			r.immediate = len(r.links)
 		}
 		items, err := res.startTracking(ctx, s, r)
 		if err != nil {
 			return bulkResult{}, unknownIDsError(err, "collection", "/label_ids", r.collectionIDs)
 		}
+		// The caller's identity is cached, so its subscription can be outdated.
+		limited = items[0].limited
 		for i := range items {
 			// If the subscription has just begun, the items that were saved as pending are about to be fetched.
-			items[i].pending = items[i].pending && CallerFrom(ctx).Organisation.Subscription == store.SubscriptionNone
+			items[i].pending = items[i].pending && limited
 		}
-		entries, plan = assignItems(entries, items, plan)
+		entries = assignItems(entries, items)
 	}
-	done := s.summariseBulk(entries, plan)
+	done := s.summariseBulk(entries, s.planFetches(entries, r.immediate, limited))
+	done.limited = limited
 	done.warnings = append(done.warnings, warningsAboutLinks(r.served, r.links)...)
 	return done, nil
 }
@@ -150,7 +156,7 @@ func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 
 // assignItems sets bulkEntry.item of the accepted entries and merges entries with the same item.
 // trackedItems has one item for each accepted entry, in the same order.
-func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
+func assignItems(entries []bulkEntry, trackedItems []trackedItem) []bulkEntry {
 	keptEntries := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]int, len(trackedItems)) // for each id of a video or account, the index of its entry in keptEntries
 	for _, e := range entries {
@@ -165,10 +171,7 @@ func assignItems(entries []bulkEntry, trackedItems []trackedItem, plan fetchPlan
 		}
 		keptEntries = append(keptEntries, e)
 	}
-	// The plan counts the item of merged entries only once.
-	plan.accepted = len(seen)
-	plan.enqueue, plan.immediate = min(plan.enqueue, plan.accepted), min(plan.immediate, plan.accepted)
-	return keptEntries, plan
+	return keptEntries
 }
 
 // fetchPlan says how many videos or accounts of a tracking request are fetched. If only some are fetched, the first accepted links of the
@@ -179,9 +182,9 @@ type fetchPlan struct {
 	immediate int // number of videos or accounts that are fetched with the highest priority
 }
 
-// planFetches returns how many videos or accounts of a tracking request are fetched. Without a
-// subscription, at most previewAllowance are fetched.
-func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPlan {
+// planFetches returns how many videos or accounts of a tracking request are fetched, at most `immediate` of them with the highest
+// priority. If limited is true, the organisation has no subscription, and at most previewAllowance are fetched.
+func (s *Server) planFetches(entries []bulkEntry, immediate int, limited bool) fetchPlan {
 	var p fetchPlan
 	for _, e := range entries {
 		if e.failure == nil {
@@ -189,12 +192,10 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 		}
 	}
 	p.enqueue = p.accepted
-	if o.Subscription == store.SubscriptionNone {
+	if limited {
 		p.enqueue = min(p.accepted, s.previewAllowance)
 	}
-	if len(entries) <= immediateLinks {
-		p.immediate = p.enqueue
-	}
+	p.immediate = min(immediate, p.enqueue)
 	return p
 }
 

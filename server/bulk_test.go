@@ -239,6 +239,21 @@ func TestBulkTrackVideos_listsPendingVideosOfEarlierRequests(t *testing.T) {
 	})
 }
 
+func TestBulkTrackVideos_fetchesAllVideosIfTheSubscriptionHasJustBegun(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
+		c.trackVideos(http.StatusOK, videoURLs(1, 1)) // the server now knows the organisation without a subscription
+		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
+		got := c.trackVideos(http.StatusOK, videoURLs(2, 9))
+		require.Nil(t, got.PendingTmvQueue)
+		require.Empty(t, got.Warnings)
+		require.True(t, got.TrackingEnqueued)
+		require.Zero(t, storetest.Column[int64](t, a.DB, "SELECT COUNT(*) FROM videos WHERE pending")[0])
+	})
+}
+
 func TestBulkTrackVideos_mentionsTheScheduledUpdateOnlyIfAVideoIsNew(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -25,7 +25,7 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	l, err := link.Parse(raw)
 	require.NoError(c.t, err)
 	tracked, err := c.app.Org(c.org.ID).TrackAccounts(c.t.Context(), store.TrackAccountsRequest{
-		Links: []link.Link{l}, Type: store.TrackLatest30, Lane: queue.LaneInteractive, Immediate: 1, Enqueue: 1})
+		Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
 	require.NoError(c.t, err)
 	return tracked[0].AccountID
 }

@@ -40,7 +40,8 @@ type trackRequest struct {
 	trackingType    *api.TrackingType // says which videos of an account are tracked; nil for the default and for video links
 	collectionIDs   []uuid.UUID
 	collectionNames []string
-	plan            fetchPlan
+	immediate       int             // how many of the links, from the first, are fetched with the highest priority
+	allowance       int             // how many of the links, from the first, are fetched for an organisation without a subscription
 	served          queue.Fetchable // says which videos and accounts the running collectors can fetch
 }
 
@@ -57,6 +58,7 @@ type trackedItem struct {
 	existing bool // true if the organisation already had the video or account when the request arrived, even if tracking had been stopped
 	already  bool // true if the organisation was tracking the video or account when the request arrived
 	pending  bool // true if the video or account is saved but not fetched, because it is not in the fetch queue
+	limited  bool // true if the organisation has no subscription, so that trackRequest.allowance limits what is fetched
 }
 
 var videoResource = resource{
@@ -65,9 +67,11 @@ var videoResource = resource{
 		caller := CallerFrom(ctx)
 		tracked, err := caller.Org.Track(ctx, store.TrackRequest{
 			Links: r.links, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
-			Lane: store.LaneOf(caller.Organisation), Immediate: r.plan.immediate, Enqueue: r.plan.enqueue, Unsupported: r.unsupportedReason,
+			Immediate: r.immediate, Allowance: r.allowance, Unsupported: r.unsupportedReason,
 		})
-		return convertAll(tracked, func(t store.Tracked) trackedItem { return trackedItem{t.VideoID, t.Existing, t.Already, t.Pending} }), err
+		return convertAll(tracked, func(t store.Tracked) trackedItem {
+			return trackedItem{t.VideoID, t.Existing, t.Already, t.Pending, t.Limited}
+		}), err
 	},
 	trackedIDs: (*store.Org).TrackedVideoIDs,
 	stopTracking: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
@@ -88,11 +92,10 @@ var accountResource = resource{
 		}
 		tracked, err := caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
 			Links: r.links, Type: trackingType, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
-			Lane: store.LaneOf(caller.Organisation), Preview: s.previewAllowance, Immediate: r.plan.immediate, Enqueue: r.plan.enqueue,
-			Unsupported: r.unsupportedReason,
+			Preview: s.previewAllowance, Immediate: r.immediate, Allowance: r.allowance, Unsupported: r.unsupportedReason,
 		})
 		return convertAll(tracked, func(t store.TrackedAccount) trackedItem {
-			return trackedItem{t.AccountID, t.Existing, t.Already, t.Pending}
+			return trackedItem{t.AccountID, t.Existing, t.Already, t.Pending, t.Limited}
 		}), err
 	},
 	trackedIDs: (*store.Org).TrackedAccountIDs,
@@ -151,7 +154,7 @@ func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trac
 	if r.served, err = s.served.readFetchable(ctx); err != nil {
 		return one, err
 	}
-	r.links, r.plan = []link.Link{l}, fetchPlan{accepted: 1, enqueue: 1, immediate: 1}
+	r.links, r.immediate, r.allowance = []link.Link{l}, 1, 1
 	items, err := res.startTracking(ctx, s, r)
 	if err != nil {
 		return one, unknownIDsError(err, "collection", "/collection_ids", r.collectionIDs)
@@ -184,7 +187,7 @@ func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject
 	}
 	return bulkResponse{done.status(), api.TrackVideosResult{
 		Success: done.summary.Failed == 0, Summary: done.summary, TrackingEnqueued: done.enqueued, Warnings: done.warnings,
-		PendingTmvQueue: done.pendingQueue(ctx, link.Video), Results: convertAll(done.entries, toTrackVideosEntry)}}, nil
+		PendingTmvQueue: done.pendingQueue(link.Video), Results: convertAll(done.entries, toTrackVideosEntry)}}, nil
 }
 
 // TrackAccounts answers POST /accounts/bulk: it tracks many accounts.
@@ -195,5 +198,5 @@ func (s *Server) TrackAccounts(ctx context.Context, r api.TrackAccountsRequestOb
 	}
 	return bulkResponse{done.status(), api.TrackAccountsResult{
 		Success: done.summary.Failed == 0, Summary: done.summary, TrackingEnqueued: done.enqueued, Warnings: done.warnings,
-		PendingTmvQueue: done.pendingQueue(ctx, link.Account), Results: convertAll(done.entries, toTrackAccountsEntry)}}, nil
+		PendingTmvQueue: done.pendingQueue(link.Account), Results: convertAll(done.entries, toTrackAccountsEntry)}}, nil
 }

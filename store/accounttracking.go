@@ -22,10 +22,9 @@ type TrackAccountsRequest struct {
 	CollectionIDs   []uuid.UUID // existing collections to which the accounts are added
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
-	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Enqueue is how many different accounts, the first in Links, are added to the fetch queue. Already tracked
-	// accounts count, but do not change. The other accounts are saved but not fetched.
-	Enqueue int
+	// Allowance is how many different accounts, the first in Links, are fetched if the organisation has no subscription. Already
+	// tracked accounts count, but do not change. The other accounts are saved but not fetched.
+	Allowance int
 	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
 	// in Links get this priority.
 	Immediate int
@@ -47,6 +46,7 @@ type TrackedAccount struct {
 	Existing  bool // the organisation already tracked the account, or had stopped its tracking
 	Already   bool // the organisation already tracked the account
 	Pending   bool // the account is saved but not fetched, because it is not in the fetch queue
+	Limited   bool // the organisation has no subscription, so at most Allowance accounts of the request are fetched
 }
 
 // KindAccount is the kind of a target in the fetch queue if the target is an account.
@@ -97,32 +97,37 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err != nil {
 			return err
 		}
+		org, err := ReadOrganisation(tx, o.id)
+		if err != nil {
+			return err
+		}
+		lane, fetched := LaneOf(org), org.fetchedItems(len(accounts), r.Allowance)
 		out = make([]TrackedAccount, len(accounts))
 		var entries []queue.Entry
 		var start, already []uuid.UUID
 		var restarted, recent []*Account
 		seen := make(map[uuid.UUID]bool, len(accounts))
 		for i, a := range accounts {
-			out[i] = TrackedAccount{AccountID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked}
+			out[i] = TrackedAccount{AccountID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
 			if seen[a.ID] {
 				continue // two links name this account, and the caller uses only the result of the first link
 			}
 			n := len(seen)
 			seen[a.ID] = true
-			// The first r.Enqueue accounts include accounts that are already tracked, whose place in the queue
-			// does not change.
+			// The accounts to fetch include accounts that are already tracked, whose place in the queue does not
+			// change.
 			if a.Tracked {
 				already = append(already, a.ID)
 				continue
 			}
-			out[i].Pending = n >= r.Enqueue
+			out[i].Pending = n >= fetched
 			// The next fetch also tracks the account's stopped videos again, if r.Type includes them.
 			if a.Removed {
 				restarted = append(restarted, a)
 			}
 			start = append(start, a.ID)
-			if n < r.Enqueue {
-				e := AccountEntry(a, r, n < r.Immediate, t.Now)
+			if n < fetched {
+				e := AccountEntry(a, r, lane, n < r.Immediate, t.Now)
 				if r.Unsupported != nil {
 					e.Unsupported = r.Unsupported(r.Links[i])
 				}
@@ -141,8 +146,10 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err := queue.Enqueue(tx, o.id, entries, t.Now); err != nil {
 			return err
 		}
-		if err := t.resumeVideosOf(recent, r); err != nil {
-			return err
+		if !org.isLimited() {
+			if err := t.resumeVideosOf(recent, r.Type, lane); err != nil {
+				return err
+			}
 		}
 		switch {
 		case len(restarted) > 0:
@@ -164,21 +171,14 @@ const maxResumed = 5000
 // resumeVideosOf restarts the tracking of stopped videos. For each account, it restarts the newest stopped videos, as many as the tracking type
 // includes. It leaves out videos that were tracked by their own links.
 //
-// TrackAccounts passes only accounts whose next fetch is not due soon. If the organisation has no paid subscription, resumeVideosOf does nothing,
+// TrackAccounts passes only accounts whose next fetch is not due soon. It does not call resumeVideosOf for an organisation without a subscription,
 // because only a few videos of each account are fetched for such an organisation. The next fetch of the account chooses these videos.
-func (t Tracking) resumeVideosOf(accounts []*Account, r TrackAccountsRequest) error {
-	if len(accounts) == 0 {
-		return nil
-	}
-	var org Organisation
-	if err := t.Tx.Where("id = ?", t.id).Take(&org).Error; err != nil || org.Subscription == SubscriptionNone {
-		return err
-	}
+func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
 	var resumed []Video
 	for _, a := range accounts {
 		var stopped []Video
 		err := db.Scoped(t.Tx, "videos", t.id).Where("videos.linked_account_id = ? AND videos.removed AND NOT videos.direct", a.ID).
-			Order("videos.uploaded_at DESC NULLS LAST, videos.id DESC").Limit(min(ListDepths[r.Type], maxResumed-len(resumed))).Find(&stopped).Error
+			Order("videos.uploaded_at DESC NULLS LAST, videos.id DESC").Limit(min(ListDepths[kind], maxResumed-len(resumed))).Find(&stopped).Error
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (t Tracking) resumeVideosOf(accounts []*Account, r TrackAccountsRequest) er
 	}
 	entries := make([]queue.Entry, len(resumed))
 	for i := range resumed {
-		entries[i] = VideoEntry(&resumed[i], r.Lane, t.Now)
+		entries[i] = VideoEntry(&resumed[i], lane, t.Now)
 	}
 	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
 }
@@ -207,10 +207,10 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 }
 
 // AccountEntry returns the entry with which an account is added to the fetch queue, due now. The entry has the highest priority, the
-// interactive lane, if immediate is true. Otherwise it has the priority r.Lane.
-func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Instant) queue.Entry {
+// interactive lane, if immediate is true. Otherwise it has the priority lane.
+func AccountEntry(a *Account, r TrackAccountsRequest, lane queue.Lane, immediate bool, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
-		Lane: r.Lane, BaseLane: r.Lane, NextAt: now, Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
 	if a.Removed { // the organisation has tracked the account before
 		db.Assign(&e.TrackedAt, a.TrackedAt)
 		db.Assign(&e.FetchedAt, a.CheckedAt)

@@ -191,7 +191,7 @@ func TestDeleteCollection_movesChildrenToTheParentAndKeepsVideosTracked(t *testi
 		root := storetest.Collection(t, o, "root", nil)
 		middle := storetest.Collection(t, o, "middle", &root.ID)
 		leaf := storetest.Collection(t, o, "leaf", &middle.ID)
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionIDs: []uuid.UUID{middle.ID}, Enqueue: 2})
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionIDs: []uuid.UUID{middle.ID}})
 		require.NoError(t, err)
 		_, err = o.AddAccounts(t.Context(), middle.ID, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
 		require.NoError(t, err)

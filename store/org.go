@@ -37,11 +37,6 @@ func (o *Org) ID() uuid.UUID { return o.id }
 // has no such method, because its methods reach only one organisation.
 func DatabaseOf(o *Org) *db.DB { return o.s.db }
 
-// OrganisationOf returns the record of an Org's organisation, or ErrNotFound.
-func OrganisationOf(ctx context.Context, o *Org) (Organisation, error) {
-	return o.s.Organisation(ctx, o.id)
-}
-
 // scopedQuery returns a query for the organisation's rows of a table, outside of a transaction.
 func (o *Org) scopedQuery(ctx context.Context, table string) *gorm.DB {
 	return db.Scoped(o.s.db.Read(ctx), table, o.id)

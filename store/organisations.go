@@ -49,6 +49,18 @@ type Organisation struct {
 	Operator bool
 }
 
+// isLimited returns true if the organisation has no subscription, so that only a part of its videos and accounts is fetched.
+func (o Organisation) isLimited() bool { return o.Subscription == SubscriptionNone }
+
+// fetchedItems returns how many of n videos or accounts of a request are fetched. The allowance is the maximum number for an
+// organisation without a subscription.
+func (o Organisation) fetchedItems(n, allowance int) int {
+	if o.isLimited() {
+		return min(n, allowance)
+	}
+	return n
+}
+
 // maxNameLength is the highest number of characters of the name of an organisation or token.
 const maxNameLength = 100
 
@@ -87,12 +99,18 @@ func (s *Store) createOrganisation(tx *gorm.DB, o Organisation) (Organisation, e
 
 // Organisation returns the organisation with the given id, or ErrNotFound.
 func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, error) {
-	var o Organisation
-	err := s.db.Read(ctx).Where("id = ?", id).Limit(1).Find(&o).Error
+	o, err := ReadOrganisation(s.db.Read(ctx), id)
+	return o, db.Translate(err)
+}
+
+// ReadOrganisation does the work of Store.Organisation in the transaction tx. If tx has raised the organisation's version, its tier
+// and subscription cannot change before tx ends.
+func ReadOrganisation(tx *gorm.DB, id uuid.UUID) (o Organisation, err error) {
+	err = tx.Where("id = ?", id).Limit(1).Find(&o).Error
 	if err == nil && o.ID == uuid.Nil {
 		err = db.NotFound("organisation", id.String())
 	}
-	return o, db.Translate(err)
+	return o, err
 }
 
 // Organisations lists all organisations, the oldest first.

@@ -35,9 +35,11 @@ func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *t
 func TestTrack_keepsDataConsistentIfAPendingVideoIsConcurrentlyTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
+		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
+		require.NoError(t, err)
+		o, l := db.Org(org.ID), storetest.ParseLink(t, storetest.YouTubeURL)
 		finish := storetest.RunBeforeStatement(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // Enqueue is 0, so the video is saved as pending
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // Allowance is 0, so the video is saved as pending
 		require.NoError(t, err)
 		finish()
 		storetest.RequireConsistent(t, db, o)
@@ -61,6 +63,39 @@ func TestSetSubscription_keepsDataConsistentIfAPendingVideoIsConcurrentlySaved(t
 		require.False(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Pending)
 		storetest.RequireConsistent(t, db, o)
 	})
+}
+
+// A subscription begins while a request tracks a video or an account. No item may stay pending.
+func TestTrack_fetchesItemsIfASubscriptionBeginsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, track := range map[string]func(*store.Org) error{
+		"video": func(o *store.Org) error {
+			_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}})
+			return err
+		},
+		"account": func(o *store.Org) error {
+			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll})
+			return err
+		},
+	} {
+		// The subscription begins before the first transaction locks the organisation, or after it has read the subscription.
+		for _, moment := range []string{"UPDATE organisation_totals SET version", "INSERT INTO"} {
+			t.Run(name+" "+moment, func(t *testing.T) {
+				t.Parallel()
+				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+					org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
+					require.NoError(t, err)
+					finish := storetest.RunBeforeStatement(t, db, moment, func(s *store.Store) {
+						require.NoError(t, s.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
+					})
+					require.NoError(t, track(db.Org(org.ID)))
+					finish()
+					require.Equal(t, []queue.Lane{queue.LaneBasic}, storetest.Column[queue.Lane](t, db, "SELECT base_lane FROM fetch_targets"))
+					require.Zero(t, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE pending")[0])
+				})
+			})
+		}
+	}
 }
 
 func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {

@@ -48,9 +48,9 @@ func newAnswer(err error, values ...any) answer {
 func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) references {
 	t.Helper()
 	x := unknownRefs(t, db, handle, n)
-	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Enqueue: 1})
+	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}})
 	require.NoError(t, err)
-	accounts, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}, Enqueue: 1})
+	accounts, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
 	require.NoError(t, err)
 	x.video, x.account = tracked[0].VideoID, accounts[0].AccountID
 	x.collection = storetest.VideoOf(t, o, x.clip).Labels[0].ID

@@ -57,7 +57,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	},
 	"Track": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Immediate: 1, Enqueue: 1})
+			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Immediate: 1})
 			return newAnswer(err, tracked)
 		},
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
@@ -148,7 +148,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"TrackAccounts": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			tracked, err := o.TrackAccounts(ctx, store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}, Enqueue: 1})
+			tracked, err := o.TrackAccounts(ctx, store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
 			return newAnswer(err, tracked)
 		},
 		func(ctx context.Context, o *store.Org, x, mine references) answer {

@@ -23,7 +23,7 @@ func TestTrack_allocatesFewObjectsForEachLink(t *testing.T) {
 		o, first := plain.Org(storetest.NewOrg(t, db).ID()), 0
 		requests := make([]store.TrackRequest, 7)
 		for i := range requests {
-			requests[i] = store.TrackRequest{Links: storetest.VideoLinksFrom(t, i*links, links), Immediate: links, Enqueue: links}
+			requests[i] = store.TrackRequest{Links: storetest.VideoLinksFrom(t, i*links, links), Immediate: links}
 		}
 		track := func() {
 			if _, err := o.Track(t.Context(), requests[first]); err != nil {

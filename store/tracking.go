@@ -24,14 +24,12 @@ type TrackRequest struct {
 	CollectionNames []string
 	// CreatedBy is the id of the API token that is stored as the creator of new collections.
 	CreatedBy uuid.UUID
-	// Lane is the priority of the videos' scheduled fetches.
-	Lane queue.Lane
-	// Immediate is how many videos at the start of Links get the highest priority instead of Lane. It
-	// has no effect if Scheduled is true.
+	// Immediate is how many videos at the start of Links get the highest priority instead of the
+	// organisation's lane. It has no effect if Scheduled is true.
 	Immediate int
-	// Enqueue is how many videos, the first in Links, are added to the fetch queue. The other videos become
-	// pending. Videos that are already tracked count, but are neither added nor made pending.
-	Enqueue int
+	// Allowance is how many videos, the first in Links, are fetched if the organisation has no subscription. The other
+	// videos become pending. Videos that are already tracked count, but do not change.
+	Allowance int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
 	Scheduled bool
@@ -40,6 +38,9 @@ type TrackRequest struct {
 	// Unsupported is a function that returns why no configured source can fetch a video. It returns
 	// "" for other videos. If it is nil, all videos are fetchable.
 	Unsupported func(link.Link) string
+
+	lane    queue.Lane // the organisation's lane; set by TrackVideos
+	fetched int        // how many videos, the first in Links, are fetched; set by TrackVideos
 }
 
 // Tracked is the result of Track for one link.
@@ -48,6 +49,7 @@ type Tracked struct {
 	Existing bool // the organisation already had the video, tracked or stopped
 	Already  bool // the organisation already tracked the video
 	Pending  bool // the video is saved but not fetched, because it is not in the fetch queue
+	Limited  bool // the organisation has no subscription, so at most Allowance videos of the request are fetched
 }
 
 // Track tracks videos and returns one result for each link, in the same order. After an error, no
@@ -87,7 +89,7 @@ type Tracking struct {
 // AccountIDs returns the ids of the links' accounts, with AccountKey as the key. It creates missing
 // accounts and skips links without a handle.
 func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
-	_, ids, err := t.storedVideos(links)
+	_, ids, _, err := t.storedVideos(links)
 	if err != nil {
 		return nil, err
 	}
@@ -135,16 +137,18 @@ func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID, track
 
 // TrackVideos saves the videos of a request, and adds them to the queue. It returns a result for each link.
 func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
-	before, accounts, err := t.storedVideos(r.Links)
+	before, accounts, org, err := t.storedVideos(r.Links)
 	if err != nil {
 		return nil, err
 	}
+	r.lane, r.fetched = LaneOf(org), org.fetchedItems(len(r.Links), r.Allowance)
 	tracked, restarted, err := t.trackStoredVideos(r, before)
 	if err != nil {
 		return nil, err
 	}
 	var missing []link.Link
 	for i, l := range r.Links {
+		tracked[i].Limited = org.isLimited()
 		if !tracked[i].Existing {
 			missing = append(missing, l)
 		}
@@ -189,7 +193,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 		if !known {
 			continue
 		}
-		tracked[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending || v.Removed && i >= r.Enqueue}
+		tracked[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending || v.Removed && i >= r.fetched}
 		switch {
 		case v.Removed:
 			// The video was stopped and is now tracked again.
@@ -211,7 +215,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 // newVideo returns the video to insert for the link with the index i. The map accountIDs has the ids of accounts, with AccountKey as the key.
 func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUID) Video {
 	v := NewVideo(t.id, r.Links[i], accountIDs, t.Now)
-	v.Direct, v.Pending = true, i >= r.Enqueue
+	v.Direct, v.Pending = true, i >= r.fetched
 	if v.Pending {
 		return v
 	}
@@ -251,12 +255,12 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// storedVideos returns the stored videos and accounts of the links. The key of a video is
-// queue.TargetKey, and the key of an account is AccountKey.
-func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
+// storedVideos returns the stored videos and accounts of the links, and the tier and subscription of the organisation. The key
+// of a video is queue.TargetKey, and the key of an account is AccountKey. Without links, it returns nothing.
+func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, org Organisation, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
-		return videos, accounts, nil
+		return videos, accounts, org, nil
 	}
 	wanted := make([][]any, len(links))
 	for i, l := range links {
@@ -266,15 +270,20 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 		I         int
 		AccountID *uuid.UUID
 		Video     storedVideo `gorm:"embedded"`
+		// Tier and Subscription are those of the organisation.
+		Tier         Tier
+		Subscription Subscription
 	}
 	// This transaction has locked the organisation, so no other transaction starts or stops the
-	// tracking of these videos.
+	// tracking of these videos, or changes the tier or subscription. The first link always has a row.
 	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
-	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at FROM wanted
+	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at, o.tier, o.subscription FROM wanted
+ LEFT JOIN organisations o ON o.id = {org}
  LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
  LEFT JOIN accounts a ON a.organisation_id = {org} AND a.platform = wanted.platform AND a.username = wanted.handle AND a.handle_current
- WHERE v.id IS NOT NULL OR a.id IS NOT NULL`)
+ WHERE v.id IS NOT NULL OR a.id IS NOT NULL OR wanted.i = 0`)
 	for _, f := range found {
+		org.Tier, org.Subscription = f.Tier, f.Subscription
 		l := links[f.I]
 		if f.Video.ID != uuid.Nil {
 			videos[queue.TargetKey(l.Platform, l.ID)] = f.Video
@@ -283,7 +292,7 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 			accounts[AccountKey(l.Platform, l.Handle)] = *f.AccountID
 		}
 	}
-	return videos, accounts, err
+	return videos, accounts, org, err
 }
 
 // NewVideo returns a new video for a link. The map accountIDs has the ids of accounts, with AccountKey as the key.
@@ -314,12 +323,12 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
-		// A video that is already tracked counts for r.Enqueue too, but does not change.
-		if results[i].Already || i >= r.Enqueue {
+		// A video that is already tracked counts for r.fetched too, but does not change.
+		if results[i].Already || i >= r.fetched {
 			continue
 		}
 		e := queue.Entry{Source: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
-			BaseLane: r.Lane, Subject: results[i].VideoID, Lane: r.Lane, Saved: !results[i].Existing}
+			BaseLane: r.lane, Subject: results[i].VideoID, Lane: r.lane, Saved: !results[i].Existing}
 		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
 		if v, ok := storedBefore[queue.TargetKey(l.Platform, l.ID)]; ok {
 			e.TrackedAt = v.CreatedAt
@@ -498,18 +507,18 @@ func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.
 }
 
 // enqueuePending adds the organisation's pending videos, which are saved but not fetched, to the fetch queue. It also adds the tracked
-// accounts for which the queue has no subscription.
+// accounts for which the queue has no subscription. It does nothing if the organisation has no subscription.
 func (o *Org) enqueuePending(ctx context.Context) error {
-	org, err := o.s.Organisation(ctx, o.id)
-	if err != nil {
-		return err
-	}
 	return o.changeData(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
+		org, err := ReadOrganisation(tx, o.id)
+		if err != nil || org.isLimited() { // the subscription can have ended meanwhile
+			return err
+		}
 		// One statement both updates and returns the pending videos. With two statements, a video could become pending between them: it would
 		// be updated, but not added to the queue.
 		var videos []Video
-		err := db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
+		err = db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
 		if err != nil {
 			return err
 		}
@@ -523,9 +532,9 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 			return err
 		}
 		for i := range accounts {
-			r := TrackAccountsRequest{Lane: lane}
+			var r TrackAccountsRequest
 			db.Assign(&r.Type, accounts[i].TrackingType)
-			entries = append(entries, AccountEntry(&accounts[i], r, false, now))
+			entries = append(entries, AccountEntry(&accounts[i], r, lane, false, now))
 		}
 		return queue.Enqueue(tx, o.id, entries, now)
 	})

@@ -134,7 +134,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 		already := storetest.Track(t, o, storetest.VideoLink(t, 0))[0]
 
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},
-			CollectionNames: []string{"Dogs", "Birds", "Birds", "dogs"}, CreatedBy: token, Enqueue: 2})
+			CollectionNames: []string{"Dogs", "Birds", "Birds", "dogs"}, CreatedBy: token})
 		require.NoError(t, err)
 
 		names := func(v store.Video) (names []string) {
@@ -172,7 +172,7 @@ func TestTrack_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 		mine, foreign, unknown := storetest.Collection(t, o, "Mine", nil), storetest.Collection(t, other, "Foreign", nil), store.NewID()
 
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionIDs: []uuid.UUID{unknown, mine.ID, foreign.ID},
-			CollectionNames: []string{"Fresh"}, Immediate: 2, Enqueue: 2})
+			CollectionNames: []string{"Fresh"}, Immediate: 2})
 		var missing *store.NotFoundError
 		require.ErrorAs(t, err, &missing)
 		require.ErrorIs(t, err, store.ErrNotFound)
@@ -197,7 +197,7 @@ func TestTrack_tracksAVideoOnceIfEqualRequestsRunConcurrently(t *testing.T) {
 		for i := range requests {
 			wg.Go(func() {
 				var out []store.Tracked
-				out, errs[i] = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, CollectionNames: []string{"Dogs"}, Immediate: 1, Enqueue: 1})
+				out, errs[i] = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, CollectionNames: []string{"Dogs"}, Immediate: 1})
 				if len(out) == 1 {
 					tracked[i] = out[0]
 				}
@@ -239,7 +239,7 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 			}
 			wg.Go(func() {
 				var out []store.Tracked
-				out, errs[i] = o.Track(t.Context(), store.TrackRequest{Links: links, Immediate: len(links), Enqueue: len(links)})
+				out, errs[i] = o.Track(t.Context(), store.TrackRequest{Links: links, Immediate: len(links)})
 				for _, tr := range out {
 					if !tr.Already {
 						fresh[i]++
@@ -274,7 +274,7 @@ func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 		first := 0
 		for _, n := range []int{1, 50, 500} {
 			o := storetest.NewOrg(t, db)
-			r := store.TrackRequest{Links: storetest.VideoLinksFrom(t, first, n), Lane: queue.LanePremium, Enqueue: n}
+			r := store.TrackRequest{Links: storetest.VideoLinksFrom(t, first, n)}
 			first += n
 			count := func(what string, f func() error) {
 				db.Guard.Statements()
@@ -329,9 +329,11 @@ func TestTrack_doesNotChangeTheVersionOfTheLabelsIfNoCollectionIsGiven(t *testin
 func TestTrack_makesTheFirstVideosDueImmediatelyAndSavesTheOthersAsPending(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := storetest.NewOrg(t, db)
+		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
+		require.NoError(t, err)
+		o := db.Org(org.ID)
 		links := storetest.VideoLinks(t, 9)
-		_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LaneBasic, Immediate: 2, Enqueue: 6})
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: links, Immediate: 2, Allowance: 6})
 		require.NoError(t, err)
 		for i, l := range links {
 			require.Equal(t, i >= 6, storetest.VideoOf(t, o, l).Pending, i)
@@ -340,7 +342,7 @@ func TestTrack_makesTheFirstVideosDueImmediatelyAndSavesTheOthersAsPending(t *te
 		at := storetest.Claim(t, db, link.TikTok, "video")
 		require.Len(t, at, 2)
 		require.Equal(t, []string{links[2].ID, links[3].ID, links[4].ID, links[5].ID}, storetest.TargetIDs(at[1]))
-		require.Equal(t, queue.LaneBasic, at[1].Targets[0].Lane)
+		require.Equal(t, queue.LaneFree, at[1].Targets[0].Lane)
 		require.Equal(t, []string{links[0].ID, links[1].ID}, storetest.TargetIDs(at[0]))
 		require.Equal(t, queue.LaneInteractive, at[0].Targets[0].Lane)
 		require.NoError(t, db.Acknowledge(t.Context(), at[0], at[0].At, []ingest.Outcome{storetest.Outcome(db, at[0].Targets[0], storetest.Views(1)), storetest.Outcome(db, at[0].Targets[1], storetest.Views(1))}))
@@ -355,7 +357,7 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
 		require.NoError(t, err)
 		o := db.Org(org.ID)
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 8), Lane: store.LaneOf(org), Immediate: 5, Enqueue: 5})
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 8), Immediate: 5, Allowance: 5})
 		require.NoError(t, err)
 		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 7)) // this pending video is stopped, so it must not be scheduled

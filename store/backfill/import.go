@@ -91,11 +91,7 @@ type ImportedVideo struct {
 // Import adds old points to videos and tracks new videos, in one transaction. It never replaces a
 // measured point. A repeated import changes nothing. If dryRun is true, Import writes nothing.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool) ([]ImportedVideo, error) {
-	org, err := store.OrganisationOf(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	i := importing{in: videos, dryRun: dryRun, fetch: org.Subscription == store.SubscriptionActive, lane: store.LaneOf(org)}
+	i := importing{in: videos, dryRun: dryRun}
 	i.Org, i.Now = o, store.DatabaseOf(o).Now()
 	if err := i.checkVideos(); err != nil {
 		return nil, err
@@ -106,10 +102,13 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 		}
 	}
 	var out []ImportedVideo
-	err = db.RepeatOnDuplicate(func() error {
+	err := db.RepeatOnDuplicate(func() error {
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
 			i := i // each run of the transaction gets a copy, because a failed transaction is run again
 			i.Tx, i.insert = tx, insert
+			if _, err := store.ReadOrganisation(tx, o.ID()); err != nil {
+				return err
+			}
 			out, err = i.importVideos()
 			return err
 		}
@@ -127,9 +126,7 @@ type importing struct {
 	store.Tracking
 	insert db.InsertRows
 	in     []ImportVideo
-	dryRun bool       // compute the results, but write nothing
-	fetch  bool       // if true, new videos are fetched on schedule; if false, they are saved as pending
-	lane   queue.Lane // priority of the scheduled fetches of new videos
+	dryRun bool // compute the results, but write nothing
 
 	merged        []*mergedVideo // videos that the import changes or adds
 	daily, weekly [][]any        // new rows of snapshots_daily and snapshots_weekly
@@ -380,11 +377,8 @@ func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) erro
 	if len(links) == 0 {
 		return nil
 	}
-	r := store.TrackRequest{Links: links, Lane: i.lane, Scheduled: true, Imported: true}
-	if i.fetch {
-		r.Enqueue = len(links)
-	}
-	tracked, err := i.TrackVideos(r)
+	// Allowance is 0: without a subscription, imported videos become pending.
+	tracked, err := i.TrackVideos(store.TrackRequest{Links: links, Scheduled: true, Imported: true})
 	if err != nil {
 		return err
 	}

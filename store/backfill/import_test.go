@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"gorm.io/gorm"
 	"pgregory.net/rapid"
 
 	"github.com/reeltally/reeltally/store"
@@ -502,5 +503,24 @@ func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 		points, err := o.History(t.Context(), store.VideoRef{Link: l}, day-5, day)
 		require.NoError(t, err)
 		require.True(t, slices.EqualFunc(points, []int64{100, 300}, func(p store.Point, n int64) bool { return *p.Views == n }))
+	})
+}
+
+func TestImport_fetchesNewVideosIfASubscriptionBeginsMeanwhile(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
+		require.NoError(t, err)
+		done := make(chan error)
+		require.NoError(t, db.Store.DB().Change(t.Context(), org.ID, func(tx *gorm.DB) error {
+			go func() {
+				_, err := backfill.Import(t.Context(), db.Org(org.ID), []backfill.ImportVideo{{Link: storetest.VideoLink(t, 1)}}, false)
+				done <- err
+			}()
+			require.Eventually(t, func() bool { return storetest.IsWaitingForLock(t, db) }, time.Minute, time.Millisecond)
+			return tx.Exec("UPDATE organisations SET subscription = ? WHERE id = ?", store.SubscriptionActive, org.ID).Error
+		}))
+		require.NoError(t, <-done)
+		require.False(t, storetest.VideoOf(t, db.Org(org.ID), storetest.VideoLink(t, 1)).Pending)
 	})
 }

@@ -84,17 +84,18 @@ type LoadPoint struct {
 // their videos. It returns ErrDuplicate if a video or account exists with another id. The daily
 // sums are correct only if Load wrote all data.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
-	org, err := store.OrganisationOf(ctx, o)
-	if err != nil {
-		return err
-	}
-	l := loading{Org: o, lane: store.LaneOf(org), source: b.Source, now: store.DatabaseOf(o).Now()}
+	l := loading{Org: o, source: b.Source, now: store.DatabaseOf(o).Now()}
 	if err := l.ensurePartitions(ctx, b); err != nil {
 		return err
 	}
 	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
 		l := l // each run of the transaction gets a copy, because a failed transaction is run again
 		l.tx, l.insert = tx, insert
+		org, err := store.ReadOrganisation(tx, o.ID())
+		if err != nil {
+			return err
+		}
+		l.lane = store.LaneOf(org)
 		if err := store.RequireDataKind(tx, store.KindOfSource(b.Source)); err != nil {
 			return err
 		}
@@ -283,7 +284,7 @@ func (l *loading) countAccount(a *store.Account) {
 	case a.Tracked:
 		l.trackedAccounts++
 		l.followers, l.following = l.followers+valueOrZero(a.LatestFollowersCount), l.following+valueOrZero(a.LatestFollowingCount)
-		e := store.AccountEntry(a, store.TrackAccountsRequest{Lane: l.lane}, false, l.now)
+		e := store.AccountEntry(a, store.TrackAccountsRequest{}, l.lane, false, l.now)
 		if e.NextAt = l.nextFetch(a.Platform, e.ExternalID); a.DiscoveredAt == nil && a.TrackingType != nil {
 			e.Depth = store.ListDepths[*a.TrackingType]
 		}

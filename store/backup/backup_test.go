@@ -161,7 +161,7 @@ func TestWrite_writesTheStateOfOneMoment(t *testing.T) {
 				other := db.Open(t)
 				for i := 0; ctx.Err() == nil; i++ {
 					l := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@writer/video/7%02d%016d", w, i))
-					_, err := other.Org(o.ID()).Track(ctx, store.TrackRequest{Links: []link.Link{l}, Enqueue: 1})
+					_, err := other.Org(o.ID()).Track(ctx, store.TrackRequest{Links: []link.Link{l}})
 					if ctx.Err() == nil {
 						require.NoError(t, err)
 						select {

@@ -333,7 +333,7 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
 	}
-	org, err := d.readOrganisation()
+	org, err := store.ReadOrganisation(d.tx, d.org)
 	if err != nil {
 		return err
 	}
@@ -429,12 +429,6 @@ func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store
 		return nil, err
 	}
 	return stopped, store.ResumeVideos(d.tx, d.org, stopped, d.at.Day())
-}
-
-// readOrganisation returns the organisation that tracks the account.
-func (d discovery) readOrganisation() (store.Organisation, error) {
-	var o store.Organisation
-	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
 // addFollowers updates the organisation's totals of followers and followed accounts. Its arguments

@@ -24,7 +24,7 @@ func countBatchStatements(t *testing.T, db *storetest.DB, orgs, firstVideo, vide
 		links[i] = storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@author%d/video/73012345678%08d", i%authors, firstVideo+i))
 	}
 	for range orgs {
-		_, err := storetest.NewOrg(t, db).Track(t.Context(), store.TrackRequest{Links: links, Immediate: videos, Enqueue: videos})
+		_, err := storetest.NewOrg(t, db).Track(t.Context(), store.TrackRequest{Links: links, Immediate: videos})
 		require.NoError(t, err)
 	}
 	write := func(views int64) int {

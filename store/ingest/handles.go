@@ -100,11 +100,11 @@ func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := queue.Unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", store.KindAccount, a.ID); err != nil {
 		return err
 	}
-	org, err := d.readOrganisation()
+	org, err := store.ReadOrganisation(d.tx, d.org)
 	if err != nil {
 		return err
 	}
-	r := store.TrackAccountsRequest{Lane: store.LaneOf(org), Preview: d.preview}
+	r := store.TrackAccountsRequest{Preview: d.preview}
 	db.Assign(&r.Type, a.TrackingType)
-	return queue.Enqueue(d.tx, d.org, []queue.Entry{store.AccountEntry(a, r, false, d.at)}, d.at)
+	return queue.Enqueue(d.tx, d.org, []queue.Entry{store.AccountEntry(a, r, store.LaneOf(org), false, d.at)}, d.at)
 }

@@ -370,7 +370,7 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, "https://youtu.be/dQw4w9WgXcQ")}, Immediate: 1, Enqueue: 1})
+		tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, "https://youtu.be/dQw4w9WgXcQ")}, Immediate: 1})
 		require.NoError(t, err)
 		id := tracked[0].VideoID
 		for _, c := range []struct {

@@ -75,7 +75,7 @@ func TestConcurrentWriters_doNotDeadlock(t *testing.T) {
 		for _, o := range orgs {
 			run(&wg, func() error {
 				picked := some(15)
-				_, err := o.Track(t.Context(), store.TrackRequest{Links: picked, CollectionNames: []string{"Dogs", "Cats"}, Immediate: 15, Enqueue: 15})
+				_, err := o.Track(t.Context(), store.TrackRequest{Links: picked, CollectionNames: []string{"Dogs", "Cats"}, Immediate: 15})
 				return err
 			})
 			run(&wg, func() error {

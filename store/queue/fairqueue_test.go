@@ -149,8 +149,8 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 func TestClaim_servesLanesInTheOrderInWhichTheRequestNamesThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		trackOnSchedule(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.VideoLinksFrom(t, 0, 3)...)
-		trackOnSchedule(t, storetest.NewOrg(t, db), queue.LanePremium, storetest.VideoLinksFrom(t, 10, 3)...)
+		trackOnSchedule(t, newOrgInLane(t, db, queue.LaneFree), storetest.VideoLinksFrom(t, 0, 3)...)
+		trackOnSchedule(t, newOrgInLane(t, db, queue.LanePremium), storetest.VideoLinksFrom(t, 10, 3)...)
 		db.Clock.Advance(24 * time.Hour)
 		c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 4, time.Minute, queue.LaneFree, queue.LanePremium))
 		require.NoError(t, err)
@@ -165,10 +165,10 @@ func TestClaim_servesLanesInTheOrderInWhichTheRequestNamesThem(t *testing.T) {
 func TestDemand_countsTheScheduledTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		free, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		trackOnSchedule(t, free, queue.LaneFree, storetest.VideoLinksFrom(t, 0, 4)...)
-		trackOnSchedule(t, premium, queue.LanePremium, storetest.VideoLink(t, 0), storetest.VideoLink(t, 10))
-		trackOnSchedule(t, premium, queue.LanePremium, storetest.ParseLink(t, storetest.YouTubeURL))
+		free, premium := newOrgInLane(t, db, queue.LaneFree), newOrgInLane(t, db, queue.LanePremium)
+		trackOnSchedule(t, free, storetest.VideoLinksFrom(t, 0, 4)...)
+		trackOnSchedule(t, premium, storetest.VideoLink(t, 0), storetest.VideoLink(t, 10))
+		trackOnSchedule(t, premium, storetest.ParseLink(t, storetest.YouTubeURL))
 		for id, change := range map[int]string{1: "pace = 1", 2: "pace = 2", 3: "state = 'gone'"} {
 			db.Exec(t, "UPDATE fetch_targets SET "+change+" WHERE external_id = ?", storetest.VideoLink(t, id).ID)
 		}
@@ -191,7 +191,7 @@ func TestDemand_countsTheScheduledTargets(t *testing.T) {
 func TestClaim_prefersOrganisationsWithFewerClaimedTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		burst, single, scheduled := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		burst, single, scheduled := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgInLane(t, db, queue.LaneFree)
 		claim := func(limit int, idle bool) queue.Claim {
 			t.Helper()
 			r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive)
@@ -201,7 +201,7 @@ func TestClaim_prefersOrganisationsWithFewerClaimedTargets(t *testing.T) {
 			return c
 		}
 		storetest.Track(t, burst, storetest.VideoLinks(t, 5)...)
-		trackOnSchedule(t, scheduled, queue.LaneFree, storetest.VideoLink(t, 70))
+		trackOnSchedule(t, scheduled, storetest.VideoLink(t, 70))
 		require.Len(t, claim(2, true).Targets, 2, "while no organisation has a claimed target, every organisation must count as idle")
 		require.Empty(t, claim(10, true).Targets, "an organisation with claimed targets must not count as idle")
 

@@ -30,9 +30,7 @@ func newOrgWithTier(t *testing.T, db *storetest.DB, tier store.Tier, sub store.S
 // trackAndFetchOnce tracks links in the lane of the organisation, and stores the result of one fetch for each link.
 func trackAndFetchOnce(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link) {
 	t.Helper()
-	org, err := db.Organisation(t.Context(), o.ID())
-	require.NoError(t, err)
-	_, err = o.Track(t.Context(), store.TrackRequest{Links: links, Lane: store.LaneOf(org), Immediate: len(links), Enqueue: len(links)})
+	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Immediate: len(links), Allowance: len(links)})
 	require.NoError(t, err)
 	storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 }
@@ -143,7 +141,7 @@ func TestSetTier_setsTheRightLaneIfAnOrganisationSubscribesConcurrently(t *testi
 		trackAndFetchOnce(t, db, o, storetest.VideoLink(t, 1))
 		// The tier changes after the transaction of the new subscriber has read the target, and before it writes the subscription.
 		finish := storetest.RunBeforeStatement(t, db, "INSERT INTO fetch_subscriptions", func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
-		trackOnSchedule(t, premium, queue.LanePremium, storetest.VideoLink(t, 1))
+		trackOnSchedule(t, premium, storetest.VideoLink(t, 1))
 		finish()
 		require.Equal(t, []string{"11"}, laneDigits(t, db))
 	})
@@ -260,9 +258,7 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		premium, basic, someone := storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		for _, o := range []*store.Org{premium, basic} {
-			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{someone}, Type: store.TrackLatest30,
-				Lane: map[*store.Org]queue.Lane{premium: queue.LanePremium, basic: queue.LaneBasic}[o], Immediate: 1, Enqueue: 1})
-			require.NoError(t, err)
+			storetest.Follow(t, o, store.TrackLatest30, someone)
 		}
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Listed: true, Videos: []ingest.FoundVideo{{ID: storetest.VideoLink(t, 1).ID, Link: storetest.VideoLink(t, 1).Canonical}}})
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))

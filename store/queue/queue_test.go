@@ -24,10 +24,23 @@ func lanesWithDueTargets(t *testing.T, db *storetest.DB) []queue.Lane {
 	return lanes
 }
 
-// trackOnSchedule tracks links with a priority. Each video is due at its time in the daily schedule, and not immediately.
-func trackOnSchedule(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
+// newOrgInLane creates an organisation whose scheduled fetches have the given priority.
+func newOrgInLane(t *testing.T, db *storetest.DB, lane queue.Lane) *store.Org {
 	t.Helper()
-	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links), Scheduled: true})
+	switch lane {
+	case queue.LaneFree:
+		return newOrgWithTier(t, db, store.TierBasic, store.SubscriptionNone)
+	case queue.LaneBasic:
+		return newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive)
+	default:
+		return newOrgWithTier(t, db, store.TierPremium, store.SubscriptionActive)
+	}
+}
+
+// trackOnSchedule tracks links. Each video is due at its time in the daily schedule, and not immediately.
+func trackOnSchedule(t *testing.T, o *store.Org, links ...link.Link) {
+	t.Helper()
+	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Allowance: len(links), Scheduled: true})
 	require.NoError(t, err)
 }
 
@@ -36,9 +49,9 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		require.Empty(t, lanesWithDueTargets(t, db))
-		trackOnSchedule(t, o, queue.LaneFree, storetest.VideoLink(t, 1))
-		trackOnSchedule(t, o, queue.LaneBasic, storetest.VideoLink(t, 2))
-		trackOnSchedule(t, o, queue.LanePremium, storetest.VideoLink(t, 3))
+		trackOnSchedule(t, newOrgInLane(t, db, queue.LaneFree), storetest.VideoLink(t, 1))
+		trackOnSchedule(t, newOrgInLane(t, db, queue.LaneBasic), storetest.VideoLink(t, 2))
+		trackOnSchedule(t, newOrgInLane(t, db, queue.LanePremium), storetest.VideoLink(t, 3))
 		require.Empty(t, lanesWithDueTargets(t, db), "no lane may have a due target before the scheduled times of the videos")
 		storetest.Track(t, o, storetest.VideoLink(t, 4))
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db))
@@ -78,10 +91,9 @@ func TestLaneOf_dependsOnSubscriptionAndTier(t *testing.T) {
 func TestEnqueue_usesTheMostUrgentLaneOfTheSubscribers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		free, premium, basic, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
-		trackOnSchedule(t, free, queue.LaneFree, l)
-		trackOnSchedule(t, premium, queue.LanePremium, l)
-		trackOnSchedule(t, basic, queue.LaneBasic, l)
+		for _, lane := range []queue.Lane{queue.LaneFree, queue.LanePremium, queue.LaneBasic} {
+			trackOnSchedule(t, newOrgInLane(t, db, lane), storetest.VideoLink(t, 1))
+		}
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, []queue.Lane{queue.LanePremium}, lanesWithDueTargets(t, db))
 	})
@@ -117,9 +129,9 @@ func TestAcknowledge_keepsATargetInTheInteractiveLaneOnlyIfARetryIsSoon(t *testi
 func TestEnqueue_neverDelaysATarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		first, second, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
+		first, second, l := storetest.NewOrg(t, db), newOrgInLane(t, db, queue.LaneFree), storetest.VideoLink(t, 1)
 		storetest.Track(t, first, l)
-		trackOnSchedule(t, second, queue.LaneFree, l)
+		trackOnSchedule(t, second, l)
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(3)))
 		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch must store the views for both organisations")

@@ -165,7 +165,7 @@ func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T
 		require.NoError(t, err)
 		o, l := db.Org(free.ID), storetest.ParseLink(t, storetest.AccountURL)
 		trackAll := func() {
-			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Lane: queue.LaneFree, Immediate: 1, Enqueue: 1, Preview: 3})
+			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Immediate: 1, Allowance: 1, Preview: 3})
 			require.NoError(t, err)
 		}
 		pending := func() int64 {

@@ -25,7 +25,7 @@ func TestCollectingState_countsTheTargetsOfTheQueue(t *testing.T) {
 		require.Equal(t, queue.CollectingState{At: store.InstantOf(db.Clock.Now()), Pauses: map[string]queue.Pause{}}, empty)
 
 		storetest.Track(t, o, storetest.VideoLink(t, 1), storetest.VideoLink(t, 2), storetest.VideoLink(t, 3))
-		trackOnSchedule(t, o, queue.LaneFree, storetest.VideoLink(t, 4)) // the target of video 4 is not due, because its time in the daily schedule has not come yet
+		trackOnSchedule(t, newOrgInLane(t, db, queue.LaneFree), storetest.VideoLink(t, 4)) // the target of video 4 is not due, because its time in the daily schedule has not come yet
 		due := store.InstantOf(db.Clock.Now())
 		db.Exec(t, "UPDATE fetch_targets SET requested_at = ? WHERE lane = ?", due.Add(-37*time.Hour), queue.LaneFree)
 		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ? WHERE external_id = ?", due.Add(-2*time.Hour), storetest.VideoLink(t, 1).ID)

@@ -14,7 +14,6 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/migrations"
-	"github.com/reeltally/reeltally/store/queue"
 )
 
 // NewOrg creates an organisation with the premium tier and an active subscription, and returns its store.Org.
@@ -55,18 +54,18 @@ func VideoLinksFrom(t *testing.T, first, n int) []link.Link {
 	return links
 }
 
-// Track tracks videos with the premium lane as their base lane. The first fetch of each video is due immediately.
+// Track tracks videos in the lane of the organisation. The first fetch of each video is due immediately.
 func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	t.Helper()
-	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
+	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Immediate: len(links), Allowance: len(links)})
 	require.NoError(t, err)
 	return tracked
 }
 
-// Follow tracks accounts with the premium lane as their base lane. The first fetch of each account is due immediately.
+// Follow tracks accounts in the lane of the organisation. The first fetch of each account is due immediately.
 func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
 	t.Helper()
-	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
+	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Immediate: len(links), Allowance: len(links)})
 	require.NoError(t, err)
 	return tracked
 }
@@ -114,7 +113,7 @@ func CreateOrgWithData(t *testing.T, db *DB) *store.Org {
 	require.NoError(t, err)
 	_, err = o.CreateCollection(ctx, store.NewCollection{Name: "Below", Access: store.AccessPrivate, ParentID: &root.ID})
 	require.NoError(t, err)
-	tracked, err := o.Track(ctx, store.TrackRequest{Links: VideoLinks(t, 3), CollectionIDs: []uuid.UUID{root.ID}, Lane: queue.LaneBasic, Immediate: 3, Enqueue: 3})
+	tracked, err := o.Track(ctx, store.TrackRequest{Links: VideoLinks(t, 3), CollectionIDs: []uuid.UUID{root.ID}, Immediate: 3})
 	require.NoError(t, err)
 	Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(1)), Title: new("A #dog"), Username: new("someone"),
 		AccountID: new("42"), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -3))})

@@ -18,7 +18,6 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -167,7 +166,7 @@ func TestService_recoversFromPanicOfSourceAndCountsIt(t *testing.T) {
 	require.NoError(t, err)
 	l, err := link.Parse("https://www.tiktok.com/@some.body/video/7106594312292453675")
 	require.NoError(t, err)
-	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
+	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Immediate: 1})
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
 	service, err := collect.Config{}.NewService(db.Store, []source.Source{panickingSource{}}, registry, &boot.Traces{}, slog.New(slog.DiscardHandler))

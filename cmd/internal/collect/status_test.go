@@ -40,7 +40,7 @@ func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 		require.NoError(t, err)
 		l, err := link.Parse("https://www.tiktok.com/@northwind.studio/video/7338812345678901234")
 		require.NoError(t, err)
-		_, err = db.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Enqueue: 1})
+		_, err = db.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}})
 		require.NoError(t, err)
 		db.Clock.Advance(24 * time.Hour)
 		now := store.InstantOf(db.Clock.Now())

@@ -145,10 +145,6 @@ const trackedPerCall = 100
 // trackAccounts tracks the accounts that the remote server tracks, with the same tracking type. The accounts are fetched only if the
 // organisation has an active subscription.
 func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) error {
-	org, err := store.OrganisationOf(ctx, m.Org)
-	if err != nil {
-		return err
-	}
 	byType := map[store.TrackingType][]link.Link{}
 	for _, a := range d.accounts {
 		if a.Removed || a.TrackingType == nil {
@@ -164,11 +160,7 @@ func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) e
 	}
 	for kind, links := range byType {
 		for chunk := range slices.Chunk(links, trackedPerCall) {
-			r := store.TrackAccountsRequest{Links: chunk, Type: kind, Lane: store.LaneOf(org)}
-			if org.Subscription == store.SubscriptionActive {
-				r.Enqueue = len(chunk)
-			}
-			if _, err := m.Org.TrackAccounts(ctx, r); err != nil {
+			if _, err := m.Org.TrackAccounts(ctx, store.TrackAccountsRequest{Links: chunk, Type: kind}); err != nil {
 				return err
 			}
 			s.Accounts += len(chunk)
