@@ -63,7 +63,7 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 		CollectionID: t.CollectionID, StartDate: t.StartDate, EndDate: t.EndDate, IncludeChildren: t.IncludeChildren, Videos: t.Videos, VideosRemoved: t.VideosRemoved,
 		Views: t.Views, Likes: t.Likes, Comments: t.Comments, Shares: t.Shares, Bookmarks: t.Bookmarks, Engagements: t.Engagements,
 		UnknownViews: t.UnknownViews, UnknownLikes: t.UnknownLikes, UnknownComments: t.UnknownComments, UnknownShares: t.UnknownShares,
-		UnknownBookmarks: t.UnknownBookmarks, ViewsAtStart: t.ViewsAtStart, ViewsGained: t.ViewsGained, ViewsCorrected: t.ViewsCorrected,
+		UnknownBookmarks: t.UnknownBookmarks, UnknownEngagements: t.UnknownEngagements, UnknownGains: t.UnknownGains, ViewsAtStart: t.ViewsAtStart, ViewsGained: t.ViewsGained, ViewsCorrected: t.ViewsCorrected,
 		Increase: t.Increase, Best: toAPIRankedVideos(campaign, true, caller.View), Worst: toAPIRankedVideos(campaign, false, caller.View),
 		MetricsMasked: t.MetricsMasked,
 	}), nil
@@ -271,6 +271,7 @@ func toAPICampaignStatistics(q store.CampaignQuery, c store.Campaign, view View)
 		Bookmarks: view.Count(sums.Bookmarks), Engagements: view.Count(sums.Engagement()),
 		UnknownViews: view.Count(&unknown.Views), UnknownLikes: view.Count(&unknown.Likes), UnknownComments: view.Count(&unknown.Comments),
 		UnknownShares: view.Count(&unknown.Shares), UnknownBookmarks: view.Count(&unknown.Bookmarks),
+		UnknownEngagements: view.Count(&g.Last.UnknownEngagements), UnknownGains: view.Count(&g.Unknown),
 		ViewsAtStart: view.Count(g.StartViews), ViewsGained: view.Count(g.Gained), ViewsCorrected: view.Count(&g.Corrected),
 		Increase: view.Ratio(percentOf(g.Gained, g.StartViews)), MetricsMasked: view.MetricsMasked(),
 	}

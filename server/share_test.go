@@ -418,9 +418,9 @@ func (a response) metaContents() map[string]string {
 func (a response) tileTexts() []string {
 	a.t.Helper()
 	var out []string
-	for _, div := range findElements(a.parsePage(), "div") {
-		if attributeValue(div, "class") == "tile" {
-			out = append(out, strings.Join(strings.Fields(textOf(div)), " "))
+	for n := range a.parsePage().Descendants() {
+		if n.Type == html.ElementNode && attributeValue(n, "class") == "tile" {
+			out = append(out, strings.Join(strings.Fields(textOf(n)), " "))
 		}
 	}
 	return out
@@ -457,10 +457,43 @@ func TestSharePage_tilesSayForHowManyVideosACountIsUnknown(t *testing.T) {
 	visitor := &visitor{app: a, t: t}
 	for _, suffix := range []string{"", "?embed=1"} {
 		require.Equal(t, []string{"Videos 3", "Likes 36 unknown for 1 video", "Shares – unknown for 3 videos", "Bookmarks – unknown for 3 videos", "Views 6,999",
-			"Gained views 999 +16.7 % in 30 days", "Engagements 36"}, visitor.visit(path+suffix).tileTexts())
+			"Gained views 999 +16.7 % in 30 days", "Engagements 36 unknown for 1 video"}, visitor.visit(path+suffix).tileTexts())
 	}
 	c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"comments"}}})
 	require.Equal(t, []string{"Videos 3", "Comments 0 unknown for 1 video"}, visitor.visit(path).tileTexts())
+}
+
+func TestCollectionPages_showNoGainOfVideosThatWereFetchedOnce(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		for n := range 2 {
+			c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(n), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+		}
+		a.fetch(factsWithViews(5))
+		visitor := c.newSignedInVisitor(t)
+		requireTiles := func(gained string) {
+			t.Helper()
+			tiles := visitor.visit("/collection/" + collection.String()).tileTexts()
+			require.Contains(t, tiles[0], gained)
+			require.Equal(t, "Engagements – unknown for 2 videos", tiles[2])
+			require.Contains(t, visitor.visit("/collection/report/" + c.createReport(collection).String()).tileTexts()[0], gained)
+			require.Contains(t, visitor.visit(c.shareCollection(collection, "public", nil)).tileTexts()[2], gained)
+		}
+		for range 3 {
+			requireTiles("Gained views – unknown for 2 videos")
+			a.Clock.Advance(24 * time.Hour) // without a fetch, the days have the views of the last fetch
+		}
+		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
+		require.Nil(t, statistics.ViewsGained)
+		require.Nil(t, statistics.ViewsAtStart)
+		require.Empty(t, statistics.Best)
+		require.EqualValues(t, 2, *statistics.UnknownGains)
+
+		a.fetch(factsWithViews(5))
+		requireTiles("Gained views 0 0.0 %")
+	})
 }
 
 func TestSharePage_statesNoNumberOfVideosIfNumbersAreHidden(t *testing.T) {

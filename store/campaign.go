@@ -61,6 +61,8 @@ type CampaignDay struct {
 	WithoutPoint int64 // number of videos with no stored point up to this day
 	Sums               // sums of the known counts
 	Unknown      Sums  // for each metric: the number of videos whose count is unknown
+	// UnknownEngagements is the number of videos whose likes, comments, bookmarks and shares are all unknown.
+	UnknownEngagements int64
 
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // sum of the changes of the videos whose views fell: 0 or a negative number; ViewsGained includes it
@@ -80,7 +82,7 @@ type CampaignVideo struct {
 	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	StartViews   *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
 	EndViews     *int64   `gorm:"-"` // views of the last day; nil if unknown
-	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if one of them is unknown
+	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if one of them is unknown, or if no views after StartDay are known
 	StoredPoints []Point  `gorm:"-"` // the points from which the counts are computed, the oldest first; set only if CampaignQuery.Points is true
 }
 
@@ -336,6 +338,7 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
 	var last *int64
+	fetchedLater := false // true if a point after StartDay has views
 	for day := v.gainStartDay(t.from); day <= t.to; day++ {
 		for next < len(points) && points[next].Day <= day {
 			next++
@@ -348,6 +351,9 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 			} else {
 				*d.Sums.Fields()[n] += *count
 			}
+		}
+		if counts.Engagement() == nil {
+			d.UnknownEngagements++
 		}
 		d.Videos++
 		if day == joined {
@@ -363,12 +369,14 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 			}
 			if last == nil {
 				v.StartDay, v.StartViews = &t.days[day-t.from+1].Day, counts.Views
+			} else if next < len(points) || points[next-1].Day == day { // the views are not those of an earlier day
+				fetchedLater = true
 			}
 			last = counts.Views
 		}
 		v.EndViews = counts.Views
 	}
-	if v.StartViews != nil && v.EndViews != nil {
+	if fetchedLater && v.EndViews != nil {
 		gained := *v.EndViews - *v.StartViews
 		v.Gained = &gained
 	}
@@ -428,6 +436,7 @@ type CampaignGains struct {
 	Last       CampaignDay // the last day of the period
 	StartViews *int64      // sum of CampaignVideo.StartViews of the videos whose gain is known; nil if no gain is known
 	Gained     *int64      // sum of the known gains; nil if no gain is known
+	Unknown    int64       // number of videos whose gain is unknown
 	Corrected  int64       // sum of the negative changes of views in the period; at most 0
 }
 
@@ -443,6 +452,8 @@ func (c *Campaign) Gains() CampaignGains {
 		if v.Gained != nil {
 			start, gained = start+*v.StartViews, gained+*v.Gained
 			g.StartViews, g.Gained = &start, &gained
+		} else {
+			g.Unknown++
 		}
 	}
 	for i := range c.Days {

@@ -452,30 +452,32 @@ type CollectionOrder string
 
 // CollectionStatistics defines model for CollectionStatistics.
 type CollectionStatistics struct {
-	Best             []CollectionGain   `json:"best"`
-	Bookmarks        *int64             `json:"bookmarks"`
-	CollectionID     openapi_types.UUID `json:"collection_id"`
-	Comments         *int64             `json:"comments"`
-	EndDate          openapi_types.Date `json:"end_date"`
-	Engagements      *int64             `json:"engagements"`
-	IncludeChildren  bool               `json:"include_children"`
-	Increase         *float64           `json:"increase"`
-	Likes            *int64             `json:"likes"`
-	MetricsMasked    *bool              `json:"metrics_masked,omitempty"`
-	Shares           *int64             `json:"shares"`
-	StartDate        openapi_types.Date `json:"start_date"`
-	UnknownBookmarks *int64             `json:"unknown_bookmarks"`
-	UnknownComments  *int64             `json:"unknown_comments"`
-	UnknownLikes     *int64             `json:"unknown_likes"`
-	UnknownShares    *int64             `json:"unknown_shares"`
-	UnknownViews     *int64             `json:"unknown_views"`
-	Videos           *int64             `json:"videos"`
-	VideosRemoved    *int64             `json:"videos_removed"`
-	Views            *int64             `json:"views"`
-	ViewsAtStart     *int64             `json:"views_at_start"`
-	ViewsCorrected   *int64             `json:"views_corrected"`
-	ViewsGained      *int64             `json:"views_gained"`
-	Worst            []CollectionGain   `json:"worst"`
+	Best               []CollectionGain   `json:"best"`
+	Bookmarks          *int64             `json:"bookmarks"`
+	CollectionID       openapi_types.UUID `json:"collection_id"`
+	Comments           *int64             `json:"comments"`
+	EndDate            openapi_types.Date `json:"end_date"`
+	Engagements        *int64             `json:"engagements"`
+	IncludeChildren    bool               `json:"include_children"`
+	Increase           *float64           `json:"increase"`
+	Likes              *int64             `json:"likes"`
+	MetricsMasked      *bool              `json:"metrics_masked,omitempty"`
+	Shares             *int64             `json:"shares"`
+	StartDate          openapi_types.Date `json:"start_date"`
+	UnknownBookmarks   *int64             `json:"unknown_bookmarks"`
+	UnknownComments    *int64             `json:"unknown_comments"`
+	UnknownEngagements *int64             `json:"unknown_engagements"`
+	UnknownGains       *int64             `json:"unknown_gains"`
+	UnknownLikes       *int64             `json:"unknown_likes"`
+	UnknownShares      *int64             `json:"unknown_shares"`
+	UnknownViews       *int64             `json:"unknown_views"`
+	Videos             *int64             `json:"videos"`
+	VideosRemoved      *int64             `json:"videos_removed"`
+	Views              *int64             `json:"views"`
+	ViewsAtStart       *int64             `json:"views_at_start"`
+	ViewsCorrected     *int64             `json:"views_corrected"`
+	ViewsGained        *int64             `json:"views_gained"`
+	Worst              []CollectionGain   `json:"worst"`
 }
 
 // CollectionVideoOrder defines model for CollectionVideoOrder.
@@ -912,28 +914,30 @@ type ReportPoint struct {
 
 // ReportStatistics defines model for ReportStatistics.
 type ReportStatistics struct {
-	Bookmarks        *int64             `json:"bookmarks"`
-	CollectionID     openapi_types.UUID `json:"collection_id"`
-	Comments         *int64             `json:"comments"`
-	EndDate          openapi_types.Date `json:"end_date"`
-	Engagements      *int64             `json:"engagements"`
-	IncludeChildren  bool               `json:"include_children"`
-	Increase         *float64           `json:"increase"`
-	Likes            *int64             `json:"likes"`
-	MetricsMasked    *bool              `json:"metrics_masked,omitempty"`
-	Shares           *int64             `json:"shares"`
-	StartDate        openapi_types.Date `json:"start_date"`
-	UnknownBookmarks *int64             `json:"unknown_bookmarks"`
-	UnknownComments  *int64             `json:"unknown_comments"`
-	UnknownLikes     *int64             `json:"unknown_likes"`
-	UnknownShares    *int64             `json:"unknown_shares"`
-	UnknownViews     *int64             `json:"unknown_views"`
-	Videos           *int64             `json:"videos"`
-	VideosRemoved    *int64             `json:"videos_removed"`
-	Views            *int64             `json:"views"`
-	ViewsAtStart     *int64             `json:"views_at_start"`
-	ViewsCorrected   *int64             `json:"views_corrected"`
-	ViewsGained      *int64             `json:"views_gained"`
+	Bookmarks          *int64             `json:"bookmarks"`
+	CollectionID       openapi_types.UUID `json:"collection_id"`
+	Comments           *int64             `json:"comments"`
+	EndDate            openapi_types.Date `json:"end_date"`
+	Engagements        *int64             `json:"engagements"`
+	IncludeChildren    bool               `json:"include_children"`
+	Increase           *float64           `json:"increase"`
+	Likes              *int64             `json:"likes"`
+	MetricsMasked      *bool              `json:"metrics_masked,omitempty"`
+	Shares             *int64             `json:"shares"`
+	StartDate          openapi_types.Date `json:"start_date"`
+	UnknownBookmarks   *int64             `json:"unknown_bookmarks"`
+	UnknownComments    *int64             `json:"unknown_comments"`
+	UnknownEngagements *int64             `json:"unknown_engagements"`
+	UnknownGains       *int64             `json:"unknown_gains"`
+	UnknownLikes       *int64             `json:"unknown_likes"`
+	UnknownShares      *int64             `json:"unknown_shares"`
+	UnknownViews       *int64             `json:"unknown_views"`
+	Videos             *int64             `json:"videos"`
+	VideosRemoved      *int64             `json:"videos_removed"`
+	Views              *int64             `json:"views"`
+	ViewsAtStart       *int64             `json:"views_at_start"`
+	ViewsCorrected     *int64             `json:"views_corrected"`
+	ViewsGained        *int64             `json:"views_gained"`
 }
 
 // ReportSummary defines model for ReportSummary.

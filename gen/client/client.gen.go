@@ -627,7 +627,7 @@ type CollectionGain struct {
 	// ViewsAtStart The views from which the gain is counted; null if unknown.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown.
+	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`.
 	ViewsGained *int64 `json:"views_gained"`
 }
 
@@ -769,6 +769,12 @@ type CollectionStatistics struct {
 
 	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
 	UnknownComments *int64 `json:"unknown_comments"`
+
+	// UnknownEngagements The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period. They add nothing to the sum.
+	UnknownEngagements *int64 `json:"unknown_engagements"`
+
+	// UnknownGains The number of videos whose gain is unknown. They add nothing to the sum of the gains.
+	UnknownGains *int64 `json:"unknown_gains"`
 
 	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
 	UnknownLikes *int64 `json:"unknown_likes"`
@@ -1755,6 +1761,12 @@ type ReportStatistics struct {
 	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
 	UnknownComments *int64 `json:"unknown_comments"`
 
+	// UnknownEngagements The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period. They add nothing to the sum.
+	UnknownEngagements *int64 `json:"unknown_engagements"`
+
+	// UnknownGains The number of videos whose gain is unknown. They add nothing to the sum of the gains.
+	UnknownGains *int64 `json:"unknown_gains"`
+
 	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
 	UnknownLikes *int64 `json:"unknown_likes"`
 
@@ -1848,7 +1860,7 @@ type ReportVideo struct {
 	// ViewsAtStart The views from which the gain is counted; null if unknown.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown.
+	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`.
 	ViewsGained *int64 `json:"views_gained"`
 }
 

@@ -243,7 +243,7 @@ export interface CollectionGain {
   views_at_end: number | null;
   /** The views from which the gain is counted; null if unknown. */
   views_at_start: number | null;
-  /** `views_at_end` minus `views_at_start`; null if one of them is unknown. */
+  /** `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`. */
   views_gained: number | null;
 }
 
@@ -345,6 +345,10 @@ export interface CollectionStatistics {
   unknown_bookmarks: number | null;
   /** The number of videos whose comments are unknown at the end of the period. */
   unknown_comments: number | null;
+  /** The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period. */
+  unknown_engagements: number | null;
+  /** The number of videos whose gain is unknown. */
+  unknown_gains: number | null;
   /** The number of videos whose likes are unknown at the end of the period. */
   unknown_likes: number | null;
   /** The number of videos whose shares are unknown at the end of the period. */
@@ -1034,6 +1038,10 @@ export interface ReportStatistics {
   unknown_bookmarks: number | null;
   /** The number of videos whose comments are unknown at the end of the period. */
   unknown_comments: number | null;
+  /** The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period. */
+  unknown_engagements: number | null;
+  /** The number of videos whose gain is unknown. */
+  unknown_gains: number | null;
   /** The number of videos whose likes are unknown at the end of the period. */
   unknown_likes: number | null;
   /** The number of videos whose shares are unknown at the end of the period. */
@@ -1100,7 +1108,7 @@ export interface ReportVideo {
   views_at_end: number | null;
   /** The views from which the gain is counted; null if unknown. */
   views_at_start: number | null;
-  /** `views_at_end` minus `views_at_start`; null if one of them is unknown. */
+  /** `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`. */
   views_gained: number | null;
 }
 

@@ -134,13 +134,8 @@ type shownGain struct {
 // gainSince returns the gain that the page shows for a video in the period p. `gained` is the gain from the
 // API, which begins on startDay.
 func gainSince(startDay *openapi_types.Date, gained *int64, p period) shownGain {
-	switch {
-	case startDay == nil || store.DateOf(startDay.Time) < p.Start:
+	if startDay == nil || store.DateOf(startDay.Time) < p.Start {
 		return shownGain{Views: gained}
-	case store.DateOf(startDay.Time) >= p.End:
-		// The period has no later day with which startDay can be compared. The API then counts a gain of 0, but
-		// the page shows it as unknown.
-		return shownGain{Since: startDay.String()}
 	}
 	return shownGain{Views: gained, Since: startDay.String()}
 }
@@ -273,10 +268,13 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 // videos.
 func collectionTiles(s client.CollectionStatistics, c chart, points []point, p period) []tile {
 	tiles := []tile{
-		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Spark: sparkline(points, 0, p.Start, p.End)},
+		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Unknown: s.UnknownGains},
 		{Label: "Views at the end", Value: s.Views, Unknown: s.UnknownViews, Spark: sparkline(points, 1, p.Start, p.End)},
-		{Label: "Engagements", Value: s.Engagements, Spark: sparkline(points, 2, p.Start, p.End)},
+		{Label: "Engagements", Value: s.Engagements, Unknown: s.UnknownEngagements, Spark: sparkline(points, 2, p.Start, p.End)},
 		{Label: "Videos", Value: s.Videos, Stopped: s.VideosRemoved, Spark: sparkline(points, 3, p.Start, p.End)},
+	}
+	if s.ViewsGained != nil {
+		tiles[0].Spark = sparkline(points, 0, p.Start, p.End)
 	}
 	for m, shown := range c.Metrics { // the tiles and the metrics are in the same order
 		tiles[m].Plain, tiles[m].Link, tiles[m].Shown = true, c.MetricLink(shown.Name), c.Metric == m

@@ -68,7 +68,7 @@ func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, err
 type shareMetric struct {
 	videoColumn
 	// The functions currentSum and sumOfDay return the sum of the metric over the videos of the collection. currentSum also returns
-	// the number of videos without a known count, or nil if the API does not return this number.
+	// the number of videos without a known count.
 	// Both functions are nil for a metric that cannot be added up.
 	currentSum func(*client.CollectionStatistics) (sum, unknownCount *int64)
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
@@ -100,8 +100,10 @@ var shareSums = map[string]shareMetric{
 		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Shares },
 	},
 	"engagement": {
-		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Engagements, nil },
-		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements },
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) {
+			return s.Engagements, s.UnknownEngagements
+		},
+		sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements },
 	},
 }
 
@@ -395,7 +397,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 		sum, unknownCount := m.currentSum(&now)
 		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: sum, Unknown: unknownCount, Plain: true})
 		if m.Name == "views" {
-			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Plain: true})
+			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Unknown: now.UnknownGains, Plain: true})
 		}
 	}
 	if !*s.settings.ShowHistory || len(sums) == 0 {

@@ -235,7 +235,7 @@ class CollectionGain(TypedDict):
     views_at_end: int | None
     # The views from which the gain is counted; null if unknown.
     views_at_start: int | None
-    # `views_at_end` minus `views_at_start`; null if one of them is unknown.
+    # `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`.
     views_gained: int | None
 
 
@@ -334,6 +334,10 @@ class CollectionStatistics(TypedDict):
     unknown_bookmarks: int | None
     # The number of videos whose comments are unknown at the end of the period.
     unknown_comments: int | None
+    # The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period.
+    unknown_engagements: int | None
+    # The number of videos whose gain is unknown.
+    unknown_gains: int | None
     # The number of videos whose likes are unknown at the end of the period.
     unknown_likes: int | None
     # The number of videos whose shares are unknown at the end of the period.
@@ -1028,6 +1032,10 @@ class ReportStatistics(TypedDict):
     unknown_bookmarks: int | None
     # The number of videos whose comments are unknown at the end of the period.
     unknown_comments: int | None
+    # The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period.
+    unknown_engagements: int | None
+    # The number of videos whose gain is unknown.
+    unknown_gains: int | None
     # The number of videos whose likes are unknown at the end of the period.
     unknown_likes: int | None
     # The number of videos whose shares are unknown at the end of the period.
@@ -1096,7 +1104,7 @@ class ReportVideo(TypedDict):
     views_at_end: int | None
     # The views from which the gain is counted; null if unknown.
     views_at_start: int | None
-    # `views_at_end` minus `views_at_start`; null if one of them is unknown.
+    # `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`.
     views_gained: int | None
 
 
