@@ -927,8 +927,8 @@ type ReportStatistics struct {
 	StartDate          openapi_types.Date `json:"start_date"`
 	UnknownBookmarks   *int64             `json:"unknown_bookmarks"`
 	UnknownComments    *int64             `json:"unknown_comments"`
-	UnknownEngagements *int64             `json:"unknown_engagements"`
-	UnknownGains       *int64             `json:"unknown_gains"`
+	UnknownEngagements *int64             `json:"unknown_engagements,omitempty"`
+	UnknownGains       *int64             `json:"unknown_gains,omitempty"`
 	UnknownLikes       *int64             `json:"unknown_likes"`
 	UnknownShares      *int64             `json:"unknown_shares"`
 	UnknownViews       *int64             `json:"unknown_views"`

@@ -1761,11 +1761,11 @@ type ReportStatistics struct {
 	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
 	UnknownComments *int64 `json:"unknown_comments"`
 
-	// UnknownEngagements The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period. They add nothing to the sum.
-	UnknownEngagements *int64 `json:"unknown_engagements"`
+	// UnknownEngagements The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period. They add nothing to the sum. Older reports do not have this member.
+	UnknownEngagements *int64 `json:"unknown_engagements,omitempty"`
 
-	// UnknownGains The number of videos whose gain is unknown. They add nothing to the sum of the gains.
-	UnknownGains *int64 `json:"unknown_gains"`
+	// UnknownGains The number of videos whose gain is unknown. They add nothing to the sum of the gains. Older reports do not have this member.
+	UnknownGains *int64 `json:"unknown_gains,omitempty"`
 
 	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
 	UnknownLikes *int64 `json:"unknown_likes"`

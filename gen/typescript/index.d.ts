@@ -1039,9 +1039,9 @@ export interface ReportStatistics {
   /** The number of videos whose comments are unknown at the end of the period. */
   unknown_comments: number | null;
   /** The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period. */
-  unknown_engagements: number | null;
+  unknown_engagements?: number | null | undefined;
   /** The number of videos whose gain is unknown. */
-  unknown_gains: number | null;
+  unknown_gains?: number | null | undefined;
   /** The number of videos whose likes are unknown at the end of the period. */
   unknown_likes: number | null;
   /** The number of videos whose shares are unknown at the end of the period. */

@@ -1033,9 +1033,9 @@ class ReportStatistics(TypedDict):
     # The number of videos whose comments are unknown at the end of the period.
     unknown_comments: int | None
     # The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period.
-    unknown_engagements: int | None
+    unknown_engagements: NotRequired[int | None]
     # The number of videos whose gain is unknown.
-    unknown_gains: int | None
+    unknown_gains: NotRequired[int | None]
     # The number of videos whose likes are unknown at the end of the period.
     unknown_likes: int | None
     # The number of videos whose shares are unknown at the end of the period.
