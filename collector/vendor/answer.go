@@ -113,10 +113,14 @@ func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []s
 			return text
 		}
 	}
+	if identified { // the item is about another video, even if a link repeats the request
+		return ""
+	}
 	for _, path := range c.Match.Link {
 		v := item.Get(path)
 		identified = identified || hasValue(v)
-		parts := strings.FieldsFunc(v.Str, func(r rune) bool { return strings.ContainsRune("/?&=#", r) })
+		text, _ := scalarText(v)
+		parts := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("/?&=#", r) })
 		for _, part := range parts {
 			if slices.Contains(requested, part) {
 				return part

@@ -160,7 +160,7 @@ type Batch struct {
 // Match says how the source finds out to which requested target (video or account) an item of the answer belongs.
 type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
-	Link []string `json:"link,omitempty"` // possible paths of a link in an item; the link contains the target's id
+	Link []string `json:"link,omitempty"` // possible paths of a link or text that contains the target's id; used only if all fields in ID are empty
 	// If Sole is true, the only item in an answer belongs to the requested target even if the item lacks all
 	// fields in ID and Link. If one of these fields has a value, one of them must name the target.
 	Sole bool `json:"sole,omitempty"` // requires that each call requests a single target

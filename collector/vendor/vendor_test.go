@@ -288,6 +288,24 @@ func TestScrapeCreators_usesFacebookItemOnlyIfItIsNotAboutAnotherVideo(t *testin
 	}
 }
 
+func TestApify_refusesItemsWithTheIDOfAnotherVideo(t *testing.T) {
+	t.Parallel()
+	tiktokLink, reelLink := tiktokTarget(pancakes, "mira.cooks").Link, instagramTarget(reel).Link
+	for answer, want := range map[string]source.Class{
+		`{"id":"` + train + `","playCount":999,"submittedVideoUrl":"` + tiktokLink + `","input":"` + tiktokLink + `"}`: source.Temporary,
+		`{"id":"` + pancakes + `","playCount":999,"submittedVideoUrl":"` + tiktokLink + `"}`:                           source.OK,
+		`{"id":null,"playCount":999,"submittedVideoUrl":"` + tiktokLink + `"}`:                                         source.OK,
+	} {
+		require.Equal(t, want, fetchTarget(t, "apify", http.StatusOK, "["+answer+"]", tiktokTarget(pancakes, "mira.cooks")).Class, answer)
+	}
+	for answer, want := range map[string]source.Class{
+		`{"shortCode":"DAAAAAAAAAA","url":"https://www.instagram.com/p/DAAAAAAAAAA/","inputUrl":"` + reelLink + `","videoPlayCount":777}`: source.Temporary,
+		`{"inputUrl":"` + reelLink + `","videoPlayCount":777}`:                                                                            source.OK,
+	} {
+		require.Equal(t, want, fetchTarget(t, "apify", http.StatusOK, "["+answer+"]", instagramTarget(reel)).Class, answer)
+	}
+}
+
 // fetchTarget fetches one target from a vendor with a fixed answer. If Fetch returns a failure, the result has the class of the failure.
 func fetchTarget(t *testing.T, name string, status int, text string, target source.Target) source.Result {
 	t.Helper()
