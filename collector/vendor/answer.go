@@ -169,7 +169,7 @@ func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 		}
 		*count = n
 		f.Rounded = f.Rounded || c.Rounds && n != nil && isRounded(*n)
-		hasCounts = hasCounts || n != nil || withheld
+		hasCounts = hasCounts || n != nil
 		if withheld {
 			setHidden(true)
 		} else if n != nil && c.reportsHiddenCount(name) {

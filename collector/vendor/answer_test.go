@@ -115,14 +115,16 @@ func TestCall_reportsHiddenCounts(t *testing.T) {
 	}
 	for item, want := range map[string]*bool{
 		`{"v":1,"l":2,"c":3}`: new(false), `{"v":1,"l":-1,"c":3}`: new(true), `{"v":1,"l":2}`: new(true), `{"v":1,"l":2,"c":3,"h":true}`: new(true),
-		`{"l":2}`: new(false), `{"l":-1}`: new(true), `{"v":1,"c":3,"h":false}`: new(false),
+		`{"l":2}`: new(false), `{"l":-1,"c":3}`: new(true), `{"v":1,"c":3,"h":false}`: new(false),
 	} {
 		r := call.videoResult(gjson.Parse(item), time.Now())
 		require.Equal(t, source.OK, r.Class, item)
 		require.Equal(t, want, r.Facts.HiddenStats, item)
 	}
-	r := call.videoResult(gjson.Parse(`{"h":true,"x":1}`), time.Now())
-	require.Equal(t, source.Temporary, r.Class, "an item without counts must have the class Temporary")
+	for _, item := range []string{`{"h":true,"x":1}`, `{"l":-1}`, `{"l":-1,"h":true}`} {
+		r := call.videoResult(gjson.Parse(item), time.Now())
+		require.Equal(t, source.Temporary, r.Class, "the item %s has no counts, so it must have the class Temporary", item)
+	}
 }
 
 func TestFindItems_limitsNumberOfItems(t *testing.T) {
@@ -192,7 +194,7 @@ func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 		require.True(t, count == nil || *count >= 0)
 		hasCounts = hasCounts || count != nil
 	}
-	require.True(t, hasCounts || f.HiddenStats != nil && *f.HiddenStats)
+	require.True(t, hasCounts)
 	for _, text := range []*string{f.Title, f.Username, f.AccountID, f.AccountName, f.SongName, f.ShopProductID} {
 		require.True(t, text == nil || !strings.ContainsRune(*text, 0))
 	}

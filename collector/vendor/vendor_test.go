@@ -288,6 +288,15 @@ func TestScrapeCreators_usesFacebookItemOnlyIfItIsNotAboutAnotherVideo(t *testin
 	}
 }
 
+func TestVendors_returnTemporaryIfAllCountsAreHiddenOrNull(t *testing.T) {
+	t.Parallel()
+	youtube := source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
+	r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"id":"kJ4_q-Zx9W0","viewCountInt":null,"likeCountInt":null,"commentCountInt":null}`, youtube)
+	require.Equal(t, source.Temporary, r.Class)
+	r = fetchTarget(t, "ensembledata", http.StatusOK, `{"data":{"code":"`+reel+`","like_count":3,"like_and_view_counts_disabled":true,"play_count":null}}`, instagramTarget(reel))
+	require.Equal(t, source.Temporary, r.Class)
+}
+
 func TestApify_refusesItemsWithTheIDOfAnotherVideo(t *testing.T) {
 	t.Parallel()
 	tiktokLink, reelLink := tiktokTarget(pancakes, "mira.cooks").Link, instagramTarget(reel).Link
