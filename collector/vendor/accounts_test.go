@@ -299,7 +299,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ old, new, want string }{
 		"a batch size of 2 in a call for accounts":                        {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch is for videos only"},
-		"the member `match` in a call for accounts":                       {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match is for videos only"},
+		"the member `match` in a call for accounts":                       {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": ["post_id"]}, "fields": {"account_id"`, "calls[0].match is for videos only"},
 		"the member `details` in a call for accounts":                     {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
 		"the member `hidden_when_absent` in a call for accounts":          {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
 		"a profile with a field that only videos have":                    {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is not a known fact; the facts are account_id, account_name, bio, followers, following, private, profile_link, username"},

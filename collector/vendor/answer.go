@@ -127,7 +127,8 @@ func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []s
 			}
 		}
 	}
-	if c.Match.Sole && !identified && len(items) == 1 && len(requested) == 1 && item.IsObject() {
+	hasVideo := slices.ContainsFunc(c.Match.Sole, func(path string) bool { return hasValue(item.Get(path)) })
+	if hasVideo && !identified && len(items) == 1 && len(requested) == 1 {
 		return requested[0]
 	}
 	return ""

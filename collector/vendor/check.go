@@ -180,15 +180,15 @@ func (c Call) check(p *problems, memberPath string) {
 func (c Call) checkVideos(p *problems, memberPath string) {
 	c.Request.check(p, memberPath, videoPlaceholders)
 	c.checkBatch(p, memberPath)
-	for name, paths := range map[string][]string{"match.id": c.Match.ID, "match.link": c.Match.Link} {
+	for name, paths := range map[string][]string{"match.id": c.Match.ID, "match.link": c.Match.Link, "match.sole": c.Match.Sole} {
 		for i, path := range paths {
 			checkPath(p, fmt.Sprintf("%s.%s[%d]", memberPath, name, i), path)
 		}
 	}
-	if len(c.Match.ID) == 0 && len(c.Match.Link) == 0 && !c.Match.Sole {
+	if len(c.Match.ID)+len(c.Match.Link)+len(c.Match.Sole) == 0 {
 		p.add(memberPath+".match", `must have "id", "link" or "sole"`)
 	}
-	if c.Match.Sole && c.maxTargets() > 1 {
+	if len(c.Match.Sole) > 0 && c.maxTargets() > 1 {
 		p.add(memberPath+".match.sole", "is only possible if batch.size is 1, not %d", c.maxTargets())
 	}
 	for _, name := range c.HiddenWhenAbsent {
@@ -217,7 +217,7 @@ func (c Call) checkAccount(p *problems, memberPath string) {
 	if c.maxTargets() > 1 {
 		p.add(memberPath+".batch", "is for videos only: accounts are requested one at a time")
 	}
-	if len(c.Match.ID)+len(c.Match.Link) > 0 || c.Match.Sole {
+	if len(c.Match.ID)+len(c.Match.Link)+len(c.Match.Sole) > 0 {
 		p.add(memberPath+".match", "is for videos only: accounts are requested one at a time")
 	}
 	if c.Details {

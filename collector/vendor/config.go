@@ -161,9 +161,9 @@ type Batch struct {
 type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
 	Link []string `json:"link,omitempty"` // possible paths of a link or text that contains the target's id; used only if all fields in ID are empty
-	// If Sole is true, the only item in an answer belongs to the requested target even if the item lacks all
-	// fields in ID and Link. If one of these fields has a value, one of them must name the target.
-	Sole bool `json:"sole,omitempty"` // requires that each call requests a single target
+	// Sole has possible paths of a value that only items with a video have, such as the id of a post. If an item
+	// without the fields in ID and Link has such a value and is the only item, it belongs to the requested target.
+	Sole []string `json:"sole,omitempty"` // requires that each call requests a single target
 }
 
 // Period is a calendar period in UTC: "minute", "hour", "day" or "month".

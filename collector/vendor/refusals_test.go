@@ -83,7 +83,7 @@ func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 			require.Equal(t, class, fetchTarget(t, "scrapecreators", http.StatusOK, body, target).Class, body)
 		}
 	}
-	r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"message":"my private kitchen, not found elsewhere","view_count":7}`, facebook)
+	r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"message":"my private kitchen, not found elsewhere","post_id":"7","view_count":7}`, facebook)
 	require.Equal(t, source.OK, r.Class, "the text in the member `message` of a successful answer must not decide the class, because this text may be the caption of the video")
 
 	s, world, _ := startSandbox(t, "scrapecreators")
