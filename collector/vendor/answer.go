@@ -143,8 +143,8 @@ func hasValue(v gjson.Result) bool {
 // returns false if none of c.States matches the item.
 func (c Call) unavailableResult(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
-		if s.isTrue(item) {
-			return source.Result{Class: s.Class, Detail: fmt.Sprintf("the vendor's item has %s %s", s.Path, fetch.Redact(item.Get(s.Path).String()))}, true
+		if path := s.matchingPath(item); path != "" {
+			return source.Result{Class: s.Class, Detail: fmt.Sprintf("the vendor's item has %s %s", path, fetch.Redact(item.Get(path).String()))}, true
 		}
 	}
 	return source.Result{}, false

@@ -1,6 +1,7 @@
 package vendor
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,6 +125,24 @@ func TestCall_reportsHiddenCounts(t *testing.T) {
 	for _, item := range []string{`{"h":true,"x":1}`, `{"l":-1}`, `{"l":-1,"h":true}`} {
 		r := call.videoResult(gjson.Parse(item), time.Now())
 		require.Equal(t, source.Temporary, r.Class, "the item %s has no counts, so it must have the class Temporary", item)
+	}
+}
+
+func TestConfig_usesTheFirstRuleThatMatchesOneOfItsPaths(t *testing.T) {
+	t.Parallel()
+	var c Config
+	require.NoError(t, json.Unmarshal([]byte(`{"rules":[
+		{"status":[200],"when":{"path":"success","one_of":["true"]},"class":"ok"},
+		{"when":{"path":["message","error.text"],"contains":["is private"]},"class":"private"}]}`), &c))
+	for body, want := range map[string]source.Class{
+		`{"message":"It is private"}`:                        source.Private,
+		`{"message":"no","error":{"text":"It is private"}}`:  source.Private,
+		`{"message":null,"error":{"text":"IT IS PRIVATE"}}`:  source.Private,
+		`{"message":"no","error":{"text":"It was private"}}`: source.OK,
+		`{"success":true,"message":"It is private"}`:         source.OK,
+	} {
+		class, _ := c.classOf(200, gjson.Parse(body))
+		require.Equal(t, string(want), class, body)
 	}
 }
 

@@ -117,9 +117,14 @@ func checkPath(p *problems, memberPath, gjsonPath string) {
 	}
 }
 
-// check adds an error if the path of the condition is not valid.
+// check adds an error for each path of the condition that is not valid, or if the condition has no path.
 func (c Condition) check(p *problems, memberPath string) {
-	checkPath(p, memberPath+".path", c.Path)
+	if len(c.Path) == 0 {
+		p.add(memberPath+".path", "is missing")
+	}
+	for _, path := range c.Path {
+		checkPath(p, memberPath+".path", path)
+	}
 }
 
 // check adds an error for each invalid member of the rule. memberPath is the rule's place in the vendor description, such as "rules[0]".
@@ -142,8 +147,8 @@ func (r Rule) check(p *problems, memberPath string) {
 		r.And.check(p, memberPath+".and")
 	}
 	class := source.Class(r.Class)
-	if r.Class != split && !slices.Contains(sourceClasses, class) && !slices.Contains(targetClasses, class) {
-		p.add(memberPath+".class", "must be %s, not %q", words.JoinWithOr(slices.Concat([]source.Class{split}, targetClasses, sourceClasses)), r.Class)
+	if classes := slices.Concat([]source.Class{source.OK, split}, targetClasses, sourceClasses); !slices.Contains(classes, class) {
+		p.add(memberPath+".class", "must be %s, not %q", words.JoinWithOr(classes), r.Class)
 	}
 }
 

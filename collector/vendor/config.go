@@ -57,7 +57,7 @@ type Rule struct {
 	Status []int      `json:"status,omitempty"` // matching HTTP statuses; an empty list matches every status
 	When   *Condition `json:"when,omitempty"`   // a condition on the answer; nil means no condition
 	And    *Condition `json:"and,omitempty"`    // a second condition; must be nil if the field When is nil
-	Class  string     `json:"class"`            // class of the answer: a source.Class, or "split" if the call had too many targets
+	Class  string     `json:"class"`            // class of the answer: a source.Class ("ok" is a success), or "split" if the call had too many targets
 }
 
 // State describes unavailable videos or accounts. If the JSON object of a video or account satisfies the
@@ -67,12 +67,29 @@ type State struct {
 	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
 }
 
-// Condition tests the value at Path. A missing or null value makes the Condition false. OneOf and Contains
-// add further requirements, which must all be satisfied.
+// Condition tests the values at its paths. It is true if at least one value exists, is not null, and satisfies OneOf and Contains.
 type Condition struct {
-	Path     string   `json:"path"`
+	Path     Paths    `json:"path"`               // a path or a list of paths
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
 	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
+}
+
+// Paths lists paths into an answer. In JSON it is a path or a list of paths.
+type Paths []string
+
+// UnmarshalJSON accepts a path or a list of paths.
+func (p *Paths) UnmarshalJSON(raw []byte) error {
+	var path string
+	if json.Unmarshal(raw, &path) == nil {
+		*p = Paths{path}
+		return nil
+	}
+	var list []string
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return fmt.Errorf("path must be a path or a list of paths, not %s", raw)
+	}
+	*p = list
+	return nil
 }
 
 // Request is a template of an HTTP request. Path, Query and Body can contain placeholders: {id}, {link} or

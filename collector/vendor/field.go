@@ -391,8 +391,20 @@ func (a Alternative) acceptsAsTrue(v gjson.Result) bool {
 }
 
 // isTrue returns true if the condition is true for the JSON value.
-func (c Condition) isTrue(v gjson.Result) bool {
-	found := v.Get(c.Path)
+func (c Condition) isTrue(v gjson.Result) bool { return c.matchingPath(v) != "" }
+
+// matchingPath returns the first path whose value satisfies the condition, or "" if there is none.
+func (c Condition) matchingPath(v gjson.Result) string {
+	for _, path := range c.Path {
+		if c.accepts(v.Get(path)) {
+			return path
+		}
+	}
+	return ""
+}
+
+// accepts returns true if the value at a path of the condition satisfies the condition.
+func (c Condition) accepts(found gjson.Result) bool {
 	if !found.Exists() || found.Type == gjson.Null {
 		return false
 	}
