@@ -83,6 +83,40 @@ func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 			require.Equal(t, class, fetchTarget(t, "scrapecreators", http.StatusOK, body, target).Class, body)
 		}
 	}
+	for _, tt := range []struct {
+		status int
+		body   string
+		class  source.Class
+	}{
+		{403, `{"error":"This account is private"}`, source.Private},
+		{403, `{"success":false,"error":"forbidden","message":"Private video"}`, source.Private},
+		{403, `{"error":"This video is restricted in your country"}`, source.Restricted},
+		{400, `{"error":"Video not found"}`, source.Gone},
+		{400, `{"message":"The post you requested could not be found"}`, source.Gone},
+		{200, `{"success":false,"message":"This video has been removed"}`, source.Gone},
+		{200, `{"success":false,"message":"Video unavailable"}`, source.Gone},
+		{200, `{"success":false,"message":"Post does not exist"}`, source.Gone},
+		{200, `{"success":false,"error":"Video not found or deleted"}`, source.Gone},
+		{200, `{"success":false,"message":"You are out of credits"}`, source.QuotaSpent},
+		{403, `{"success":false,"error":"Not enough credits"}`, source.QuotaSpent},
+		{200, `{"success":false,"message":"Rate limit exceeded"}`, source.RateLimited},
+		{200, `{"success":false,"message":"Invalid API key"}`, source.AuthFailed},
+		// These answers are about the vendor, not about the video.
+		{400, `{"success":false,"message":"TikTok is temporarily unavailable, please retry"}`, source.Temporary},
+		{400, `{"success":false,"message":"Video service is unavailable"}`, source.Temporary},
+		{200, `{"success":false,"error":"TikTok is unavailable"}`, source.Temporary},
+		{400, `{"success":false,"message":"This endpoint has been removed, use /v3/tiktok/video"}`, source.BadRequest},
+		{200, `{"success":false,"message":"This endpoint has been removed, use /v3/tiktok/video"}`, source.BadRequest},
+		{404, `{"statusCode":404,"message":"Cannot GET /v2/tiktok/video","error":"Not Found"}`, source.BadRequest},
+		{403, `{"success":false,"message":"Your plan does not include access to private endpoints"}`, source.AuthFailed},
+		{403, `{"success":false,"error":"Upgrade to fetch private accounts"}`, source.AuthFailed},
+		{403, `{"success":false,"message":"Your account has been restricted. Contact support."}`, source.AuthFailed},
+	} {
+		for _, target := range []source.Target{mira, facebook} {
+			r := fetchTarget(t, "scrapecreators", tt.status, tt.body, target)
+			require.Equal(t, tt.class, r.Class, "status %d: %s: %s", tt.status, tt.body, r.Detail)
+		}
+	}
 	r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"message":"my private kitchen, not found elsewhere","post_id":"7","view_count":7}`, facebook)
 	require.Equal(t, source.OK, r.Class, "the text in the member `message` of a successful answer must not decide the class, because this text may be the caption of the video")
 
