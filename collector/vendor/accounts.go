@@ -124,11 +124,11 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		v.handle = *r.Account.Username
 	}
 	if call.List.Path == "" {
-		entries, err := call.List.decodeEntries(page.body, call.Platform, v.handle, s.now())
+		entries, err := call.List.decodeEntries(page.body, call.Platform, v.handle, r.Account, s.now())
 		if err != nil {
 			return source.Result{}, err
 		}
-		r.Account.Videos, r.Account.Listed = removeDuplicates(entries), true
+		r.Account.Videos, r.Account.Listed = videosOfAccount(removeDuplicates(entries)), true
 		return r, nil
 	}
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
@@ -187,7 +187,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		r.Detail = "the profile lacks a value that the request for the list needs"
 		return r, nil
 	}
-	var found []ingest.FoundVideo
+	var found []listEntry
 	more := true
 	calls := l.maxCalls(v.count)
 	for n := range calls {
@@ -206,7 +206,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 			r.Detail = "no list: " + page.detail
 			return r, nil
 		}
-		entries, err := l.decodeEntries(page.body, call.Platform, v.handle, s.now())
+		entries, err := l.decodeEntries(page.body, call.Platform, v.handle, r.Account, s.now())
 		if err != nil {
 			return source.Result{}, err
 		}
@@ -222,28 +222,55 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	if more && len(found) < required {
 		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 	}
-	r.Account.Videos, r.Account.Listed = found, true
+	r.Account.Videos, r.Account.Listed = videosOfAccount(found), true
 	return r, nil
 }
 
 // removeDuplicates removes the second entry of each video that the list contains twice. A pinned video occurs twice: at the top of the
 // list, and at its place by date.
-func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
+func removeDuplicates(found []listEntry) []listEntry {
 	seen := make(map[string]bool, len(found))
-	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
+	return slices.DeleteFunc(found, func(v listEntry) bool {
 		twice := seen[v.ID]
 		seen[v.ID] = true
 		return twice
 	})
 }
 
-// decodeEntries returns the videos on a page of the list. It leaves out malformed entries, and returns a failure if all entries are malformed.
-func (l *List) decodeEntries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]ingest.FoundVideo, error) {
+// listEntry is a video in the list of an account.
+type listEntry struct {
+	ingest.FoundVideo
+	otherAuthor bool // true if another account published the video, for example a reposted video
+}
+
+// videosOfAccount returns the videos that other accounts did not publish.
+func videosOfAccount(entries []listEntry) []ingest.FoundVideo {
+	var out []ingest.FoundVideo
+	for _, e := range entries {
+		if !e.otherAuthor {
+			out = append(out, e.FoundVideo)
+		}
+	}
+	return out
+}
+
+// isByOtherAuthor returns true if the author of an entry is known and is not the given account. If both ids are known, they decide.
+func (l *List) isByOtherAuthor(item gjson.Result, account *source.AccountFacts) bool {
+	if id := l.Fields["account_id"].readID(item); id != nil && account.ID != nil {
+		return *id != *account.ID
+	}
+	username := fetch.ParseHandle(l.Fields["username"].readText(item))
+	return username != nil && account.Username != nil && *username != *account.Username
+}
+
+// decodeEntries returns the videos on a page of the account's list. It leaves out malformed entries, and returns a failure if all entries are
+// malformed.
+func (l *List) decodeEntries(body gjson.Result, p link.Platform, handle string, account *source.AccountFacts, now time.Time) ([]listEntry, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
 		return nil, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
-	out := make([]ingest.FoundVideo, 0, len(items))
+	out := make([]listEntry, 0, len(items))
 	placeholders := 0
 	for _, item := range items {
 		if l.Empty != nil && l.Empty.isTrue(item) {
@@ -258,7 +285,7 @@ func (l *List) decodeEntries(body gjson.Result, p link.Platform, handle string, 
 		if err != nil || parsed.Kind != link.Video || parsed.ID != *id {
 			continue
 		}
-		v := ingest.FoundVideo{ID: parsed.ID, Link: parsed.Canonical}
+		v := listEntry{ingest.FoundVideo{ID: parsed.ID, Link: parsed.Canonical}, l.isByOtherAuthor(item, account)}
 		if at := l.Fields["uploaded_at"].readTime(item, now); at != nil {
 			instant := store.InstantOf(*at)
 			v.UploadedAt = &instant

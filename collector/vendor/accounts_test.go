@@ -283,6 +283,40 @@ func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandb
 	require.ElementsMatch(t, world.Uploads(truth.Platform, truth.Handle, sourcetest.Now), ids)
 }
 
+func TestSource_leavesOutVideosOfOtherAuthors(t *testing.T) {
+	t.Parallel()
+	const reposted, unknown = "7382991827364555322", "7382991827364555323"
+	profile := `"user":{"id":"1","uniqueId":"mira.cooks"}`
+	mobile := `{"aweme_id":"` + reposted + `","author":{"uid":"2","unique_id":"stranger"}},{"aweme_id":"` + unknown + `"},` +
+		`{"aweme_id":"` + pancakes + `","author":{"uid":1,"unique_id":"Mira.Bakes"}},{"aweme_id":"` + train + `","author":{"unique_id":"Mira.Cooks"}}`
+	for vendor, answer := range map[string]string{
+		"scrapecreators": `{"success":true,` + profile + `,"aweme_list":[` + mobile + `],"has_more":0}`,
+		"apify": `[{"id":"` + pancakes + `","authorMeta":{"id":"1","name":"mira.cooks"}},{"id":"` + reposted + `","authorMeta":{"id":"2","name":"stranger"}},` +
+			`{"id":"` + unknown + `"},{"id":"` + train + `","authorMeta":{"name":"mira.cooks"}}]`,
+	} {
+		s := newSource(t, vendor, startRecorder(t, answer).base, nil)
+		results, err := s.Fetch(t.Context(), []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}, source.NewCallBudget(nil))
+		require.NoError(t, err)
+		require.Equal(t, source.OK, results[0].Class, results[0].Detail)
+		require.True(t, results[0].Account.Listed)
+		var ids []string
+		for _, v := range results[0].Account.Videos {
+			ids = append(ids, v.ID)
+		}
+		require.ElementsMatch(t, []string{pancakes, train, unknown}, ids, vendor)
+	}
+}
+
+func TestSource_acceptsListWithVideosOfOtherAuthorsOnly(t *testing.T) {
+	t.Parallel()
+	answer := `{"success":true,"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[{"aweme_id":"` + train + `","author":{"uid":"2"}}],"has_more":0}`
+	s := newSource(t, "scrapecreators", startRecorder(t, answer).base, nil)
+	results, err := s.Fetch(t.Context(), []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}, source.NewCallBudget(nil))
+	require.NoError(t, err)
+	require.True(t, results[0].Account.Listed)
+	require.Empty(t, results[0].Account.Videos)
+}
+
 // minimalAccount is the smallest valid vendor description (JSON that describes a vendor's API) with a call for accounts.
 const minimalAccount = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
@@ -315,7 +349,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 		"a list with the member `max_units`, but without {units}":         {`"page": 10`, `"page": 10, "max_units": 3`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 3"},
 		"a list whose member `fresh` is above 1000":                       {`"page": 10`, `"page": 10, "fresh": 1001`, "calls[0].list.fresh must be 0 to 1000, not 1001"},
 		"a list entry without id":                                         {`{"id": "id"}`, `{"uploaded_at": {"path": "t", "unit": "unix"}}`, "calls[0].list.fields must have id"},
-		"a list entry with a field that only videos have":                 {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are id, uploaded_at"},
+		"a list entry with a field that only videos have":                 {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are account_id, id, uploaded_at, username"},
 		"a list whose member `more` has an empty path":                    {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a simple gjson path such as data.items"},
 		"a list with the member `query`, but without the member `path`":   {`"path": "/l/{id}", `, ``, `calls[0].list.path must be set if "method", "query", "body", "next", "more" or "max_units" is set`},
 		"an unknown member":                                               {`"page": 10`, `"page": 10, "pages": 2`, `unknown field "pages"`},

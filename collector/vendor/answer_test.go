@@ -232,7 +232,7 @@ func fuzzAccount(t *testing.T, call Call, body gjson.Result, now time.Time) {
 			require.True(t, r.Account.ID != nil || r.Account.Username != nil)
 		}
 	}
-	if entries, err := call.List.decodeEntries(body, call.Platform, "", now); err == nil {
+	if entries, err := call.List.decodeEntries(body, call.Platform, "", &source.AccountFacts{}, now); err == nil {
 		for _, v := range entries {
 			require.NotEmpty(t, v.ID)
 			require.NotEmpty(t, v.Link)

@@ -157,8 +157,10 @@ type List struct {
 	More *Condition `json:"more,omitempty"`
 	// Empty is a condition on a list entry; nil means no condition. If the condition is true, the entry
 	// is not a video but a message that the account has no videos.
-	Empty  *Condition       `json:"empty,omitempty"`
-	Fields map[string]Field `json:"fields"` // "id" is the place of the video's id in an entry, and "uploaded_at" is the place of the upload time
+	Empty *Condition `json:"empty,omitempty"`
+	// Fields has the places of the video's "id" in an entry, its upload time ("uploaded_at"), and the "account_id" and "username" of its
+	// author. Entries of other authors are left out.
+	Fields map[string]Field `json:"fields"`
 }
 
 // Param is a query parameter of a request. If a call requests several targets, the placeholders in Value are replaced for each target, and

@@ -102,7 +102,7 @@ var accountFacts = factNames{
 }
 
 // entryFacts are the facts that an entry of an account's video list can have.
-var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
+var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact, "account_id": idFact, "username": handleFact}
 
 // check adds an error if factName is not an allowed fact, or if an alternative of the field is not valid
 // for the fact's type.
