@@ -283,6 +283,22 @@ func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandb
 	require.ElementsMatch(t, world.Uploads(truth.Platform, truth.Handle, sourcetest.Now), ids)
 }
 
+func TestScrapeCreators_refusesProfileOfAnotherFacebookPage(t *testing.T) {
+	t.Parallel()
+	for username, class := range map[string]source.Class{
+		`"other"`: source.Temporary, `"Mira.Cooks"`: source.OK, `"miracooks"`: source.OK, `null`: source.OK, `""`: source.OK,
+	} {
+		answer := `{"success":true,"id":"100099999999999","username":` + username + `,"name":"Mira","follower_count":5,"reels":[]}`
+		r := fetchTarget(t, "scrapecreators", http.StatusOK, answer, accountTarget(t, "https://www.facebook.com/mira.cooks", 0))
+		require.Equal(t, class, r.Class, username)
+		if class == source.Temporary {
+			require.Equal(t, "the answer has an account that was not requested", r.Detail)
+		}
+		r = fetchTarget(t, "scrapecreators", http.StatusOK, answer, accountTarget(t, "https://www.facebook.com/profile.php?id=100099999999999", 0))
+		require.Equal(t, source.OK, r.Class, "a page that is requested by id can have any username, such as %s", username)
+	}
+}
+
 func TestSource_leavesOutVideosOfOtherAuthors(t *testing.T) {
 	t.Parallel()
 	const reposted, unknown = "7382991827364555322", "7382991827364555323"
