@@ -207,6 +207,16 @@ func TestApify_returnsTemporaryForEmptyList(t *testing.T) {
 	require.Equal(t, source.Gone, fetchTarget(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktokTarget(pancakes, "")).Class)
 }
 
+func TestApify_classifiesUnavailableInstagramPosts(t *testing.T) {
+	t.Parallel()
+	for code, class := range map[string]source.Class{
+		"not_found": source.Gone, "no_items": source.Gone, "restricted_page": source.Restricted, "request_failed": source.Temporary,
+	} {
+		answer := `[{"url":"` + instagramTarget(reel).Link + `","error":"` + code + `","errorDescription":"Empty or private data for provided input"}]`
+		require.Equal(t, class, fetchTarget(t, "apify", http.StatusCreated, answer, instagramTarget(reel)).Class, code)
+	}
+}
+
 func TestScrapeCreators_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	youtube := source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
