@@ -80,6 +80,27 @@ func TestOverview_showsTheDateOfOldGains(t *testing.T) {
 	require.Contains(t, textOf(v.visit("/video/tiktok/"+videos[0].String()).parsePage()), "up to "+updated.Format("2006-01-02 15:04 UTC"))
 }
 
+func TestVideoAndAccountPages_sayWhyNumbersAreMissing(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, videos := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	const days = "Of the days without a number, 24 were before 2026-11-27, when tracking began, 2 were after the last fetch on 2026-11-30."
+	page := "/video/tiktok/" + videos[2].String()
+	require.Contains(t, textOf(v.visit(page).parsePage()), days)
+	require.NotContains(t, textOf(v.visit(page).parsePage()), "are unknown")
+	require.Contains(t, textOf(v.visit(page+"?metric=likes").parsePage()), days+" Likes are unknown on 4 of the days with numbers: no source gave them.")
+
+	video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
+	text := textOf(v.visit("/account/tiktok/" + video.LinkedAccountID.String()).parsePage())
+	require.Contains(t, text, "Followers are unknown on 4 of the days with numbers: the profile of the account was not fetched.")
+
+	pending := c.track(videoURL(7))
+	detail := decode[client.Video](c.send(http.MethodGet, "/videos/"+pending.String(), nil).requireStatus(http.StatusOK)).FetchDetail
+	require.Contains(t, textOf(v.visit("/video/tiktok/"+pending.String()).parsePage()), "30 were without a number. "+*detail)
+}
+
 func TestOverview_showsTheSameCountsAsTheLists(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

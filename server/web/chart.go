@@ -50,8 +50,17 @@ type chart struct {
 	// CSVNames are the names of the metrics' columns in a CSV file. If it is nil, the columns have the names of the metrics.
 	CSVNames []string
 	Masked   bool // true if the organisation's tier hides the numbers
+	Missing  missingNumbers
 	Period   period
 	query    url.Values
+}
+
+// missingNumbers says why numbers of a video or account are missing.
+type missingNumbers struct {
+	AddedAt   time.Time  // when the organisation got the video or account
+	FetchedAt *time.Time // when the newest numbers were fetched; nil if nothing was fetched yet
+	Detail    *string    // the explanation of the fetch status by the API; nil if there is none
+	Unknown   string     // why the metric of the chart is unknown on a day with other numbers
 }
 
 // newChart returns a chart of the points with their gains. The points must be sorted by day, the
@@ -154,6 +163,54 @@ func (c chart) Provenance() string {
 		parts = append(parts, fmt.Sprintf("%d %s without a number", missing, wasOrWere(missing)))
 	}
 	return fmt.Sprintf("Of the %d days in the period, %s.", c.Period.Days, strings.Join(parts, ", "))
+}
+
+// MissingReasons says why days have no number, and why the shown metric is unknown on other days. It returns "" if no number is missing, or if the
+// field Quality is false.
+func (c chart) MissingReasons() string {
+	if !c.Quality || c.Masked {
+		return ""
+	}
+	withNumbers, unknownDays := map[store.Date]bool{}, 0
+	for _, at := range c.Points {
+		switch {
+		case at.Values[c.Metric] != nil:
+			withNumbers[at.Day] = true
+		case at.Quality != "" || slices.ContainsFunc(at.Values, func(n *int64) bool { return n != nil }):
+			withNumbers[at.Day] = true
+			unknownDays++
+		}
+	}
+	if len(withNumbers) == 0 && c.Missing.FetchedAt == nil {
+		if c.Missing.Detail == nil {
+			return "Nothing was fetched yet."
+		}
+		return *c.Missing.Detail
+	}
+	early, late := 0, 0
+	for day := c.Period.Start; day <= c.Period.End; day++ {
+		switch {
+		case withNumbers[day]:
+		case day < store.DateOf(c.Missing.AddedAt):
+			early++
+		case c.Missing.FetchedAt != nil && day > store.DateOf(*c.Missing.FetchedAt):
+			late++
+		}
+	}
+	var reasons, sentences []string
+	if early > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d %s before %s, when tracking began", early, wasOrWere(early), store.DateOf(c.Missing.AddedAt)))
+	}
+	if late > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d %s after the last fetch on %s", late, wasOrWere(late), store.DateOf(*c.Missing.FetchedAt)))
+	}
+	if len(reasons) > 0 {
+		sentences = append(sentences, fmt.Sprintf("Of the days without a number, %s.", strings.Join(reasons, ", ")))
+	}
+	if unknownDays > 0 {
+		sentences = append(sentences, fmt.Sprintf("%s are unknown on %d of the days with numbers: %s.", c.ShownMetric().Label, unknownDays, c.Missing.Unknown))
+	}
+	return strings.Join(sentences, " ")
 }
 
 // wasOrWere returns "was" if n is 1, and "were" otherwise.

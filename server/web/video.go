@@ -27,6 +27,9 @@ type videoPage struct {
 
 var videoMetrics = []metric{{"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"shares", "Shares", false}, {"bookmarks", "Bookmarks", false}}
 
+// notGiven is the reason for a count that is unknown although other counts were fetched.
+const notGiven = "no source gave them"
+
 // showVideo shows a video with its history.
 func showVideo(v *visit) error {
 	id, err := v.itemID()
@@ -58,6 +61,10 @@ func showVideo(v *visit) error {
 	video := &content.Video
 	content.Chart = v.newChart("Days are UTC.", p, videoMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
+	content.Chart.Missing = missingNumbers{AddedAt: video.CreatedAt, FetchedAt: video.LatestUpdatedAt, Detail: video.FetchDetail, Unknown: notGiven}
+	if video.HiddenStats {
+		content.Chart.Missing.Unknown = "the platform hides some counts of this video"
+	}
 	if v.csvPart() != "" {
 		return v.sendHistory("video-history", content.Chart)
 	}
