@@ -80,6 +80,38 @@ func TestOverview_showsTheDateOfOldGains(t *testing.T) {
 	require.Contains(t, textOf(v.visit("/video/tiktok/"+videos[0].String()).parsePage()), "up to "+updated.Format("2006-01-02 15:04 UTC"))
 }
 
+func TestVideoLists_showTheDateOfOldGains(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c)
+	a.Clock.Advance(5 * 24 * time.Hour)
+	a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(9000))} })
+	until := " until " + a.Clock.Now().UTC().Format(time.DateOnly)
+	c.stopVideos(http.StatusOK, videos[0].String())
+	v := c.newSignedInVisitor(t)
+	paths := []string{"/video?columns=views_gained_7d,increase_7d&include_removed=true", "/collection/" + collection.String() + "?columns=views_gained_7d,increase_7d",
+		c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"views_gained_7d", "increase_7d"}}})}
+	for _, path := range paths {
+		require.NotContains(t, textOf(v.visit(path).parsePage()), until)
+	}
+	a.Clock.Advance(3 * 24 * time.Hour)
+	for _, path := range paths {
+		for _, name := range []string{"Gained 7 d", "Change 7 d"} {
+			for _, cell := range findElements(v.visit(path).parsePage(), "td") {
+				if attributeValue(cell, "data-label") == name {
+					require.Contains(t, textOf(cell), until, path)
+				}
+			}
+		}
+	}
+	require.Equal(t, 6, strings.Count(textOf(v.visit(paths[0]).parsePage()), until))
+	report := "/collection/report/" + c.createReport(collection).String()
+	for path, want := range map[string]int{"/collection/" + collection.String(): 2 * 3, report: 3} {
+		require.Equal(t, want, strings.Count(textOf(v.visit(path).parsePage()), " since 2026-11-27"+until), path)
+	}
+}
+
 func TestVideoAndAccountPages_sayWhyNumbersAreMissing(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

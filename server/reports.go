@@ -144,7 +144,7 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 // toAPIReportVideo converts a video of a report, with its gained views and its stored points, to the JSON type of the API.
 func toAPIReportVideo(v *store.CampaignVideo) api.ReportVideo {
 	g := toAPICampaignVideo(*v, FullView)
-	out := api.ReportVideo{AdID: g.AdID, AdLink: g.AdLink, Removed: g.Removed, AddedAt: g.AddedAt, StartDay: g.StartDay, ViewsAtStart: g.ViewsAtStart,
+	out := api.ReportVideo{AdID: g.AdID, AdLink: g.AdLink, Removed: g.Removed, AddedAt: g.AddedAt, StartDay: g.StartDay, EndDay: g.EndDay, ViewsAtStart: g.ViewsAtStart,
 		ViewsAtEnd: g.ViewsAtEnd, ViewsGained: g.ViewsGained, Increase: g.Increase, Points: make([]api.ReportPoint, len(v.StoredPoints))}
 	for n, p := range v.StoredPoints {
 		out.Points[n] = api.ReportPoint{Date: toAPIDate(p.Day), Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares,
@@ -303,7 +303,7 @@ func toAPIRankedVideos(c store.Campaign, wantBest bool, view View) []api.Collect
 // toAPICampaignVideo converts the views that a video gained in a period to the JSON type of the API. If view is MaskedView, the numbers are
 // null.
 func toAPICampaignVideo(v store.CampaignVideo, view View) api.CollectionGain {
-	return api.CollectionGain{AdID: v.ID, AdLink: v.Link, Removed: v.Removed, AddedAt: toAPITime(v.AddedAt), StartDay: toAPIDatePtr(v.StartDay),
+	return api.CollectionGain{AdID: v.ID, AdLink: v.Link, Removed: v.Removed, AddedAt: toAPITime(v.AddedAt), StartDay: toAPIDatePtr(v.StartDay), EndDay: toAPIDatePtr(v.EndDay),
 		ViewsAtStart: view.Count(v.StartViews), ViewsAtEnd: view.Count(v.EndViews), ViewsGained: view.Count(v.Gained),
 		Increase: view.Ratio(percentOf(v.Gained, v.StartViews))}
 }

@@ -80,9 +80,10 @@ type CampaignVideo struct {
 	AddedAt db.Instant // when the video became a member of the collection
 
 	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
+	EndDay       *db.Date `gorm:"-"` // the last day whose views are known, up to the end of the period; nil if no views are known
 	StartViews   *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
 	EndViews     *int64   `gorm:"-"` // views of the last day; nil if unknown
-	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if one of them is unknown, or if no views after StartDay are known
+	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if one of them is unknown, or if EndDay is not after StartDay
 	StoredPoints []Point  `gorm:"-"` // the points from which the counts are computed, the oldest first; set only if CampaignQuery.Points is true
 }
 
@@ -338,7 +339,7 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
 	var last *int64
-	fetchedLater := false // true if a point after StartDay has views
+	var endDay db.Date
 	for day := v.gainStartDay(t.from); day <= t.to; day++ {
 		for next < len(points) && points[next].Day <= day {
 			next++
@@ -368,15 +369,19 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 				d.ViewsCorrected += min(0, *counts.Views-*last)
 			}
 			if last == nil {
-				v.StartDay, v.StartViews = &t.days[day-t.from+1].Day, counts.Views
-			} else if next < len(points) || points[next-1].Day == day { // the views are not those of an earlier day
-				fetchedLater = true
+				v.StartDay, v.StartViews = &d.Day, counts.Views
+			}
+			if endDay = day; next == len(points) { // without a later point, the views are those of the last point
+				endDay = points[next-1].Day
 			}
 			last = counts.Views
 		}
 		v.EndViews = counts.Views
 	}
-	if fetchedLater && v.EndViews != nil {
+	if last != nil {
+		v.EndDay = &endDay
+	}
+	if v.EndViews != nil && endDay > *v.StartDay {
 		gained := *v.EndViews - *v.StartViews
 		v.Gained = &gained
 	}

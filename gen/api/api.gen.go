@@ -401,6 +401,7 @@ type CollectionGain struct {
 	AdID         openapi_types.UUID  `json:"ad_id"`
 	AdLink       string              `json:"ad_link"`
 	AddedAt      string              `json:"added_at"`
+	EndDay       *openapi_types.Date `json:"end_day"`
 	Increase     *float64            `json:"increase"`
 	Removed      bool                `json:"removed"`
 	StartDay     *openapi_types.Date `json:"start_day"`
@@ -960,6 +961,7 @@ type ReportVideo struct {
 	AdID         openapi_types.UUID  `json:"ad_id"`
 	AdLink       string              `json:"ad_link"`
 	AddedAt      string              `json:"added_at"`
+	EndDay       *openapi_types.Date `json:"end_day"`
 	Increase     *float64            `json:"increase"`
 	Points       []ReportPoint       `json:"points"`
 	Removed      bool                `json:"removed"`

@@ -612,6 +612,9 @@ type CollectionGain struct {
 	// AddedAt When the video came into the collection.
 	AddedAt time.Time `json:"added_at"`
 
+	// EndDay The last day, up to the end of the period, for which the views are known; null if no views are known. On the days after it, the video keeps the views of this day.
+	EndDay *openapi_types.Date `json:"end_day"`
+
 	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
 	Increase *float64 `json:"increase"`
 
@@ -627,7 +630,7 @@ type CollectionGain struct {
 	// ViewsAtStart The views from which the gain is counted; null if unknown.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`.
+	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown, or if `end_day` is not after `start_day`.
 	ViewsGained *int64 `json:"views_gained"`
 }
 
@@ -1842,6 +1845,9 @@ type ReportVideo struct {
 	// AddedAt When the video came into the collection.
 	AddedAt time.Time `json:"added_at"`
 
+	// EndDay The last day, up to the end of the period, for which the views are known; null if no views are known. On the days after it, the video keeps the views of this day.
+	EndDay *openapi_types.Date `json:"end_day"`
+
 	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
 	Increase *float64 `json:"increase"`
 
@@ -1860,7 +1866,7 @@ type ReportVideo struct {
 	// ViewsAtStart The views from which the gain is counted; null if unknown.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`.
+	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown, or if `end_day` is not after `start_day`.
 	ViewsGained *int64 `json:"views_gained"`
 }
 

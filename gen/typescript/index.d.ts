@@ -233,6 +233,8 @@ export interface CollectionGain {
   ad_link: string;
   /** When the video came into the collection. */
   added_at: string;
+  /** The last day, up to the end of the period, for which the views are known; null if no views are known. */
+  end_day: string | null;
   /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
   increase: number | null;
   /** `true` if the video is no longer tracked. */
@@ -243,7 +245,7 @@ export interface CollectionGain {
   views_at_end: number | null;
   /** The views from which the gain is counted; null if unknown. */
   views_at_start: number | null;
-  /** `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`. */
+  /** `views_at_end` minus `views_at_start`; null if one of them is unknown, or if `end_day` is not after `start_day`. */
   views_gained: number | null;
 }
 
@@ -1096,6 +1098,8 @@ export interface ReportVideo {
   ad_link: string;
   /** When the video came into the collection. */
   added_at: string;
+  /** The last day, up to the end of the period, for which the views are known; null if no views are known. */
+  end_day: string | null;
   /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
   increase: number | null;
   /** The stored points of the video that the report uses, the oldest first. */
@@ -1108,7 +1112,7 @@ export interface ReportVideo {
   views_at_end: number | null;
   /** The views from which the gain is counted; null if unknown. */
   views_at_start: number | null;
-  /** `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`. */
+  /** `views_at_end` minus `views_at_start`; null if one of them is unknown, or if `end_day` is not after `start_day`. */
   views_gained: number | null;
 }
 

@@ -128,16 +128,22 @@ type collectionPage struct {
 // shownGain is the gain of a video as a page shows it.
 type shownGain struct {
 	Views *int64
-	Since string // day on which the gain begins; "" if the gain covers the whole period
+	Since string // day on which the gain begins; "" if the gain begins with the period
+	Until string // day on which the gain ends; "" if the gain ends with the period
 }
 
-// gainSince returns the gain that the page shows for a video in the period p. `gained` is the gain from the
-// API, which begins on startDay.
-func gainSince(startDay *openapi_types.Date, gained *int64, p period) shownGain {
-	if startDay == nil || store.DateOf(startDay.Time) < p.Start {
-		return shownGain{Views: gained}
+// gainWithDays returns the gain that the page shows for a video in the period p. `gained` is the gain from the API, which covers the days from
+// startDay to endDay.
+func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period) shownGain {
+	out := shownGain{Views: gained}
+	if startDay != nil && store.DateOf(startDay.Time) >= p.Start {
+		out.Since = startDay.String()
 	}
-	return shownGain{Views: gained, Since: startDay.String()}
+	// A number from the day before the end counts as up to date, because fetches are daily.
+	if endDay != nil && gained != nil && store.DateOf(endDay.Time) < p.End-1 {
+		out.Until = endDay.String()
+	}
+	return out
 }
 
 // gainRow is a video with the views that it gained in the period.

@@ -48,7 +48,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"limited":  func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"add":      func(a, b int) int { return a + b },
 		"list":     func(items ...any) []any { return items },
-		"gain":     gainSince,
+		"gain":     gainWithDays,
 		"order": func(v any, column, label string, meaning ...string) sortHead {
 			return sortHead{v, column, label, strings.Join(meaning, "")}
 		},

@@ -225,6 +225,8 @@ class CollectionGain(TypedDict):
     ad_link: str
     # When the video came into the collection.
     added_at: str
+    # The last day, up to the end of the period, for which the views are known; null if no views are known.
+    end_day: str | None
     # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
     increase: float | None
     # `true` if the video is no longer tracked.
@@ -235,7 +237,7 @@ class CollectionGain(TypedDict):
     views_at_end: int | None
     # The views from which the gain is counted; null if unknown.
     views_at_start: int | None
-    # `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`.
+    # `views_at_end` minus `views_at_start`; null if one of them is unknown, or if `end_day` is not after `start_day`.
     views_gained: int | None
 
 
@@ -1092,6 +1094,8 @@ class ReportVideo(TypedDict):
     ad_link: str
     # When the video came into the collection.
     added_at: str
+    # The last day, up to the end of the period, for which the views are known; null if no views are known.
+    end_day: str | None
     # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
     increase: float | None
     # The stored points of the video that the report uses, the oldest first.
@@ -1104,7 +1108,7 @@ class ReportVideo(TypedDict):
     views_at_end: int | None
     # The views from which the gain is counted; null if unknown.
     views_at_start: int | None
-    # `views_at_end` minus `views_at_start`; null if one of them is unknown, or if no views were fetched after `start_day`.
+    # `views_at_end` minus `views_at_start`; null if one of them is unknown, or if `end_day` is not after `start_day`.
     views_gained: int | None
 
 
