@@ -37,7 +37,8 @@ const (
 	suspiciousCountWithoutViews = 10
 	// viewsWithExpectedLikes is a number of views. A video with at least this many views and no likes is suspicious.
 	viewsWithExpectedLikes = 10_000
-	// comparableViews is the number of views below which FindMixedUpResults ignores a video, because small numbers are often equal by chance.
+	// comparableViews is the number of views below which FindMixedUpResults ignores a video, because small numbers are often equal by chance. Zero
+	// views of a video that had so many views are never accepted.
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
@@ -83,10 +84,16 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	if t.Views != nil {
 		confirm = confirmKnownAfter
 	}
-	if s.Seen >= enoughAnswers && now.Sub(s.Since) >= confirm {
+	if s.Seen >= enoughAnswers && now.Sub(s.Since) >= confirm && !isWiped(t, r) {
 		return nil
 	}
 	return &s
+}
+
+// isWiped returns true if an answer has zero views of a video that had many. Such a zero is never accepted: a platform does not take back all
+// views, but sources answer so for removed videos.
+func isWiped(t source.Target, r source.Result) bool {
+	return r.Facts != nil && r.Facts.Views != nil && *r.Facts.Views == 0 && t.Views != nil && *t.Views >= comparableViews
 }
 
 // Text returns the suspicion as JSON text, as it is stored with the target.

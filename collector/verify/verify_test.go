@@ -86,6 +86,24 @@ func TestCheck_keepsSuspicionIfVideoIsFetchedAlone(t *testing.T) {
 	require.Nil(t, Check(target, r, false, now.Add(confirmKnownAfter)), "counts that are repeated for long enough must be accepted")
 }
 
+func TestCheck_neverAcceptsZeroViewsOfAVideoThatHadManyViews(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		before, views int64
+		accepted      bool
+	}{{1000, 0, false}, {1_000_000, 0, false}, {999, 0, true}, {1_000_000, 1, true}} {
+		target := fetchedTarget(c.before)
+		r := source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.views}}
+		var s *Suspicion
+		for day := range 30 {
+			if s = Check(target, r, false, now.AddDate(0, 0, day)); s != nil {
+				target.Suspect = s.Text()
+			}
+		}
+		require.Equal(t, c.accepted, s == nil, "%d views after %d", c.views, c.before)
+	}
+}
+
 func TestCheck_suspectsLargeLossOfFollowers(t *testing.T) {
 	t.Parallel()
 	of := func(followers int64) *Suspicion {
