@@ -27,7 +27,7 @@ const (
 	readers = 20
 	writers = 5
 	// maxDelay is the maximum time between the deadline of a request and its response. On an idle machine, one second is enough.
-	maxDelay = 3 * time.Second
+	maxDelay = 6 * time.Second
 	// probeTimeout is the maximum duration of requests to /livez, /readyz, /metrics and /status.
 	probeTimeout = 2*time.Second + maxDelay
 )
