@@ -79,14 +79,14 @@ func appendRatio(out []byte, f *float64) []byte {
 	})
 }
 
-// appendTime appends a time as a JSON string, in UTC and with microseconds, as timeLayout specifies. It writes the digits itself, because
+// appendTime appends a time as a JSON string, in UTC and with microseconds, as TimeLayout specifies. It writes the digits itself, because
 // Time.AppendFormat takes four times as long.
 func appendTime(out []byte, i store.Instant) []byte {
 	t := i.Time()
 	year, month, day := t.Date()
 	if year < 0 || year > 9999 {
 		out = append(out, '"')
-		out = t.AppendFormat(out, timeLayout)
+		out = t.AppendFormat(out, TimeLayout)
 		return append(out, '"')
 	}
 	hour, minute, second := t.Clock()

@@ -6,14 +6,14 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// timeLayout is the format of all times in responses: UTC with six fractional digits and a numeric offset. Every version of Python's
+// TimeLayout is the format of all times in responses: UTC with six fractional digits and a numeric offset. Every version of Python's
 // datetime.fromisoformat can parse this format.
-const timeLayout = "2006-01-02T15:04:05.000000-07:00"
+const TimeLayout = "2006-01-02T15:04:05.000000-07:00"
 
-// toAPITime formats a time for a response in timeLayout.
-func toAPITime(i store.Instant) string { return i.Time().Format(timeLayout) }
+// toAPITime formats a time for a response in TimeLayout.
+func toAPITime(i store.Instant) string { return i.Time().Format(TimeLayout) }
 
-// toAPITimePtr formats a time for a response in timeLayout. It returns nil if i is nil.
+// toAPITimePtr formats a time for a response in TimeLayout. It returns nil if i is nil.
 func toAPITimePtr(i *store.Instant) *string {
 	if i == nil {
 		return nil

@@ -130,19 +130,19 @@ func (c *restoreCommand) Run(ctx context.Context, p boot.Process) (err error) {
 
 // backupSummary is the JSON form of backup.Summary.
 type backupSummary struct {
-	Program string    `json:"program"`
-	Engine  string    `json:"engine"`
-	Schema  int64     `json:"schema"`
-	TakenAt time.Time `json:"taken_at"`
-	Tables  int       `json:"tables"`
-	Rows    int64     `json:"rows"`
-	SHA256  string    `json:"sha256"`
+	Program string  `json:"program"`
+	Engine  string  `json:"engine"`
+	Schema  int64   `json:"schema"`
+	TakenAt apiTime `json:"taken_at"`
+	Tables  int     `json:"tables"`
+	Rows    int64   `json:"rows"`
+	SHA256  string  `json:"sha256"`
 }
 
 // printBackupSummary prints the summary of a backup, as JSON or as sentences. The verb, such as "was written", says what the command did with the backup.
 func printBackupSummary(p boot.Process, asJSON bool, name, verb string, s backup.Summary) error {
 	if asJSON {
-		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})
+		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, apiTime{s.TakenAt}, s.Tables, s.Rows, s.SHA256})
 	}
 	_, err := fmt.Fprintf(p.Stdout, "The backup %s %s.\nContent: %s in %s\nTime of the backup: %s\nDatabase of the backup: %s, schema version %d\nsha256 of the content: %s\n", name, verb, numberWithNoun(s.Rows, "row"),
 		numberWithNoun(s.Tables, "table"), s.TakenAt.Format(time.RFC3339), s.Engine, s.Schema, s.SHA256)

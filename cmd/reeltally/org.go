@@ -92,7 +92,7 @@ type orgJSON struct {
 	Name         string             `json:"name"`
 	Tier         store.Tier         `json:"tier"`
 	Subscription store.Subscription `json:"subscription"`
-	CreatedAt    time.Time          `json:"created_at"`
+	CreatedAt    apiTime            `json:"created_at"`
 	Operator     bool               `json:"operator"`
 }
 
@@ -106,7 +106,7 @@ func (c *listOrgsCommand) Run(ctx context.Context, p boot.Process) error {
 		if c.JSON {
 			out := make([]orgJSON, len(orgs))
 			for i, o := range orgs {
-				out[i] = orgJSON{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time(), o.Operator}
+				out[i] = orgJSON{o.ID, o.Name, o.Tier, o.Subscription, apiTime{o.CreatedAt.Time()}, o.Operator}
 			}
 			return writeJSON(p.Stdout, out)
 		}

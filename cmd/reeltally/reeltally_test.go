@@ -69,6 +69,7 @@ func TestOrg_createsChangesAndListsOrganisations(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(operator("org", "list", "--json")), &listed))
 			require.Len(t, listed, 2)
 			require.Equal(t, []any{"Über & Co", store.TierLimited, store.SubscriptionActive}, []any{listed[0].Name, listed[0].Tier, listed[0].Subscription})
+			require.Regexp(t, `"created_at":"[0-9T:-]+\.[0-9]{6}\+00:00"`, operator("org", "list", "--json"), "times must have the form of the API")
 			table := operator("org", "list")
 			require.Contains(t, table, "NAME")
 			require.Regexp(t, id+`\s+Über & Co\s+limited\s+active`, table)
@@ -106,6 +107,7 @@ func TestTokenCommands_createListAndRevokeTokens(t *testing.T) {
 	var tokens []tokenJSON
 	require.NoError(t, json.Unmarshal([]byte(operator("token", "list", "--org", org, "--json")), &tokens))
 	require.Len(t, tokens, 2)
+	require.Regexp(t, `"created_at":"[0-9T:-]+\.[0-9]{6}\+00:00","expires_at":null,"revoked_at":null`, operator("token", "list", "--org", org, "--json"), "times must have the form of the API")
 	require.NotNil(t, tokens[0].RevokedAt)
 	require.Nil(t, tokens[1].ExpiresAt)
 	require.Nil(t, tokens[1].LastUsedAt)

@@ -47,14 +47,14 @@ func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 
 // listedTarget is one video or account in the JSON that the flag --list prints.
 type listedTarget struct {
-	Platform  string     `json:"platform"`
-	Kind      string     `json:"kind"`
-	Link      string     `json:"link"`
-	Status    string     `json:"status"`
-	Attempts  int        `json:"attempts"`   // number of consecutive failed attempts
-	FetchedAt *time.Time `json:"fetched_at"` // null before the first successful fetch
-	NextAt    time.Time  `json:"next_at"`
-	LastError string     `json:"last_error"`
+	Platform  string   `json:"platform"`
+	Kind      string   `json:"kind"`
+	Link      string   `json:"link"`
+	Status    string   `json:"status"`
+	Attempts  int      `json:"attempts"`   // number of consecutive failed attempts
+	FetchedAt *apiTime `json:"fetched_at"` // null before the first successful fetch
+	NextAt    apiTime  `json:"next_at"`
+	LastError string   `json:"last_error"`
 }
 
 // printLinks prints the links that have the fetch status given with the flag --list.
@@ -66,11 +66,8 @@ func (c *statusCommand) printLinks(ctx context.Context, p boot.Process, st *stor
 	if c.JSON {
 		out := make([]listedTarget, len(found))
 		for i, t := range found {
-			out[i] = listedTarget{Platform: string(t.Platform), Kind: string(t.Kind), Link: t.Link, Status: string(t.Status), Attempts: t.Attempts,
-				NextAt: t.NextAt.Time(), LastError: t.Detail}
-			if t.FetchedAt != nil {
-				out[i].FetchedAt = new(t.FetchedAt.Time())
-			}
+			out[i] = listedTarget{Platform: string(t.Platform), Kind: string(t.Kind), Link: t.Link, Status: string(t.Status), Attempts: t.Attempts, FetchedAt: toAPITime(t.FetchedAt),
+				NextAt: apiTime{t.NextAt.Time()}, LastError: t.Detail}
 		}
 		return writeJSON(p.Stdout, out)
 	}

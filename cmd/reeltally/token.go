@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -88,10 +90,10 @@ type tokenJSON struct {
 	ID         uuid.UUID     `json:"id"`
 	Name       string        `json:"name"`
 	Scopes     []store.Scope `json:"scopes"`
-	CreatedAt  time.Time     `json:"created_at"`
-	ExpiresAt  *time.Time    `json:"expires_at"`
-	RevokedAt  *time.Time    `json:"revoked_at"`
-	LastUsedAt *time.Time    `json:"last_used_at"`
+	CreatedAt  apiTime       `json:"created_at"`
+	ExpiresAt  *apiTime      `json:"expires_at"`
+	RevokedAt  *apiTime      `json:"revoked_at"`
+	LastUsedAt *apiTime      `json:"last_used_at"`
 }
 
 // Run lists the organisation's tokens, oldest first.
@@ -108,7 +110,7 @@ func (c *tokenList) Run(ctx context.Context, p boot.Process) error {
 		if c.JSON {
 			out := make([]tokenJSON, len(tokens))
 			for i, t := range tokens {
-				out[i] = tokenJSON{t.ID, t.Name, t.Scopes, t.CreatedAt.Time(), toTime(t.ExpiresAt), toTime(t.RevokedAt), toTime(t.LastUsedAt)}
+				out[i] = tokenJSON{t.ID, t.Name, t.Scopes, apiTime{t.CreatedAt.Time()}, toAPITime(t.ExpiresAt), toAPITime(t.RevokedAt), toAPITime(t.LastUsedAt)}
 			}
 			return writeJSON(p.Stdout, out)
 		}
@@ -129,13 +131,20 @@ func joinScopes(scopes []store.Scope) string {
 	return strings.Join(names, ",")
 }
 
-// toTime converts an instant of the store to a time.Time. If the instant is nil, it returns nil.
-func toTime(i *store.Instant) *time.Time {
+// apiTime is a time whose JSON has the form of times in responses of the API.
+type apiTime struct{ time.Time }
+
+// MarshalJSON returns the time in UTC, such as "2026-02-22T10:12:44.100200+00:00".
+func (t apiTime) MarshalJSON() ([]byte, error) {
+	return []byte(strconv.Quote(t.UTC().Format(server.TimeLayout))), nil
+}
+
+// toAPITime converts an instant of the store to an apiTime. If the instant is nil, it returns nil.
+func toAPITime(i *store.Instant) *apiTime {
 	if i == nil {
 		return nil
 	}
-	t := i.Time()
-	return &t
+	return &apiTime{i.Time()}
 }
 
 // formatInstant formats a time of the store in UTC. If the time is nil, it returns ifNil.

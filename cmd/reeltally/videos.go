@@ -401,16 +401,16 @@ func (c *videosRefresh) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", video, err)
 		}
-		var after *time.Time
+		var after *apiTime
 		text := "a fetch is scheduled"
 		if notDue.Message != "" {
-			after, text = &notDue.RefreshAfter, notDue.Message
+			after, text = &apiTime{notDue.RefreshAfter}, notDue.Message
 		}
 		if c.JSON {
 			err = writeJSON(p.Stdout, struct {
-				Video        string     `json:"video"`
-				Scheduled    bool       `json:"scheduled"`
-				RefreshAfter *time.Time `json:"refresh_after"`
+				Video        string   `json:"video"`
+				Scheduled    bool     `json:"scheduled"`
+				RefreshAfter *apiTime `json:"refresh_after"`
 			}{video, after == nil, after})
 		} else {
 			_, err = fmt.Fprintf(p.Stdout, "%s: %s\n", plainText(video), plainText(text))
