@@ -34,7 +34,7 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 }
 
 // refreshItem schedules an immediate fetch of a video or account. If the last fetch is less than
-// four hours old, refreshItem returns the response notDue instead.
+// four hours old, refreshItem returns the response notDue instead. It refuses an item that is only saved.
 func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
 	ref, err := s.parseReference(ctx, res.kind, idOrLink)
 	if err != nil {
@@ -44,6 +44,8 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, untrackedError(res.kind, idOrLink)
+	case errors.Is(err, store.ErrNotFetched):
+		return nil, problem(CodeConflict, "The %s %q is saved but not fetched, because the organisation has no active subscription. It is fetched when a subscription begins.", res.kind, idOrLink)
 	case err != nil || done.Scheduled:
 		return nil, err
 	}

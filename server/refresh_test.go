@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -129,4 +130,32 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 		}
 		c.send(http.MethodGet, path+"/", nil).requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 	}
+}
+
+func TestRefresh_refusesItemsThatAreOnlySavedUntilASubscriptionBegins(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
+		accounts := make([]string, 6)
+		for i := range accounts {
+			accounts[i] = fmt.Sprintf("https://www.tiktok.com/@saved%d", i)
+		}
+		c.trackVideos(http.StatusOK, videoURLs(1, 6))
+		c.send(http.MethodPost, "/accounts/bulk", map[string]any{"links": accounts}).requireStatus(http.StatusOK)
+		saved := map[string]string{"/refresh/videos": videoURLs(6, 6)[0], "/refresh/accounts": accounts[5]}
+		for path, l := range saved {
+			require.Contains(t, c.send(http.MethodPost, path, map[string]any{"link": l}).requireProblem(http.StatusConflict, server.CodeConflict).Detail, "subscription")
+		}
+		const targets = "SELECT COUNT(*) FROM fetch_targets"
+		require.Equal(t, []int64{10}, storetest.Column[int64](t, a.DB, targets))
+
+		// The subscription has begun, but the saved items are not in the queue yet.
+		a.Exec(t, "UPDATE organisations SET subscription = ?", store.SubscriptionActive)
+		for path, l := range saved {
+			c.send(http.MethodPost, path, map[string]any{"link": l}).requireStatus(http.StatusAccepted)
+		}
+		require.Equal(t, []int64{12}, storetest.Column[int64](t, a.DB, targets))
+		require.Equal(t, []int64{0}, storetest.Column[int64](t, a.DB, "SELECT COUNT(*) FROM videos WHERE pending"))
+	})
 }

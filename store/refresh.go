@@ -2,14 +2,18 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
-	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
+
+// ErrNotFetched is the error of a refresh of a video or account that is saved but not fetched, because the organisation has no
+// subscription.
+var ErrNotFetched = errors.New("the item is saved but not fetched, because the organisation has no subscription")
 
 // Refreshed is the result of RefreshVideo and RefreshAccount.
 type Refreshed struct {
@@ -19,7 +23,7 @@ type Refreshed struct {
 }
 
 // RefreshVideo schedules an immediate fetch of a video. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago. It
-// returns ErrNotFound if the video is not tracked.
+// returns ErrNotFound if the video is not tracked, and ErrNotFetched if it is only saved.
 func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -35,7 +39,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error)
 }
 
 // RefreshAccount schedules an immediate fetch of an account. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago.
-// It returns ErrNotFound if the account is not tracked.
+// It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only saved.
 func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -45,28 +49,19 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
-	// In the fetch queue, the name of an account can still be its handle, if the account was added
-	// before the platform's id was known.
-	subscribed, err := o.findTargetName(ctx, KindAccount, a.Platform, a.ID)
-	if err != nil {
-		return Refreshed{}, err
-	}
-	if subscribed != "" {
-		e.ExternalID = subscribed
-	}
 	return o.enqueueRefresh(ctx, a.CheckedAt, e, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
 }
 
-// findTargetName returns the name that a video or account has in the fetch queue. It returns "" if
-// the organisation has no subscription to the video or account.
-func (o *Org) findTargetName(ctx context.Context, kind queue.Kind, p link.Platform, subjectID uuid.UUID) (string, error) {
+// findTargetName returns the name that the video or account of an entry has in the fetch queue. It returns "" if it is not in the
+// queue.
+func (o *Org) findTargetName(tx *gorm.DB, e queue.Entry) (string, error) {
 	var ids []string
-	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
-		o.id, subjectID, kind, p).Scan(&ids).Error
+	err := tx.Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
+		o.id, e.Subject, e.Kind, e.Source).Scan(&ids).Error
 	if err != nil || len(ids) == 0 {
-		return "", db.Translate(err)
+		return "", err
 	}
 	return ids[0], nil
 }
@@ -89,15 +84,30 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {
 		return Refreshed{UpdatedAt: lastFetch, After: lastFetch.Add(queue.RefreshPause)}, nil
 	}
-	org, err := o.s.Organisation(ctx, o.id)
-	if err != nil {
-		return Refreshed{}, err
-	}
-	e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
+	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		if err := checkTracked(tx); err != nil {
 			return err
 		}
+		org, err := ReadOrganisation(tx, o.id)
+		if err != nil {
+			return err
+		}
+		name, err := o.findTargetName(tx, e)
+		switch {
+		case err != nil:
+			return err
+		case name != "":
+			// The name of an account can still be its handle, if the account was added before the platform's id was known.
+			e.ExternalID = name
+		case org.isLimited():
+			return ErrNotFetched
+		case e.Kind == queue.KindVideo:
+			// The subscription has just begun, and the video is not in the queue yet.
+			if err := db.Scoped(tx, "videos", o.id).Where("videos.id = ?", e.Subject).Update("pending", false).Error; err != nil {
+				return err
+			}
+		}
+		e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
 		return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
 	})
 	if err != nil {
