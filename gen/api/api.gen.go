@@ -961,7 +961,7 @@ type ReportVideo struct {
 	AdID         openapi_types.UUID  `json:"ad_id"`
 	AdLink       string              `json:"ad_link"`
 	AddedAt      string              `json:"added_at"`
-	EndDay       *openapi_types.Date `json:"end_day"`
+	EndDay       *openapi_types.Date `json:"end_day,omitempty"`
 	Increase     *float64            `json:"increase"`
 	Points       []ReportPoint       `json:"points"`
 	Removed      bool                `json:"removed"`

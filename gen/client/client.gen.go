@@ -1845,8 +1845,8 @@ type ReportVideo struct {
 	// AddedAt When the video came into the collection.
 	AddedAt time.Time `json:"added_at"`
 
-	// EndDay The last day, up to the end of the period, for which the views are known; null if no views are known. On the days after it, the video keeps the views of this day.
-	EndDay *openapi_types.Date `json:"end_day"`
+	// EndDay The last day, up to the end of the period, for which the views are known; null if no views are known. On the days after it, the video keeps the views of this day. Older reports do not have this member.
+	EndDay *openapi_types.Date `json:"end_day,omitempty"`
 
 	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
 	Increase *float64 `json:"increase"`

@@ -1099,7 +1099,7 @@ export interface ReportVideo {
   /** When the video came into the collection. */
   added_at: string;
   /** The last day, up to the end of the period, for which the views are known; null if no views are known. */
-  end_day: string | null;
+  end_day?: string | null | undefined;
   /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
   increase: number | null;
   /** The stored points of the video that the report uses, the oldest first. */

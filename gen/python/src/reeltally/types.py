@@ -1095,7 +1095,7 @@ class ReportVideo(TypedDict):
     # When the video came into the collection.
     added_at: str
     # The last day, up to the end of the period, for which the views are known; null if no views are known.
-    end_day: str | None
+    end_day: NotRequired[str | None]
     # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
     increase: float | None
     # The stored points of the video that the report uses, the oldest first.
