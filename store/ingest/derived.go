@@ -11,28 +11,42 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads updates the table organisation_uploads. It counts the videos in `undated` that now
-// have an upload date. Their upload date was unknown before.
-func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
+// CountUploads updates the table organisation_uploads after the upload dates of videos have changed. The map uploadedBefore has
+// the earlier upload date of each video, which is nil if it was unknown.
+func CountUploads(tx *gorm.DB, videos []store.Video, uploadedBefore map[db.RowKey]*db.Date) error {
 	type orgDay struct {
 		org uuid.UUID
 		day db.Date
 	}
 	counts := map[orgDay]int64{}
 	for i := range videos {
-		if v := &videos[i]; undated[v.Key()] && v.UploadedAt != nil {
-			counts[orgDay{v.OrganisationID, *v.UploadedAt}]++
+		v := &videos[i]
+		before := uploadedBefore[v.Key()]
+		if v.UploadedAt == nil || before != nil && *before == *v.UploadedAt {
+			continue
+		}
+		counts[orgDay{v.OrganisationID, *v.UploadedAt}]++
+		if before != nil { // a later fetch has corrected the date
+			counts[orgDay{v.OrganisationID, *before}]--
 		}
 	}
 	if len(counts) == 0 {
 		return nil
 	}
-	rows := make([][]any, 0, len(counts))
+	rows, left := make([][]any, 0, len(counts)), []db.Write{}
 	for of, n := range counts {
 		rows = append(rows, []any{of.org, of.day, n})
+		if n < 0 {
+			// A day without uploads must have no row, because each row is a point of the history.
+			left = append(left, db.Write{Statement: "DELETE FROM organisation_uploads WHERE organisation_id = ? AND day = ? AND uploads <= 0", Args: []any{of.org, of.day}})
+		}
 	}
-	return db.Insert(tx, "organisation_uploads", []string{"organisation_id uuid", "day date", "uploads bigint"}, rows,
+	err := db.Insert(tx, "organisation_uploads", []string{"organisation_id uuid", "day date", "uploads bigint"}, rows,
 		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
+	if err != nil {
+		return err
+	}
+	return db.RunWrites(tx, left...)
 }
 
 // StatementsForTotals returns the statements that update the organisations' totals after sums have changed. They change each total by the difference

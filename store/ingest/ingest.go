@@ -133,7 +133,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 			written = append(written, o.Target)
 		}
 	}
-	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, undated: map[db.RowKey]bool{}}
+	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, uploaded: map[db.RowKey]*db.Date{}}
 	subs, err := queue.SubscriptionsOf(tx, written)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ type videoWriter struct {
 	tx        *gorm.DB
 	fetchedAt db.Instant
 	outcomes  map[db.RowKey]*Outcome // the outcome of each video, by Video.Key
-	undated   map[db.RowKey]bool     // videos whose upload date was unknown before the write
+	uploaded  map[db.RowKey]*db.Date // the upload date of each video before the write, or nil if it was unknown
 	events    *store.EventRecorder
 }
 
@@ -213,7 +213,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	for i := range videos {
 		v := &videos[i]
 		title, account, hadCounts := v.Title, v.LinkedAccountID, v.LatestUpdatedAt != nil
-		w.undated[v.Key()] = v.UploadedAt == nil
+		w.uploaded[v.Key()] = v.UploadedAt
 		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
 			measured = append(measured, v)
 		}
@@ -253,7 +253,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	if err := SaveHashtags(w.tx, retitled); err != nil {
 		return err
 	}
-	if err := CountUploads(w.tx, videos, w.undated); err != nil {
+	if err := CountUploads(w.tx, videos, w.uploaded); err != nil {
 		return err
 	}
 	// The statements below read the rows that the calls above have written.

@@ -138,8 +138,12 @@ func TestOrganisationHistory_hasTheUploadsOfDaysWithoutTotals(t *testing.T) {
 			uploaded := db.Clock.Now().AddDate(0, 0, -daysAgo)
 			storetest.Track(t, o, storetest.VideoLink(t, uploads))
 			uploads++
-			storetest.SaveFactsForDueVideos(t, db, link.TikTok, func(queue.Target) ingest.VideoFacts {
-				return ingest.VideoFacts{Views: new(int64(10)), UploadedAt: &uploaded}
+			storetest.SaveFactsForDueVideos(t, db, link.TikTok, func(target queue.Target) ingest.VideoFacts {
+				facts := ingest.VideoFacts{Views: new(int64(10))}
+				if target.ExternalID == storetest.VideoLink(t, uploads-1).ID {
+					facts.UploadedAt = &uploaded
+				}
+				return facts
 			})
 		}
 		fetch(o, 9)
@@ -269,5 +273,40 @@ func TestStatistics_countVideosAndAccountsByPlatform(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1},
 			ByStatus: map[queue.FetchStatus]int64{queue.FetchPending: 1, queue.FetchStopped: 1}}, accounts, "@someone must not be counted, because this account is only linked")
+	})
+}
+
+func TestOrganisationHistory_movesAnUploadToTheCorrectedDay(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, first := storetest.NewOrg(t, db), storetest.Today(db)
+		fetch := func(daysAgo ...int) {
+			now := db.Clock.Now()
+			storetest.SaveFactsForDueVideos(t, db, link.TikTok, func(target queue.Target) ingest.VideoFacts {
+				uploaded := now.AddDate(0, 0, -daysAgo[0])
+				if target.ExternalID == storetest.VideoLink(t, 2).ID {
+					uploaded = now.AddDate(0, 0, -daysAgo[1])
+				}
+				return ingest.VideoFacts{Views: new(int64(10)), UploadedAt: &uploaded}
+			})
+		}
+		uploads := func() map[int]int64 {
+			points, err := o.OrganisationHistory(t.Context(), first-30, first-1)
+			require.NoError(t, err)
+			days := map[int]int64{}
+			for _, p := range points {
+				days[int(first-p.Day)] = p.Uploads
+			}
+			return days
+		}
+		storetest.Track(t, o, storetest.VideoLink(t, 1), storetest.VideoLink(t, 2))
+		fetch(9, 9)
+		require.Equal(t, map[int]int64{9: 2}, uploads())
+		db.Clock.Advance(24 * time.Hour)
+		fetch(10, 6)
+		require.Equal(t, map[int]int64{9: 1, 5: 1}, uploads())
+		db.Clock.Advance(24 * time.Hour)
+		fetch(7, 7)
+		require.Equal(t, map[int]int64{5: 2}, uploads(), "a day without uploads must have no point")
 	})
 }
