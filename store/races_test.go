@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"testing"
 	"time"
 
@@ -198,5 +199,23 @@ func TestReserveKey_returnsNoErrorIfTheKeyIsConcurrentlyReleased(t *testing.T) {
 		} else {
 			require.Equal(t, store.KeyRunning, k.State)
 		}
+	})
+}
+
+func TestSetUp_createsOneOrganisationIfTwoLinksAreUsedConcurrently(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		first, err := db.CreateSetupLink(t.Context())
+		require.NoError(t, err)
+		second := sha256.Sum256([]byte("second"))
+		db.Exec(t, "INSERT INTO login_links (hash, token_id, created_at, expires_at) SELECT ?, token_id, created_at, expires_at FROM login_links", second[:])
+		finish := storetest.RunBeforeStatement(t, db, "DELETE FROM login_links", func(s *store.Store) {
+			_, err := s.SetUp(t.Context(), "second", "Second")
+			require.ErrorIs(t, err, store.ErrSetUp)
+		})
+		_, err = db.SetUp(t.Context(), first, "First")
+		finish()
+		require.NoError(t, err)
+		require.Equal(t, []string{"First"}, storetest.Column[string](t, db, "SELECT name FROM organisations"))
 	})
 }

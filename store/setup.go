@@ -26,6 +26,9 @@ var setupToken = uuid.Nil
 // exists.
 func (s *Store) CreateSetupLink(ctx context.Context) (secret string, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		if err := db.LockSetup(tx); err != nil {
+			return err
+		}
 		if err := requireEmptyInstallation(tx); err != nil {
 			return err
 		}
@@ -71,6 +74,9 @@ func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 	}
 	hash := sha256.Sum256([]byte(link))
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+		if err := db.LockSetup(tx); err != nil {
+			return err
+		}
 		if err := requireEmptyInstallation(tx); err != nil {
 			return err
 		}
