@@ -50,6 +50,9 @@ func parseLink(raw string) (Link, *Error) {
 		}
 	}
 	l, first := parseBareLink(s, 0)
+	if (first == nil || first.Reason == UnsupportedLink) && containsSecondLink(s) {
+		return Link{}, newError(InvalidURL, "The text contains two links; send each link on its own.")
+	}
 	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == longCodeLength {
 		// A code of this length is rare, and almost all codes are one character shorter. So the "_" at the end
 		// probably belongs to the text around the link.
@@ -67,6 +70,31 @@ func parseLink(raw string) (Link, *Error) {
 		l, err = parseBareLink(s, 0)
 	}
 	return l, nil
+}
+
+// containsSecondLink reports whether a second link of a supported platform follows the first link in s. A link that is the value of a query
+// parameter does not count.
+func containsSecondLink(s string) bool {
+	for i := 0; ; {
+		n := strings.Index(s[i:], "://")
+		if n < 0 {
+			return false
+		}
+		i += n + len("://")
+		for _, scheme := range [...]string{"https://", "http://"} {
+			start := i - len(scheme)
+			if start <= 0 || s[start-1] == '=' || !strings.EqualFold(s[start:i], scheme) {
+				continue
+			}
+			host := s[i:]
+			if end := strings.IndexAny(host, "/?#"); end >= 0 {
+				host = host[:end]
+			}
+			if _, _, ok := lookUpHost(strings.ToLower(host)); ok {
+				return true
+			}
+		}
+	}
 }
 
 // parseBareLink parses a link without surrounding text. The depth is 0 for the link that the caller passed, and 1 for a link that was found inside another
