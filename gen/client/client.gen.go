@@ -3201,7 +3201,7 @@ type ListEventsParams struct {
 
 // ExportHistoryParams defines parameters for ExportHistory.
 type ExportHistoryParams struct {
-	// UpdatedSince Only points that were fetched at or after this time.
+	// UpdatedSince Only points that were fetched at or after this time. Imported points have the time that the import gives.
 	UpdatedSince *time.Time `form:"updated_since,omitempty" json:"updated_since,omitempty"`
 
 	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.

@@ -189,7 +189,7 @@ func (c *ReelTally) DeleteWebhook(ctx context.Context, webhookID WebhookID) erro
 
 // ExportHistoryOptions are the options of ExportHistory.
 type ExportHistoryOptions struct {
-	// UpdatedSince Only points that were fetched at or after this time.
+	// UpdatedSince Only points that were fetched at or after this time. Imported points have the time that the import gives.
 	UpdatedSince time.Time
 
 	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
