@@ -135,7 +135,7 @@ func joinScopes(scopes []store.Scope) string {
 type apiTime struct{ time.Time }
 
 // MarshalJSON returns the time in UTC, such as "2026-02-22T10:12:44.100200+00:00".
-func (t apiTime) MarshalJSON() ([]byte, error) {
+func (t apiTime) MarshalJSON() ([]byte, error) { //nolint:unparam // json.Marshaler has an error
 	return []byte(strconv.Quote(t.UTC().Format(server.TimeLayout))), nil
 }
 
