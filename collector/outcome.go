@@ -108,9 +108,16 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	case verify.IsOlder(t, r, now):
 		o.Detail = "the answer is older than the stored numbers"
 	case suspicion != nil:
+		reason, wait := "The newest counts are held back until they are confirmed: "+suspicion.Why, schedule.SuspectWaits.Nth(suspicion.Seen)
+		if verify.IsWiped(t, r) {
+			reason = "The source reports zero views of a video that had many; such a zero is not stored"
+			if suspicion.Seen > len(schedule.SuspectWaits) {
+				wait = 24 * time.Hour // no further answer can confirm the zero, so the usual interval is enough
+			}
+		}
 		o.Suspect, o.Detail = suspicion.Text(), "held back: "+suspicion.Why
-		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: "The newest counts are held back until they are confirmed: " + suspicion.Why, Attempted: true}
-		o.NextAt = store.InstantOf(schedule.NextFetchTime(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
+		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: reason, Attempted: true}
+		o.NextAt = store.InstantOf(schedule.NextFetchTime(t, wait, now))
 		return o
 	case r.Facts != nil:
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {

@@ -125,11 +125,11 @@ func TestVideoAndAccountPages_sayWhyNumbersAreMissing(t *testing.T) {
 	page := "/video/tiktok/" + videos[2].String()
 	require.Contains(t, textOf(v.visit(page).parsePage()), days)
 	require.NotContains(t, textOf(v.visit(page).parsePage()), "are unknown")
-	require.Contains(t, textOf(v.visit(page+"?metric=likes").parsePage()), days+" Likes are unknown on 4 of the days with numbers: no source gave them.")
+	require.Contains(t, textOf(v.visit(page+"?metric=likes").parsePage()), days+" Likes are unknown on 4 of the days with numbers: the source did not give them, or the platform hid them.")
 
 	video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
 	text := textOf(v.visit("/account/tiktok/" + video.LinkedAccountID.String()).parsePage())
-	require.Contains(t, text, "Followers are unknown on 4 of the days with numbers: the profile of the account was not fetched.")
+	require.Contains(t, text, "Followers are unknown on 4 of the days with numbers: the profile of the account was not fetched on these days, or the source did not give them.")
 
 	pending := c.track(videoURL(7))
 	detail := decode[client.Video](c.send(http.MethodGet, "/videos/"+pending.String(), nil).requireStatus(http.StatusOK)).FetchDetail

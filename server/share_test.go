@@ -493,6 +493,9 @@ func TestCollectionPages_showNoGainOfVideosThatWereFetchedOnce(t *testing.T) {
 
 		a.fetch(factsWithViews(5))
 		requireTiles("Gained views 0 0.0 %")
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(7), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+		a.fetch(factsWithViews(5))
+		require.Contains(t, visitor.visit("/collection/" + collection.String()).tileTexts()[0], "days, unknown for 1 video")
 	})
 }
 

@@ -178,8 +178,12 @@ func (s *Server) checkWebhookURL(text string) error {
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || !isHost(u.Hostname()) || !isPort(u.Port()):
+	case err != nil || u.Hostname() == "":
 		return refuse("url must be an https URL such as https://hooks.example.com/reeltally, not %s", quoteText(text))
+	case !isHost(u.Hostname()):
+		return refuse("url has the impossible host %s: each part between dots must have 1 to 63 letters, digits, - or _, without - at its ends: %s", quoteText(u.Hostname()), quoteText(text))
+	case !isPort(u.Port()):
+		return refuse("url has the port %s; it must be a number from 1 to 65535: %s", quoteText(u.Port()), quoteText(text))
 	case u.Scheme != "https" && (u.Scheme != "http" || !s.webhooks.AllowPrivate):
 		return refuse("url begins with %q; it must begin with \"https://\"", u.Scheme+"://")
 	case strings.ContainsAny(u.EscapedPath()+u.RawQuery, "[]"):

@@ -353,6 +353,29 @@ func TestUpdateWebhook_newURLEndsThePauseAfterFailures(t *testing.T) {
 	})
 }
 
+func TestUpdateWebhook_failuresAtTheOldURLDoNotCountForTheNewURL(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		c, old, r := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
+		hook := c.createWebhook(old.URL, store.EventVideoMetrics)
+		path := "/webhooks/" + hook.ID.String()
+		old.answerWithFunc(func(w http.ResponseWriter, _ *http.Request) {
+			c.send(http.MethodPatch, path, map[string]any{"url": r.URL}).requireStatus(http.StatusOK) // the URL changes during the attempt
+			w.WriteHeader(http.StatusGone)
+		})
+		c.track(tiktokLink)
+		a.fetch(factsWithViews(5))
+		a.sendDueEvents(t)
+		require.NotEmpty(t, old.takeRequests())
+		now := decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
+		require.True(t, now.Enabled)
+		require.Nil(t, now.FailingSince)
+		a.Clock.Advance(time.Hour)
+		a.sendDueEvents(t)
+		require.NotEmpty(t, r.takeRequests())
+	})
+}
+
 // Requirements in docs/coverage.md: 14.5-04
 func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 	t.Parallel()

@@ -196,7 +196,7 @@ func (s *Server) attemptDelivery(ctx context.Context, w *store.Webhook, d store.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout)
 	defer cancel()
 	start := s.now()
-	a := store.Attempt{DeliveryID: d.ID}
+	a := store.Attempt{DeliveryID: d.ID, URL: w.URL}
 	status, body, err := s.postEvent(ctx, w, d.Event, view)
 	a.At, a.Status, a.Body = store.InstantOf(s.now()), status, body
 	a.Duration = a.At.Time().Sub(start)

@@ -108,8 +108,8 @@ func endWebhookPause(tx *gorm.DB, org, webhook uuid.UUID) error {
 	return tx.Exec("UPDATE webhook_queue SET claimed_until = 0 WHERE organisation_id = ? AND webhook_id = ? AND token IS NULL", org, webhook).Error
 }
 
-// WebhookPauseEnd returns the time before which nothing is sent to a webhook, because an attempt has failed. Without a pause, it returns 0. It
-// returns nil if the webhook is disabled or unknown.
+// WebhookPauseEnd returns the end of the pause after a failed attempt. Without a pause, it returns 0 or a past time. For a disabled or unknown
+// webhook, it returns nil.
 func (o *Org) WebhookPauseEnd(ctx context.Context, webhook uuid.UUID) (*db.Instant, error) {
 	var found []webhookQueueEntry
 	err := o.scopedQuery(ctx, "webhook_queue").Where("webhook_id = ?", webhook).Find(&found).Error
@@ -207,6 +207,7 @@ func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (W
 // Attempt is the result of an attempt to send a delivery.
 type Attempt struct {
 	DeliveryID uuid.UUID
+	URL        string // the URL to which the event was sent
 	At         db.Instant
 	Duration   time.Duration
 	Status     int    // status of the response; 0 if there was no response
@@ -237,7 +238,8 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 		if err := o.saveAttempts(tx, c.WebhookID, attempts); err != nil {
 			return err
 		}
-		reason := w.countAttempts(attempts)
+		// Failures at an earlier URL do not count for the present URL.
+		reason := w.countAttempts(slices.DeleteFunc(slices.Clone(attempts), func(a Attempt) bool { return a.URL != w.URL }))
 		if w.Enabled && reason != nil {
 			recorder, err := NewEventRecorder(tx, s.db.Now(), o.id)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // ErrNotFetched is the error of a refresh of a video or account that is saved but not fetched, because the organisation has no
 // subscription.
-var ErrNotFetched = errors.New("the item is saved but not fetched, because the organisation has no subscription")
+var ErrNotFetched = errors.New("the video or account is saved but not fetched, because the organisation has no subscription")
 
 // Refreshed is the result of RefreshVideo and RefreshAccount.
 type Refreshed struct {

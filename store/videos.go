@@ -24,7 +24,7 @@ type Video struct {
 	Removed         bool       // the tracking of the video was stopped
 	Pending         bool       // the video is saved but not fetched, because the organisation has no paid subscription
 	Direct          bool       // the video is tracked by its own link, not only through its account
-	CountedSince    *db.Date   // the first day from which account_days surely includes the video; nil if from its first day; not set by methods that read videos
+	CountedSince    *db.Date   // first day from which account_days includes the video; nil if from its first day or unknown; VideoColumns leaves it out
 	UploadedAt      *db.Date
 	SongName        *string
 	SongLink        *string

@@ -21,8 +21,8 @@ var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 // the other items.
 type Items []json.RawMessage
 
-// UnmarshalJSON accepts null or a list of at most MaxItems elements. Null makes the list nil. It stops at element MaxItems+1, because decoded elements can need a
-// hundred times as much memory as their JSON.
+// UnmarshalJSON accepts null, which gives nil, or a list of at most MaxItems elements. It decodes no further element, because elements can need
+// a hundred times the memory of their JSON.
 func (items *Items) UnmarshalJSON(raw []byte) error {
 	*items = nil
 	if string(raw) == "null" {

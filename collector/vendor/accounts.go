@@ -252,7 +252,7 @@ type listEntry struct {
 	otherAuthor bool // true if another account published the video, for example a reposted video
 }
 
-// videosOfAccount returns the videos that other accounts did not publish.
+// videosOfAccount returns the videos of the entries, without the videos of other authors.
 func videosOfAccount(entries []listEntry) []ingest.FoundVideo {
 	var out []ingest.FoundVideo
 	for _, e := range entries {
@@ -264,12 +264,12 @@ func videosOfAccount(entries []listEntry) []ingest.FoundVideo {
 }
 
 // isByOtherAuthor returns true if the author of an entry is known and is not the given account. If both ids are known, they decide.
-func (l *List) isByOtherAuthor(item gjson.Result, account *source.AccountFacts) bool {
+func (l *List) isByOtherAuthor(item gjson.Result, p link.Platform, account *source.AccountFacts) bool {
 	if id := l.Fields["account_id"].readID(item); id != nil && account.ID != nil {
 		return *id != *account.ID
 	}
 	username := fetch.ParseHandle(l.Fields["username"].readText(item))
-	return username != nil && account.Username != nil && *username != *account.Username
+	return username != nil && account.Username != nil && !isSameHandle(p, *username, *account.Username)
 }
 
 // decodeEntries returns the videos on a page of the account's list. It leaves out malformed entries, and returns a failure if all entries are
@@ -294,7 +294,7 @@ func (l *List) decodeEntries(body gjson.Result, p link.Platform, handle string, 
 		if err != nil || parsed.Kind != link.Video || parsed.ID != *id {
 			continue
 		}
-		v := listEntry{ingest.FoundVideo{ID: parsed.ID, Link: parsed.Canonical}, l.isByOtherAuthor(item, account)}
+		v := listEntry{ingest.FoundVideo{ID: parsed.ID, Link: parsed.Canonical}, l.isByOtherAuthor(item, p, account)}
 		if at := l.Fields["uploaded_at"].readTime(item, now); at != nil {
 			instant := store.InstantOf(*at)
 			v.UploadedAt = &instant

@@ -182,7 +182,7 @@ type Match struct {
 	Link []string `json:"link,omitempty"` // possible paths of a link or text that contains the target's id; used only if all fields in ID are empty
 	// Sole has possible paths of a value that only items with a video have, such as the id of a post. If an item
 	// without the fields in ID and Link has such a value and is the only item, it belongs to the requested target.
-	Sole []string `json:"sole,omitempty"` // requires that each call requests a single target
+	Sole Paths `json:"sole,omitempty"` // requires that each call requests a single target
 }
 
 // Period is a calendar period in UTC: "minute", "hour", "day" or "month".

@@ -1,8 +1,9 @@
 // Package verify decides whether a source's answer is plausible enough to be stored. Its functions depend only on their parameters.
 //
 // Sources sometimes answer with zeros, with the numbers of another video, with old numbers, or with another account that has taken over a
-// handle. A suspicious number is stored only after the sources have returned suspicious numbers for some time ([Check]). An answer about
-// another account, or an older answer, is never stored ([CheckIdentity], [IsOlder]). Start reading at [Check].
+// handle. A suspicious number is stored only after the sources have returned suspicious numbers for some time ([Check]). Zero views of a video
+// that had many ([IsWiped]), an answer about another account ([CheckIdentity]) and an older answer ([IsOlder]) are never stored. Start reading
+// at [Check].
 package verify
 
 import (
@@ -20,7 +21,7 @@ type Suspicion struct {
 }
 
 const (
-	// enoughAnswers is the number of consecutive suspicious answers after which the counts are accepted.
+	// enoughAnswers is the number of consecutive suspicious answers after which the counts can be accepted: see Check.
 	enoughAnswers = 4
 	// confirmKnownAfter is the minimum time between the first and the last suspicious answer, for a target that
 	// has stored counts.
@@ -37,9 +38,10 @@ const (
 	suspiciousCountWithoutViews = 10
 	// viewsWithExpectedLikes is a number of views. A video with at least this many views and no likes is suspicious.
 	viewsWithExpectedLikes = 10_000
-	// comparableViews is the number of views below which FindMixedUpResults ignores a video, because small numbers are often equal by chance. Zero
-	// views of a video that had so many views are never accepted.
+	// comparableViews is the number of views below which FindMixedUpResults ignores a video, because small numbers are often equal by chance.
 	comparableViews = 1000
+	// manyViews is a number of stored views. Zero views of a video with at least so many views are never accepted.
+	manyViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
 	// handleTrustedFor is a time after the last fetch of an account. Until then, its handle is assumed to
@@ -84,16 +86,16 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	if t.Views != nil {
 		confirm = confirmKnownAfter
 	}
-	if s.Seen >= enoughAnswers && now.Sub(s.Since) >= confirm && !isWiped(t, r) {
+	if s.Seen >= enoughAnswers && now.Sub(s.Since) >= confirm && !IsWiped(t, r) {
 		return nil
 	}
 	return &s
 }
 
-// isWiped returns true if an answer has zero views of a video that had many. Such a zero is never accepted: a platform does not take back all
-// views, but sources answer so for removed videos.
-func isWiped(t source.Target, r source.Result) bool {
-	return r.Facts != nil && r.Facts.Views != nil && *r.Facts.Views == 0 && t.Views != nil && *t.Views >= comparableViews
+// IsWiped returns true if the source reports zero views of a video with at least manyViews stored views. Some sources report zeros for removed
+// videos.
+func IsWiped(t source.Target, r source.Result) bool {
+	return r.Facts != nil && r.Facts.Views != nil && *r.Facts.Views == 0 && t.Views != nil && *t.Views >= manyViews
 }
 
 // Text returns the suspicion as JSON text, as it is stored with the target.

@@ -928,8 +928,8 @@ type ReportStatistics struct {
 	StartDate          openapi_types.Date `json:"start_date"`
 	UnknownBookmarks   *int64             `json:"unknown_bookmarks"`
 	UnknownComments    *int64             `json:"unknown_comments"`
-	UnknownEngagements *int64             `json:"unknown_engagements,omitempty"`
-	UnknownGains       *int64             `json:"unknown_gains,omitempty"`
+	UnknownEngagements *int64             `json:"unknown_engagements"`
+	UnknownGains       *int64             `json:"unknown_gains"`
 	UnknownLikes       *int64             `json:"unknown_likes"`
 	UnknownShares      *int64             `json:"unknown_shares"`
 	UnknownViews       *int64             `json:"unknown_views"`
@@ -961,7 +961,7 @@ type ReportVideo struct {
 	AdID         openapi_types.UUID  `json:"ad_id"`
 	AdLink       string              `json:"ad_link"`
 	AddedAt      string              `json:"added_at"`
-	EndDay       *openapi_types.Date `json:"end_day,omitempty"`
+	EndDay       *openapi_types.Date `json:"end_day"`
 	Increase     *float64            `json:"increase"`
 	Points       []ReportPoint       `json:"points"`
 	Removed      bool                `json:"removed"`

@@ -845,7 +845,7 @@ type CreateCollectionRequest struct {
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. A hashtag has only letters, digits and `_`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
+	// Hashtags The hashtags of the collection, sent with or without `#`. A hashtag has only letters with their marks, digits and `_`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
 	//
 	// Example: ["handmade"]
 	Hashtags []string `json:"hashtags,omitempty"`
@@ -1765,10 +1765,10 @@ type ReportStatistics struct {
 	UnknownComments *int64 `json:"unknown_comments"`
 
 	// UnknownEngagements The number of videos whose likes, comments, bookmarks and shares are all unknown at the end of the period. They add nothing to the sum. Older reports do not have this member.
-	UnknownEngagements *int64 `json:"unknown_engagements,omitempty"`
+	UnknownEngagements *int64 `json:"unknown_engagements"`
 
 	// UnknownGains The number of videos whose gain is unknown. They add nothing to the sum of the gains. Older reports do not have this member.
-	UnknownGains *int64 `json:"unknown_gains,omitempty"`
+	UnknownGains *int64 `json:"unknown_gains"`
 
 	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
 	UnknownLikes *int64 `json:"unknown_likes"`
@@ -1846,7 +1846,7 @@ type ReportVideo struct {
 	AddedAt time.Time `json:"added_at"`
 
 	// EndDay The last day, up to the end of the period, for which the views are known; null if no views are known. On the days after it, the video keeps the views of this day. Older reports do not have this member.
-	EndDay *openapi_types.Date `json:"end_day,omitempty"`
+	EndDay *openapi_types.Date `json:"end_day"`
 
 	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
 	Increase *float64 `json:"increase"`
@@ -2332,7 +2332,7 @@ type UpdateCollectionRequest struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. A hashtag has only letters, digits and `_`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. A hashtag has only letters with their marks, digits and `_`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`
@@ -2758,7 +2758,7 @@ type WebhookDelivery struct {
 	// LastAttemptAt When the last attempt was made; null before the first attempt.
 	LastAttemptAt *time.Time `json:"last_attempt_at"`
 
-	// NextAttemptAt When the next attempt is due; null if no attempts are left, or while the webhook is disabled.
+	// NextAttemptAt When the next attempt is due; null if the event was accepted, if all attempts failed, or while the webhook is disabled.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 
 	// ResponseBody The first bytes of the last response; null if there was no response.
@@ -2767,7 +2767,7 @@ type WebhookDelivery struct {
 	// ResponseStatus The HTTP status of the last response; null if there was no response.
 	ResponseStatus *int32 `json:"response_status"`
 
-	// Status Whether attempts are left (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). A disabled webhook keeps its pending deliveries, which are sent after it is enabled again.
+	// Status Whether an attempt will follow (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). Pending deliveries of a disabled webhook are kept for seven days after their events, and sent if it is enabled again in this time.
 	Status WebhookDeliveryStatus `json:"status"`
 
 	// WebhookID The id of the webhook.
@@ -2783,7 +2783,7 @@ type WebhookDeliveryPage struct {
 	Pagination Pagination `json:"pagination"`
 }
 
-// WebhookDeliveryStatus Whether attempts are left (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). A disabled webhook keeps its pending deliveries, which are sent after it is enabled again.
+// WebhookDeliveryStatus Whether an attempt will follow (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). Pending deliveries of a disabled webhook are kept for seven days after their events, and sent if it is enabled again in this time.
 type WebhookDeliveryStatus string
 
 // WebhookList The webhooks of an organisation.

@@ -1681,13 +1681,13 @@ export interface WebhookDelivery {
   id: string;
   /** When the last attempt was made; null before the first attempt. */
   last_attempt_at: string | null;
-  /** When the next attempt is due; null if no attempts are left, or while the webhook is disabled. */
+  /** When the next attempt is due; null if the event was accepted, if all attempts failed, or while the webhook is disabled. */
   next_attempt_at: string | null;
   /** The first bytes of the last response; null if there was no response. */
   response_body: string | null;
   /** The HTTP status of the last response; null if there was no response. */
   response_status: number | null;
-  /** Whether attempts are left (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). */
+  /** Whether an attempt will follow (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). */
   status: WebhookDeliveryStatus;
   /** The id of the webhook. */
   webhook_id: string;
@@ -1701,7 +1701,7 @@ export interface WebhookDeliveryPage {
   pagination: Pagination;
 }
 
-/** Whether attempts are left (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). */
+/** Whether an attempt will follow (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). */
 export type WebhookDeliveryStatus = "pending" | "delivered" | "failed";
 
 /** The webhooks of an organisation. */

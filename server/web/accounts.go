@@ -103,9 +103,13 @@ func showAccount(v *visit) error {
 	}
 	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a new video is tracked, the sums rise by the counts that it already has. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
-	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, FetchedAt: account.CheckedAt, Detail: account.FetchDetail, Unknown: notGiven}
-	if account.CheckedAt == nil && content.Chart.Metric == 0 {
-		content.Chart.Missing.Unknown = "the profile of the account was not fetched"
+	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Nothing: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
+		Detail: account.FetchDetail, Unknown: notGiven}
+	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
+		content.Chart.Missing.FetchedAt = nil // only videos of the account were fetched later, and the time of their last fetch is unknown
+	}
+	if content.Chart.Metric == 0 {
+		content.Chart.Missing.Unknown = "the profile of the account was not fetched on these days, or the source did not give them"
 	}
 	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	query := content.View.Query()

@@ -58,7 +58,8 @@ type chart struct {
 // missingNumbers says why numbers of a video or account are missing.
 type missingNumbers struct {
 	AddedAt   time.Time  // when the organisation got the video or account
-	FetchedAt *time.Time // when the newest numbers were fetched; nil if nothing was fetched yet
+	Nothing   bool       // true if nothing was fetched yet
+	FetchedAt *time.Time // when the newest numbers were fetched; nil if this is unknown or if nothing was fetched yet
 	Detail    *string    // the explanation of the fetch status by the API; nil if there is none
 	Unknown   string     // why the metric of the chart is unknown on a day with other numbers
 }
@@ -165,7 +166,7 @@ func (c chart) Provenance() string {
 	return fmt.Sprintf("Of the %d days in the period, %s.", c.Period.Days, strings.Join(parts, ", "))
 }
 
-// MissingReasons says why days have no number, and why the shown metric is unknown on other days. It returns "" if no number is missing, or if the
+// MissingReasons says why days have no number, and why the shown metric is unknown on other days. It returns "" if no reason is known, or if the
 // field Quality is false.
 func (c chart) MissingReasons() string {
 	if !c.Quality || c.Masked {
@@ -181,7 +182,7 @@ func (c chart) MissingReasons() string {
 			unknownDays++
 		}
 	}
-	if len(withNumbers) == 0 && c.Missing.FetchedAt == nil {
+	if len(withNumbers) == 0 && c.Missing.Nothing {
 		if c.Missing.Detail == nil {
 			return "Nothing was fetched yet."
 		}

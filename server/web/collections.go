@@ -135,11 +135,14 @@ type shownGain struct {
 // gainWithDays returns the gain that the page shows for a video in the period p. `gained` is the gain from the API, which covers the days from
 // startDay to endDay.
 func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period) shownGain {
+	if endDay == nil && startDay != nil && store.DateOf(startDay.Time) >= p.End {
+		return shownGain{Since: startDay.String()} // a report from before end_day existed has a gain of 0 here
+	}
 	out := shownGain{Views: gained}
 	if startDay != nil && store.DateOf(startDay.Time) >= p.Start {
 		out.Since = startDay.String()
 	}
-	// A number from the day before the end counts as up to date, because fetches are daily.
+	// A number from the day before the end counts as up to date, because the fetch of the last day can still be due.
 	if endDay != nil && gained != nil && store.DateOf(endDay.Time) < p.End-1 {
 		out.Until = endDay.String()
 	}

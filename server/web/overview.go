@@ -34,11 +34,9 @@ type tile struct {
 }
 
 // Note says which videos are missing in the number of a tile, or how many of the counted videos are no longer tracked. It returns "" if
-// there are no such videos, or if the tile shows Percent instead.
+// there are no such videos.
 func (t tile) Note() string {
 	switch {
-	case t.Percent != nil:
-		return ""
 	case t.Unknown != nil && *t.Unknown > 0:
 		return "unknown for " + plural(t.Unknown, "video", "videos")
 	case t.Stopped != nil && *t.Stopped > 0:

@@ -28,7 +28,7 @@ type videoPage struct {
 var videoMetrics = []metric{{"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"shares", "Shares", false}, {"bookmarks", "Bookmarks", false}}
 
 // notGiven is the reason for a count that is unknown although other counts were fetched.
-const notGiven = "no source gave them"
+const notGiven = "the source did not give them, or the platform hid them"
 
 // showVideo shows a video with its history.
 func showVideo(v *visit) error {
@@ -61,10 +61,8 @@ func showVideo(v *visit) error {
 	video := &content.Video
 	content.Chart = v.newChart("Days are UTC.", p, videoMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
-	content.Chart.Missing = missingNumbers{AddedAt: video.CreatedAt, FetchedAt: video.LatestUpdatedAt, Detail: video.FetchDetail, Unknown: notGiven}
-	if video.HiddenStats {
-		content.Chart.Missing.Unknown = "the platform hides some counts of this video"
-	}
+	content.Chart.Missing = missingNumbers{AddedAt: video.CreatedAt, Nothing: video.LatestUpdatedAt == nil, FetchedAt: video.LatestUpdatedAt, Detail: video.FetchDetail,
+		Unknown: notGiven}
 	if v.csvPart() != "" {
 		return v.sendHistory("video-history", content.Chart)
 	}

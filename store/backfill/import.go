@@ -106,7 +106,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
 			i := i // each run of the transaction gets a copy, because a failed transaction is run again
 			i.Tx, i.insert = tx, insert
-			if _, err := store.ReadOrganisation(tx, o.ID()); err != nil {
+			if _, err := store.ReadOrganisation(tx, o.ID()); err != nil { // an unknown organisation gives ErrNotFound
 				return err
 			}
 			out, err = i.importVideos()
@@ -246,7 +246,7 @@ type storedPoint struct {
 	FetchedAt db.Instant
 	Source    string
 	Weekly    bool     // the point comes from snapshots_weekly, not from snapshots_daily
-	FirstDay  *db.Date // the first day whose sums include the counts of a weekly point; nil if the day is unknown or if the point is daily
+	FirstDay  *db.Date // day of the earliest point that the weekly point replaces; nil if unknown or if the point is daily
 }
 
 // storedPoints returns the stored points of the known videos, the oldest first. The key of the result is the video's id.
@@ -487,6 +487,9 @@ func (i *importing) writeChanges() error {
 	if err := db.RunWrites(i.Tx, ingest.VideoWrites(i.Tx, after)...); err != nil {
 		return err
 	}
+	if err := i.clearCountedSince(); err != nil {
+		return err
+	}
 	if err := ingest.SaveHashtags(i.Tx, retitled); err != nil {
 		return err
 	}
@@ -500,6 +503,21 @@ func (i *importing) writeChanges() error {
 		return err
 	}
 	return db.RunWrites(i.Tx, ingest.StatementsForTotals(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
+}
+
+// clearCountedSince sets counted_since to NULL for videos that got their account by this import, because the rows of the account now include
+// them from their first days.
+func (i *importing) clearCountedSince() error {
+	var ids []uuid.UUID
+	for _, m := range i.merged {
+		if m.account != nil && m.before.CountedSince != nil && !m.after.Removed {
+			ids = append(ids, m.after.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return db.Scoped(i.Tx, "videos", i.ID()).Where("videos.id IN ?", ids).Update("counted_since", nil).Error
 }
 
 // fillDetails sets those of the caption, upload date, length and account of m.after that the stored video lacks

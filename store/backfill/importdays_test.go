@@ -148,3 +148,25 @@ func TestImport_keepsTheDaysOfAWeekThatAnEarlierImportStored(t *testing.T) {
 		require.Equal(t, accountTotals(t, db, whole, l.Handle), accountTotals(t, db, parts, l.Handle))
 	})
 }
+
+func TestImport_countsAVideoThatGetsItsAccountByTheImport(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		watch, today := storetest.ParseLink(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ"), storetest.Today(db)
+		points := []backfill.LoadPoint{viewsPoint(today-9, 20), viewsPoint(today-6, 40)}
+		totals := map[string][]dayTotals{}
+		for name, parts := range map[string][][]backfill.LoadPoint{"one file": {points}, "two files": {points[1:], points[:1]}} {
+			o := storetest.NewOrg(t, db)
+			storetest.Track(t, o, watch)
+			storetest.StopVideos(t, o, watch)
+			storetest.Track(t, o, watch)
+			for _, part := range parts {
+				importResults(t, o, []backfill.ImportVideo{{Link: watch, Username: "rick", Points: part}})
+			}
+			account := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.youtube.com/@rick"))
+			totals[name] = storedTotals(t, db, "account_days WHERE organisation_id = ? AND account_id = ?", o.ID(), account.ID)
+		}
+		require.Equal(t, []dayTotals{{today - 9, 1, 20}, {today - 6, 1, 40}}, totals["one file"])
+		require.Equal(t, totals["one file"], totals["two files"])
+	})
+}

@@ -150,7 +150,8 @@ func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	return known, rounded
 }
 
-// firstDayOfWeek returns the first day of the week of m.added[n] on which the video has a point after the import.
+// firstDayOfWeek returns the day of the video's earliest point, after the import, in the week of m.added[n]. It returns Monday if that day is
+// unknown.
 func (m *mergedVideo) firstDayOfWeek(n int) db.Date {
 	day := m.added[n].At.Day()
 	for ; n > 0 && m.added[n-1].At.Day().Week() == day.Week(); n-- {
@@ -181,8 +182,7 @@ type step struct {
 // convertToStep converts the stored point to a step on its firstDay.
 func (s *storedPoint) convertToStep() step { return step{day: s.firstDay(), Counts: s.Counts} }
 
-// firstDay returns the first day whose sums include the counts of the point. For a weekly point, this is the Monday of its week if the day
-// is unknown.
+// firstDay returns the day of the earliest point that s replaces, or Monday if this day is unknown. For a daily point, it returns its day.
 func (s *storedPoint) firstDay() db.Date {
 	switch {
 	case !s.Weekly:

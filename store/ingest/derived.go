@@ -33,12 +33,12 @@ func CountUploads(tx *gorm.DB, videos []store.Video, uploadedBefore map[db.RowKe
 	if len(counts) == 0 {
 		return nil
 	}
-	rows, left := make([][]any, 0, len(counts)), []db.Write{}
+	rows, deletes := make([][]any, 0, len(counts)), []db.Write{}
 	for of, n := range counts {
 		rows = append(rows, []any{of.org, of.day, n})
 		if n < 0 {
 			// A day without uploads must have no row, because each row is a point of the history.
-			left = append(left, db.Write{Statement: "DELETE FROM organisation_uploads WHERE organisation_id = ? AND day = ? AND uploads <= 0", Args: []any{of.org, of.day}})
+			deletes = append(deletes, db.Write{Statement: "DELETE FROM organisation_uploads WHERE organisation_id = ? AND day = ? AND uploads <= 0", Args: []any{of.org, of.day}})
 		}
 	}
 	err := db.Insert(tx, "organisation_uploads", []string{"organisation_id uuid", "day date", "uploads bigint"}, rows,
@@ -46,7 +46,7 @@ func CountUploads(tx *gorm.DB, videos []store.Video, uploadedBefore map[db.RowKe
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(tx, left...)
+	return db.RunWrites(tx, deletes...)
 }
 
 // StatementsForTotals returns the statements that update the organisations' totals after sums have changed. They change each total by the difference

@@ -261,7 +261,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 		store.StatementsForOrganisationDays(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
 
-// statementsForMoved returns the statements that note the day since which another account has each of the videos.
+// statementsForMoved returns the statements that set counted_since of videos that got another account to the day of the fetch.
 func (w videoWriter) statementsForMoved(videos []db.RowKey) []db.Write {
 	if len(videos) == 0 {
 		return nil
@@ -358,7 +358,7 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 		return false
 	}
 	if o.hasCounts() {
-		v.Private = false // unless the facts say otherwise below, because a source with counts sees the video
+		v.Private = false // a source that reports counts can see the video; the facts can still say that it is private
 		applyCounts(v, f, fetchedAt)
 	}
 	db.Assign(&v.Title, f.Title)

@@ -72,6 +72,13 @@ func parseLink(raw string) (Link, *Error) {
 	return l, nil
 }
 
+// isQueryValue reports whether the text before a link ends with the name of a query parameter and "=", so that the link is the value of the
+// parameter.
+func isQueryValue(before string) bool {
+	name, ok := strings.CutSuffix(before, "=")
+	return ok && !strings.Contains(name[strings.LastIndexAny(name, "?&#")+1:], "=")
+}
+
 // containsSecondLink reports whether a second link of a supported platform follows the first link in s. A link that is the value of a query
 // parameter does not count.
 func containsSecondLink(s string) bool {
@@ -83,7 +90,7 @@ func containsSecondLink(s string) bool {
 		i += n + len("://")
 		for _, scheme := range [...]string{"https://", "http://"} {
 			start := i - len(scheme)
-			if start <= 0 || s[start-1] == '=' || !strings.EqualFold(s[start:i], scheme) {
+			if start <= 0 || isQueryValue(s[:start]) || !strings.EqualFold(s[start:i], scheme) {
 				continue
 			}
 			host := s[i:]

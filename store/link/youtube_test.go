@@ -182,6 +182,7 @@ func refusedYouTubeLinks() []refusedLink {
 		{"two YouTube links without a separator", "youtu.be/" + youtubeID + "https://youtu.be/" + youtubeID, link.InvalidURL, "two links"},
 		{"two TikTok links with a comma between them", "https://www.tiktok.com/@user/video/" + tiktokID + ",https://www.tiktok.com/@user/video/" + tiktokID, link.InvalidURL, "two links"},
 		{"two Instagram links with a vertical bar between them", "https://www.instagram.com/reel/" + instagramID + "/|https://youtu.be/" + youtubeID, link.InvalidURL, "two links"},
+		{"two Instagram links after a share parameter", "https://www.instagram.com/reel/" + instagramID + "/?igsh=MTIz==https://www.instagram.com/reel/" + instagramID + "/", link.InvalidURL, "two links"},
 		{"two Facebook links with a comma in the query between them", "https://www.facebook.com/watch/?v=" + facebookID + ",https://www.facebook.com/watch/?v=" + facebookID, link.InvalidURL, "two links"},
 		{"YouTube search", "https://www.youtube.com/results?search_query=cat", yt, "/results"},
 		{"YouTube live tab after a handle", "https://www.youtube.com/@handle/live", yt, "/@handle/live"},

@@ -1683,13 +1683,13 @@ class WebhookDelivery(TypedDict):
     id: str
     # When the last attempt was made; null before the first attempt.
     last_attempt_at: str | None
-    # When the next attempt is due; null if no attempts are left, or while the webhook is disabled.
+    # When the next attempt is due; null if the event was accepted, if all attempts failed, or while the webhook is disabled.
     next_attempt_at: str | None
     # The first bytes of the last response; null if there was no response.
     response_body: str | None
     # The HTTP status of the last response; null if there was no response.
     response_status: int | None
-    # Whether attempts are left (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`).
+    # Whether an attempt will follow (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`).
     status: WebhookDeliveryStatus
     # The id of the webhook.
     webhook_id: str
