@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -66,9 +65,6 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 
 // CreateCollection answers POST /collections: it creates a collection.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
-	if err := checkHashtags(r.Body.Hashtags); err != nil {
-		return nil, err
-	}
 	caller := CallerFrom(ctx)
 	collection := store.NewCollection{ID: recordIDFrom(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
 		CreatedBy: caller.Token.ID}
@@ -151,24 +147,8 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 	}
 	if b.Hashtags.IsSpecified() {
 		patch.Hashtags = new(b.Hashtags.MustGet())
-		return patch, checkHashtags(*patch.Hashtags)
 	}
 	return patch, nil
-}
-
-// checkHashtags returns an error if no caption can contain one of the hashtags, because a hashtag ends before characters such as ";".
-func checkHashtags(tags []string) error {
-	var faults []api.Fault
-	for n, tag := range tags {
-		if !store.IsHashtag(store.FoldTag(tag)) {
-			faults = append(faults, bodyFault(fmt.Sprintf("/hashtags/%d", n), faultPattern,
-				"hashtags.%d must be a hashtag of letters, digits and _, with or without a leading #, not %s", n, quoteText(tag)))
-		}
-	}
-	if len(faults) > 0 {
-		return invalidRequest(faults...)
-	}
-	return nil
 }
 
 // DeleteCollection answers DELETE /collections/{collection_id}: it deletes a collection.

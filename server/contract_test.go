@@ -268,9 +268,10 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				c := a.newCaller(t, tier)
 				id := c.track(tiktokLink)
 				c.track(videoURL(1))
-				a.fetch(func(queue.Target) ingest.VideoFacts {
+				facts := func(queue.Target) ingest.VideoFacts {
 					return ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(2)), Comments: new(int64(2)), Shares: new(int64(2)), Bookmarks: new(int64(2))}
-				})
+				}
+				a.fetch(facts)
 				collections := []uuid.UUID{c.createCollection(map[string]any{"name": "One"}), c.createCollection(map[string]any{"name": "Two"})}
 				c.addVideos(collections[0], id)
 				account := c.trackAccountLink("https://www.tiktok.com/@northwind.studio")
@@ -278,8 +279,10 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
+				a.Clock.Advance(24 * time.Hour)
+				a.fetch(facts) // the gain of a video that was fetched once would be unknown
 				a.Clock.Advance(3 * time.Minute) // an export has only history points that are at least two minutes old
-				// Set the growth in the database. The server cannot compute it, because each video has only one history point.
+				// Set the growth in the database. The server cannot compute it, because each video has only two history points.
 				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String(),
 					"{report_id}", c.createReport(collections[0]).String()).Replace(op.Path)

@@ -48,10 +48,14 @@ func TestOverviewPage_showsTheTotalsOfTheLastFetchHoweverLongAgo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
+		uploaded := map[string]time.Time{} // the time of upload of each video, by its external id
 		fetch := func(video, daysAgo int) {
 			c.track(videoURL(video))
-			a.fetch(func(queue.Target) ingest.VideoFacts {
-				return ingest.VideoFacts{Views: new(int64(100)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -daysAgo))}
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				if _, known := uploaded[target.ExternalID]; !known {
+					uploaded[target.ExternalID] = a.Clock.Now().AddDate(0, 0, -daysAgo)
+				}
+				return ingest.VideoFacts{Views: new(int64(100)), UploadedAt: new(uploaded[target.ExternalID])}
 			})
 		}
 		fetch(1, 0)

@@ -32,7 +32,6 @@ const (
 	faultUnknownMember = "unknown_member"
 	faultType          = "type"
 	faultFormat        = "format"
-	faultPattern       = "pattern"
 	faultEmpty         = "empty"
 )
 

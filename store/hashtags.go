@@ -53,11 +53,6 @@ func tagLength(s string) int {
 	return len(s)
 }
 
-// IsHashtag returns true if captions can contain the hashtag. The form of the tag is the one that FoldTag returns.
-func IsHashtag(tag string) bool {
-	return tag != "" && tagLength(tag) == len(tag) && utf8.RuneCountInString(tag) <= maxTagLength
-}
-
 // fullWidth is the full-width form of "#", which also begins a hashtag.
 const fullWidth = "＃"
 

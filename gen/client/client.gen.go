@@ -845,7 +845,7 @@ type CreateCollectionRequest struct {
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. A hashtag has only letters with their marks, digits and `_`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
 	//
 	// Example: ["handmade"]
 	Hashtags []string `json:"hashtags,omitempty"`
@@ -2332,7 +2332,7 @@ type UpdateCollectionRequest struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. A hashtag has only letters with their marks, digits and `_`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`

@@ -74,7 +74,7 @@ type CreateCollectionOptions struct {
 	// Example: private
 	Access Access
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. A hashtag has only letters with their marks, digits and `_`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
 	//
 	// Example: ["handmade"]
 	Hashtags []string
@@ -1067,7 +1067,7 @@ type UpdateCollectionOptions struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. A hashtag has only letters with their marks, digits and `_`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string]
