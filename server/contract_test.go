@@ -280,7 +280,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
 				a.Clock.Advance(24 * time.Hour)
-				a.fetch(facts) // the gain of a video that was fetched once would be unknown
+				a.fetch(facts)                   // the gain of a video that was fetched once would be unknown
 				a.Clock.Advance(3 * time.Minute) // an export has only history points that are at least two minutes old
 				// Set the growth in the database. The server cannot compute it, because each video has only two history points.
 				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
