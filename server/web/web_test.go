@@ -197,7 +197,8 @@ func TestCard_saysWhichVideosANumberLacksOrIncludes(t *testing.T) {
 	require.NotEqual(t, without, draws(stopped, likes))
 	require.NotEqual(t, without, draws(videos, partial))
 
-	for _, counts := range []tile{{Stopped: new(int64(0)), Unknown: new(int64(0)), Plain: true}, {Percent: new(1.5), Unknown: new(int64(10)), Plain: true}} {
-		require.Empty(t, counts.Note())
-	}
+	none := tile{Stopped: new(int64(0)), Unknown: new(int64(0)), Plain: true}
+	require.Empty(t, none.Note())
+	gained := tile{Percent: new(1.5), Unknown: new(int64(10)), Plain: true}
+	require.Equal(t, "unknown for 10 videos", gained.Note())
 }
