@@ -108,17 +108,17 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	case verify.IsOlder(t, r, now):
 		o.Detail = "the answer is older than the stored numbers"
 	case suspicion != nil:
-		reason, wait := "The newest counts are held back until they are confirmed: "+suspicion.Why, schedule.SuspectWaits.Nth(suspicion.Seen)
-		if verify.IsWiped(t, r) {
-			reason = "The source reports zero views of a video that had many; such a zero is not stored"
-			if suspicion.Seen > len(schedule.SuspectWaits) {
-				wait = 24 * time.Hour // no further answer can confirm the zero, so the usual interval is enough
-			}
-		}
 		o.Suspect, o.Detail = suspicion.Text(), "held back: "+suspicion.Why
+		reason, confirmable := "The newest counts are held back until they are confirmed: "+suspicion.Why, !verify.IsWiped(t, r)
+		if !confirmable {
+			reason = "The source reports zero views of a video that had many; such a zero is not stored"
+		}
 		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: reason, Attempted: true}
-		o.NextAt = store.InstantOf(schedule.NextFetchTime(t, wait, now))
-		return o
+		// Counts that no answer can confirm are soon fetched only as often as others.
+		if confirmable || suspicion.Seen <= len(schedule.SuspectWaits) {
+			o.NextAt = store.InstantOf(schedule.NextFetchTime(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
+			return o
+		}
 	case r.Facts != nil:
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {
 			o.Handle = *confirmed // store the confirmed handle even if only counts were requested

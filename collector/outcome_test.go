@@ -104,6 +104,19 @@ func TestOutcome_refusalsAreCountedSeparatelyFromFailedCalls(t *testing.T) {
 	}
 }
 
+func TestOutcome_zerosOfAVideoThatHadManyViewsAreNotFetchedMoreOftenThanOtherCounts(t *testing.T) {
+	t.Parallel()
+	target := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(50_000)), BaseLane: queue.LaneBasic}
+	fetches := 0
+	for now := someDay; now.Before(someDay.AddDate(0, 0, 30)); fetches++ {
+		o := outcomeOf(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(0))}}, now)
+		require.Nil(t, o.Facts)
+		require.Contains(t, o.Fetch.Reason, "is not stored")
+		target.Suspect, now = o.Suspect, o.NextAt.Time()
+	}
+	require.LessOrEqual(t, fetches, len(schedule.SuspectWaits)+31)
+}
+
 func TestOutcome_targetIsTriedOnlyRarelyAfterRepeatedRefusals(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.Private, source.Restricted} {

@@ -247,7 +247,7 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 	})
 }
 
-// hiddenCount matches the views of the videos of createDashboardData, but not the same digits inside an id.
+// hiddenCount matches the views that createDashboardData stores, such as 1,333. It does not match these digits inside an id.
 var hiddenCount = regexp.MustCompile(`(^|[^\w-])([123],?333|1\.33k?)($|[^\w-])`)
 
 func TestDashboardPages_explainToTheBasicTierWhyNumbersAreHidden(t *testing.T) {

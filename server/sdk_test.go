@@ -295,8 +295,8 @@ func TestCodeInSDKReadmes_runsWithoutErrors(t *testing.T) {
 	}
 }
 
-// refusingRateStore is a RateStore that refuses every twentieth request. The caller may repeat it after two seconds. So the rate limit is
-// reached however slowly requests are answered.
+// refusingRateStore is a RateStore that refuses every twentieth request. The caller may repeat it after two seconds. So a test reaches the
+// limit also on a slow machine.
 type refusingRateStore struct {
 	server.RateStore
 	started  bool // false while no request is refused or counted

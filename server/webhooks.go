@@ -159,7 +159,7 @@ func eventTypes(types []api.EventType) []store.EventType {
 // urlCharacters are the characters that a URL can have (RFC 3986).
 const urlCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=%"
 
-// hostCharacters are the characters that a label of a host name can have.
+// hostCharacters are the characters that can stand between the dots of a host name.
 const hostCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // checkWebhookURL returns an error response if a URL is not allowed for webhooks. A host name's IP

@@ -22,8 +22,8 @@ type TrackAccountsRequest struct {
 	CollectionIDs   []uuid.UUID // existing collections to which the accounts are added
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
-	// Allowance is how many different accounts, the first in Links, are fetched if the organisation has no subscription. Already
-	// tracked accounts count, but do not change. The other accounts are saved but not fetched.
+	// Allowance is the number of accounts, the first different ones in Links, that are fetched if the organisation has no
+	// subscription. The others are saved but not fetched. Accounts that are already tracked count, but do not change.
 	Allowance int
 	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
 	// in Links get this priority.

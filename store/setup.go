@@ -26,7 +26,7 @@ var setupToken = uuid.Nil
 // exists.
 func (s *Store) CreateSetupLink(ctx context.Context) (secret string, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := db.LockSetup(tx); err != nil {
+		if err := db.SetupLock.Take(tx); err != nil {
 			return err
 		}
 		if err := requireEmptyInstallation(tx); err != nil {
@@ -74,7 +74,7 @@ func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 	}
 	hash := sha256.Sum256([]byte(link))
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := db.LockSetup(tx); err != nil {
+		if err := db.SetupLock.Take(tx); err != nil {
 			return err
 		}
 		if err := requireEmptyInstallation(tx); err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -24,11 +23,11 @@ type TrackRequest struct {
 	CollectionNames []string
 	// CreatedBy is the id of the API token that is stored as the creator of new collections.
 	CreatedBy uuid.UUID
-	// Immediate is how many videos at the start of Links get the highest priority instead of the
-	// organisation's lane. It has no effect if Scheduled is true.
+	// Immediate is the number of videos, the first in Links, that get the highest priority. The others get the
+	// priority of the organisation. Immediate has no effect if Scheduled is true.
 	Immediate int
-	// Allowance is how many videos, the first in Links, are fetched if the organisation has no subscription. The other
-	// videos become pending. Videos that are already tracked count, but do not change.
+	// Allowance is the number of videos, the first in Links, that are fetched if the organisation has no subscription. The
+	// others become pending. Videos that are already tracked count, but do not change.
 	Allowance int
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
@@ -255,8 +254,8 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// storedVideos returns the stored videos and accounts of the links, and the tier and subscription of the organisation. The key
-// of a video is queue.TargetKey, and the key of an account is AccountKey. Without links, it returns nothing.
+// storedVideos returns what is stored about the links: the videos by queue.TargetKey, and the accounts by AccountKey. It also returns the tier and
+// subscription of the organisation. Without links, all results are empty.
 func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, org Organisation, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
@@ -270,20 +269,21 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 		I         int
 		AccountID *uuid.UUID
 		Video     storedVideo `gorm:"embedded"`
-		// Tier and Subscription are those of the organisation.
-		Tier         Tier
-		Subscription Subscription
+		// Only the row of the first link has the tier and subscription of the organisation.
+		Tier         *Tier
+		Subscription *Subscription
 	}
 	// This transaction has locked the organisation, so no other transaction starts or stops the
-	// tracking of these videos, or changes the tier or subscription. The first link always has a row.
+	// tracking of these videos, or changes the tier or subscription.
 	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
 	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at, o.tier, o.subscription FROM wanted
- LEFT JOIN organisations o ON o.id = {org}
+ LEFT JOIN organisations o ON o.id = {org} AND wanted.i = 0
  LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
  LEFT JOIN accounts a ON a.organisation_id = {org} AND a.platform = wanted.platform AND a.username = wanted.handle AND a.handle_current
- WHERE v.id IS NOT NULL OR a.id IS NOT NULL OR wanted.i = 0`)
+ WHERE v.id IS NOT NULL OR a.id IS NOT NULL OR o.id IS NOT NULL`)
 	for _, f := range found {
-		org.Tier, org.Subscription = f.Tier, f.Subscription
+		db.Assign(&org.Tier, f.Tier)
+		db.Assign(&org.Subscription, f.Subscription)
 		l := links[f.I]
 		if f.Video.ID != uuid.Nil {
 			videos[queue.TargetKey(l.Platform, l.ID)] = f.Video
@@ -399,58 +399,6 @@ SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN 
 ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
-// StopVideos stops the tracking of videos, but keeps their history. It returns the refs without a
-// tracked video, in order. If allOrNothing is true, such refs prevent all changes.
-func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, allOrNothing)
-		return err
-	})
-	return unmatched, err
-}
-
-// Stop does the work of StopVideos in the transaction t.Tx.
-func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
-	unmatched, ids, accounts, err := t.trackedIDs(refs)
-	if err != nil || len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
-		return unmatched, err
-	}
-	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
-}
-
-// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given
-// accounts. These must include all accounts of the stopped videos.
-func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
-	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
-		append([]any{o.id}, args...)...)
-	if err != nil {
-		return err
-	}
-	events, err := NewEventRecorder(tx, o.s.db.Now(), o.id)
-	if err != nil {
-		return err
-	}
-	var videos []Video
-	update := tx
-	if events.IsRecording(o.id) { // if events are recorded, the UPDATE also returns the stopped videos
-		update = tx.Model(&videos).Clauses(clause.Returning{})
-	}
-	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(setStoppedStatus(map[string]any{"removed": true, "pending": false}))
-	if stopped.Error != nil {
-		return stopped.Error
-	}
-	events.addStoppedVideos(videos)
-	if err := events.Save(); err != nil {
-		return err
-	}
-	err = tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
-		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
-	if err != nil {
-		return err
-	}
-	return o.updateSums(tx, accounts)
-}
-
 // updateSums recomputes the statistics of accounts, and writes today's points of the accounts and of
 // the organisation. The caller must correct the organisation's totals first.
 func (o *Org) updateSums(tx *gorm.DB, accounts []db.RowKey) error {
@@ -468,42 +416,6 @@ func (o *Org) updateSums(tx *gorm.DB, accounts []db.RowKey) error {
 		}
 	}
 	return db.RunWrites(tx, StatementsForOrganisationDays(tx, []uuid.UUID{o.id}, today)...)
-}
-
-// trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no
-// tracked video.
-func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []db.RowKey, err error) {
-	var byID []uuid.UUID
-	byLink := map[link.Platform][]string{}
-	for _, r := range refs {
-		if r.ID != uuid.Nil {
-			byID = append(byID, r.ID)
-		} else {
-			byLink[r.Link.Platform] = append(byLink[r.Link.Platform], r.Link.ID)
-		}
-	}
-	conditions, args := []string{"videos.id IN ?"}, []any{append(byID, uuid.Nil)}
-	for _, p := range link.Platforms {
-		if external := byLink[p]; len(external) > 0 {
-			conditions, args = append(conditions, "(videos.platform = ? AND videos.external_id IN ?)"), append(args, p, external)
-		}
-	}
-	q := db.Scoped(t.Tx, "videos", t.id).Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
-	var rows []Video
-	if err := q.Find(&rows).Error; err != nil {
-		return nil, nil, nil, err
-	}
-	known, linked := map[uuid.UUID]bool{}, map[string]bool{}
-	for _, v := range rows {
-		known[v.ID], linked[queue.TargetKey(v.Platform, v.ExternalID)] = true, true
-		ids = append(ids, v.ID)
-	}
-	for _, r := range refs {
-		if !known[r.ID] && (r.ID != uuid.Nil || !linked[queue.TargetKey(r.Link.Platform, r.Link.ID)]) {
-			unmatched = append(unmatched, r)
-		}
-	}
-	return unmatched, ids, LinkedAccounts(rows), nil
 }
 
 // enqueuePending adds the organisation's pending videos, which are saved but not fetched, to the fetch queue. It also adds the tracked

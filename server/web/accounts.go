@@ -103,7 +103,7 @@ func showAccount(v *visit) error {
 	}
 	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a new video is tracked, the sums rise by the counts that it already has. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
-	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Nothing: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
+	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
 		Detail: account.FetchDetail, Unknown: notGiven}
 	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
 		content.Chart.Missing.FetchedAt = nil // only videos of the account were fetched later, and the time of their last fetch is unknown

@@ -55,10 +55,10 @@ type chart struct {
 	query    url.Values
 }
 
-// missingNumbers says why numbers of a video or account are missing.
+// missingNumbers has the facts with which MissingReasons explains why the chart of a video or account lacks numbers.
 type missingNumbers struct {
 	AddedAt   time.Time  // when the organisation got the video or account
-	Nothing   bool       // true if nothing was fetched yet
+	Unfetched bool       // true if nothing was fetched yet
 	FetchedAt *time.Time // when the newest numbers were fetched; nil if this is unknown or if nothing was fetched yet
 	Detail    *string    // the explanation of the fetch status by the API; nil if there is none
 	Unknown   string     // why the metric of the chart is unknown on a day with other numbers
@@ -182,7 +182,7 @@ func (c chart) MissingReasons() string {
 			unknownDays++
 		}
 	}
-	if len(withNumbers) == 0 && c.Missing.Nothing {
+	if len(withNumbers) == 0 && c.Missing.Unfetched {
 		if c.Missing.Detail == nil {
 			return "Nothing was fetched yet."
 		}

@@ -142,7 +142,7 @@ func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period)
 	if startDay != nil && store.DateOf(startDay.Time) >= p.Start {
 		out.Since = startDay.String()
 	}
-	// A number from the day before the end counts as up to date, because the fetch of the last day can still be due.
+	// If the last day has no number yet, its fetch can still be due. So a number from the day before is up to date.
 	if endDay != nil && gained != nil && store.DateOf(endDay.Time) < p.End-1 {
 		out.Until = endDay.String()
 	}

@@ -68,8 +68,7 @@ func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, err
 type shareMetric struct {
 	videoColumn
 	// The functions currentSum and sumOfDay return the sum of the metric over the videos of the collection. currentSum also returns
-	// the number of videos without a known count.
-	// Both functions are nil for a metric that cannot be added up.
+	// in how many videos the metric is unknown. Both functions are nil for a metric that cannot be added up.
 	currentSum func(*client.CollectionStatistics) (sum, unknownCount *int64)
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }

@@ -20,14 +20,14 @@ type dayTotals struct {
 	views  int64
 }
 
-// accountTotals returns the stored days of an account.
+// accountTotals returns the rows of account_days of the TikTok account with this handle, the oldest day first.
 func accountTotals(t *testing.T, db *storetest.DB, o *store.Org, handle string) []dayTotals {
 	t.Helper()
 	account := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@"+handle))
 	return storedTotals(t, db, "account_days WHERE organisation_id = ? AND account_id = ?", o.ID(), account.ID)
 }
 
-// organisationTotals returns the stored days of an organisation.
+// organisationTotals returns the rows of organisation_days of an organisation, the oldest day first.
 func organisationTotals(t *testing.T, db *storetest.DB, o *store.Org) []dayTotals {
 	t.Helper()
 	return storedTotals(t, db, "organisation_days WHERE organisation_id = ?", o.ID())

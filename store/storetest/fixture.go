@@ -54,7 +54,7 @@ func VideoLinksFrom(t *testing.T, first, n int) []link.Link {
 	return links
 }
 
-// Track tracks videos in the lane of the organisation. The first fetch of each video is due immediately.
+// Track tracks videos. Their first fetches are due immediately, and later ones have the priority of the organisation.
 func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	t.Helper()
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Immediate: len(links), Allowance: len(links)})
@@ -62,7 +62,7 @@ func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	return tracked
 }
 
-// Follow tracks accounts in the lane of the organisation. The first fetch of each account is due immediately.
+// Follow tracks accounts. Their first fetches are due immediately, and later ones have the priority of the organisation.
 func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
 	t.Helper()
 	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Immediate: len(links), Allowance: len(links)})

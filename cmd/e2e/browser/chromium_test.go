@@ -96,8 +96,8 @@ func (b *tab) recordProtocolError(format string, arguments ...any) {
 	b.protocol = append(b.protocol, fmt.Sprintf(format, arguments...))
 }
 
-// abortedRequest matches what htmx writes to the console if it aborts a request because the user has typed on or closed a dialog. Other
-// failed requests also cause a message of their own.
+// abortedRequest matches the messages of htmx about a request that it has aborted, for example because the user closed the dialog. A request
+// that fails for another reason causes a further message.
 var abortedRequest = regexp.MustCompile(`^console: "htmx:(sendAbort|afterRequest), `)
 
 // recordEvent handles an event of the browser. It adds errors of pages to b.faults, and the origins of requests to b.hosts.

@@ -196,7 +196,7 @@ func (d *DB) EnsurePartitions(ctx context.Context, firstDay, lastDay Date) error
 // createPartition creates the partition of a month if it does not exist.
 func (d *DB) createPartition(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time creates a partition
+		if err := partitionLock.Take(tx); err != nil {
 			return err
 		}
 		name := partitionName(month)

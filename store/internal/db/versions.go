@@ -79,12 +79,3 @@ func raiseVersionColumns(tx *gorm.DB, assignment string, args []any, orgs []uuid
 	return tx.Exec(list+"UPDATE organisation_totals SET "+assignment+" FROM wanted WHERE organisation_totals.organisation_id = wanted.organisation_id",
 		append(wanted, args...)...).Error
 }
-
-// LockSetup waits until no other transaction that has called LockSetup is running. On SQLite, it does nothing, because only one transaction at
-// a time can write.
-func LockSetup(tx *gorm.DB) error {
-	if tx.Name() == "sqlite" {
-		return nil
-	}
-	return tx.Exec("SELECT pg_advisory_xact_lock(7261350813)").Error
-}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// StopVideos stops the tracking of videos, but keeps their history. It returns the refs without a
+// tracked video, in order. If allOrNothing is true, such refs prevent all changes.
+func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
+		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, allOrNothing)
+		return err
+	})
+	return unmatched, err
+}
+
+// Stop does the work of StopVideos in the transaction t.Tx.
+func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
+	unmatched, ids, accounts, err := t.trackedIDs(refs)
+	if err != nil || len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
+		return unmatched, err
+	}
+	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
+}
+
+// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given
+// accounts. These must include all accounts of the stopped videos.
+func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
+	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
+		append([]any{o.id}, args...)...)
+	if err != nil {
+		return err
+	}
+	events, err := NewEventRecorder(tx, o.s.db.Now(), o.id)
+	if err != nil {
+		return err
+	}
+	var videos []Video
+	update := tx
+	if events.IsRecording(o.id) { // if events are recorded, the UPDATE also returns the stopped videos
+		update = tx.Model(&videos).Clauses(clause.Returning{})
+	}
+	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(setStoppedStatus(map[string]any{"removed": true, "pending": false}))
+	if stopped.Error != nil {
+		return stopped.Error
+	}
+	events.addStoppedVideos(videos)
+	if err := events.Save(); err != nil {
+		return err
+	}
+	err = tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
+		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+	if err != nil {
+		return err
+	}
+	return o.updateSums(tx, accounts)
+}
+
+// trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no
+// tracked video.
+func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []db.RowKey, err error) {
+	var byID []uuid.UUID
+	byLink := map[link.Platform][]string{}
+	for _, r := range refs {
+		if r.ID != uuid.Nil {
+			byID = append(byID, r.ID)
+		} else {
+			byLink[r.Link.Platform] = append(byLink[r.Link.Platform], r.Link.ID)
+		}
+	}
+	conditions, args := []string{"videos.id IN ?"}, []any{append(byID, uuid.Nil)}
+	for _, p := range link.Platforms {
+		if external := byLink[p]; len(external) > 0 {
+			conditions, args = append(conditions, "(videos.platform = ? AND videos.external_id IN ?)"), append(args, p, external)
+		}
+	}
+	q := db.Scoped(t.Tx, "videos", t.id).Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
+	var rows []Video
+	if err := q.Find(&rows).Error; err != nil {
+		return nil, nil, nil, err
+	}
+	known, linked := map[uuid.UUID]bool{}, map[string]bool{}
+	for _, v := range rows {
+		known[v.ID], linked[queue.TargetKey(v.Platform, v.ExternalID)] = true, true
+		ids = append(ids, v.ID)
+	}
+	for _, r := range refs {
+		if !known[r.ID] && (r.ID != uuid.Nil || !linked[queue.TargetKey(r.Link.Platform, r.Link.ID)]) {
+			unmatched = append(unmatched, r)
+		}
+	}
+	return unmatched, ids, LinkedAccounts(rows), nil
+}
