@@ -12,6 +12,8 @@ BIN := .cache/bin
 PACKAGES := ./... ./.ci/engines ./.ci/mcp ./.ci/statements
 SCRIPTS = $(shell grep -rlE --exclude-dir=node_modules '^\#!.*bash' .ci)
 WITH_POSTGRES := .ci/postgres/with-postgres
+# TEST_WITH_POSTGRES keeps the databases of the tests in memory if there is enough.
+TEST_WITH_POSTGRES := env REELTALLY_TEST_IN_MEMORY=yes $(WITH_POSTGRES)
 COMPOSE := docker compose
 NEED_CC := .ci/need cc gcc libc6-dev
 NEED_REDIS := .ci/need redis-server redis-server
@@ -56,7 +58,7 @@ down: ## stop the containers and keep the data
 # With PKG or ARGS, only a part of the tests runs. .ci/engines then does not check that every test case ran on every engine.
 .PHONY: test
 test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=./store/... and ARGS='-run X' run a part)
-	@CGO_ENABLED=0 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -short $(if $(PKG)$(ARGS),-part)' \
+	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -short $(if $(PKG)$(ARGS),-part)' \
 		test -short -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: check
@@ -73,18 +75,18 @@ test-all: ## run every test except those of test-long, with the race detector, a
 	@$(NEED_CC)
 	@$(NEED_REDIS)
 	@$(if $(PKG),,$(NEED_END_TO_END))
-	@CGO_ENABLED=1 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(PKG)$(ARGS),-part)' \
+	@CGO_ENABLED=1 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(PKG)$(ARGS),-part)' \
 		test $(RACE) -skip='$(LONG)' -shuffle=on -timeout=75m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: test-long
 test-long: ## run the simulations and the tests with generated answers and requests, without the race detector
-	@CGO_ENABLED=0 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
+	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
 		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector ./server
 
 # REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. With it, the tests use this cluster instead of the
 # stand-in for Citus, and also run the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes
 # the cluster.
-CITUS_TESTS = CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(WITH_POSTGRES) go test
+CITUS_TESTS = CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(TEST_WITH_POSTGRES) go test
 CITUS_END_TO_END := ^(TestTracking|TestBulk|TestFairness|TestCollectors|TestFaults|TestMoves_|TestKill_killedServerLosesAndDuplicatesNoLinks)
 .PHONY: test-citus
 test-citus: ## run the tests of the store with the statements for Citus, on a stand-in for Citus, or on REELTALLY_TEST_CITUS_URL
@@ -96,7 +98,7 @@ test-citus: ## run the tests of the store with the statements for Citus, on a st
 e2e: ## run only the end-to-end tests, which start the real programs on SQLite and PostgreSQL
 	@$(NEED_REDIS)
 	@$(NEED_END_TO_END)
-	@exec $(WITH_POSTGRES) go test -count=1 -v $(ARGS) ./cmd/e2e/...
+	@exec $(TEST_WITH_POSTGRES) go test -count=1 -v $(ARGS) ./cmd/e2e/...
 
 # SIMULATE sets the numbers of videos and days, for example SIMULATE='-simulation.videos=2000 -simulation.days=30'
 SIMULATE ?= -simulation.videos=20000 -simulation.days=100
@@ -191,8 +193,8 @@ probes: ## ask for data of other organisations 500,000 times and write docs/evid
 .PHONY: statements
 statements: ## record the SQL statements of the store's tests, check each without its conditions and write docs/evidence/statements.md (10 minutes)
 	@rm -rf .cache/statements && mkdir -p .cache/statements docs/evidence
-	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 $(WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store/...
-	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store ./store/queue ./store/ingest ./store/backfill
+	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 $(TEST_WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store/...
+	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(TEST_WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store ./store/queue ./store/ingest ./store/backfill
 	go run ./.ci/statements .cache/statements > .cache/statements.md && mv .cache/statements.md docs/evidence/statements.md
 
 .PHONY: evidence
@@ -233,7 +235,7 @@ contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff, 
 .PHONY: sdks
 sdks: ## install the client libraries from a clean clone as their users do, check types and run programs with them (2 minutes; a part of test-all)
 	@$(NEED_SDKS)
-	@exec $(WITH_POSTGRES) go test -count=1 -v -run '^TestSDKs_installedPackagesWork$$' $(ARGS) ./cmd/e2e
+	@exec $(TEST_WITH_POSTGRES) go test -count=1 -v -run '^TestSDKs_installedPackagesWork$$' $(ARGS) ./cmd/e2e
 
 .PHONY: mcp
 mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients (needs Node and Python)
