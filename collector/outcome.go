@@ -36,6 +36,7 @@ var refusalRules = map[source.Class]struct {
 	source.Unconfirmed: {"unconfirmed", schedule.GoneWaits, 1, queue.StateActive}, // the state is not "gone", because the video may exist under another handle
 	source.Private:     {"refused", schedule.RefusedWaits, schedule.RefusalsUntilParked, queue.StateParked},
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusalsUntilParked, queue.StateParked},
+	source.AgeLimited:  {"refused", schedule.RefusedWaits, schedule.RefusalsUntilParked, queue.StateParked},
 }
 
 // outcome returns what to store for a target after a result. mixedUp is true if the views in the
@@ -209,7 +210,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	if r.Class == source.Private {
 		o.Private = new(true)
 	}
-	if r.Class == source.Restricted {
+	if r.Class == source.AgeLimited {
 		o.NotSafe = new(true)
 	}
 	o.NextAt = store.InstantOf(schedule.NextFetchTime(t, delay, now))

@@ -117,9 +117,17 @@ func TestOutcome_zerosOfAVideoThatHadManyViewsAreNotFetchedMoreOftenThanOtherCou
 	require.LessOrEqual(t, fetches, len(schedule.SuspectWaits)+31)
 }
 
+func TestOutcome_videoIsNotSafeOnlyIfTheSourceNamesTheAgeOfTheViewers(t *testing.T) {
+	t.Parallel()
+	target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1"}
+	for class, want := range map[source.Class]*bool{source.AgeLimited: new(true), source.Restricted: nil, source.Private: nil, source.Gone: nil} {
+		require.Equal(t, want, outcomeOf(target, source.Result{Class: class}, someDay).NotSafe, class)
+	}
+}
+
 func TestOutcome_targetIsTriedOnlyRarelyAfterRepeatedRefusals(t *testing.T) {
 	t.Parallel()
-	for _, class := range []source.Class{source.Private, source.Restricted} {
+	for _, class := range []source.Class{source.Private, source.Restricted, source.AgeLimited} {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Pace: queue.PaceFast}
 		for n := 1; n <= 6; n++ {
 			o := outcomeOf(target, source.Result{Class: class}, someDay)

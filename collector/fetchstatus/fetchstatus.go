@@ -28,7 +28,7 @@ func StatusChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, c
 	switch class {
 	case source.Private:
 		change.Status, change.Reason = queue.FetchPrivate, fmt.Sprintf("%s says that the %s is private", title, t.Kind)
-	case source.Restricted:
+	case source.Restricted, source.AgeLimited:
 		change.Status = queue.FetchRestricted
 		change.Reason = fmt.Sprintf("%s says that the %s is shown only to viewers of certain ages or regions", title, t.Kind)
 	case source.Unsupported:

@@ -19,7 +19,8 @@ const (
 	Missing     Class = "missing"       // this source does not return the target, but the target may exist: the next source is asked; if there is none, Missing has the same effect as Gone
 	OtherOwner  Class = "handle_reused" // another account has the target's handle now; the next source is asked, because it may find the account by id
 	Private     Class = "private"       // the source says that the target is private
-	Restricted  Class = "restricted"    // the target is restricted to some regions or to adults, so the source refuses it
+	Restricted  Class = "restricted"    // the target is shown only to some viewers, for example in some regions, so the source refuses it
+	AgeLimited  Class = "age_limited"   // like Restricted, and the source says that the viewers must be adults or that the target is sensitive
 	Unsupported Class = "unsupported"   // this source can never answer for this target
 	Unconfirmed Class = "unconfirmed"   // the video was not found, but its unconfirmed handle may be wrong; the next source is asked, and the video never counts as Gone
 	Temporary   Class = "temporary"     // the call failed, but a retry may succeed

@@ -27,7 +27,7 @@ const split = "split"
 
 var (
 	sourceClasses = []source.Class{source.Temporary, source.RateLimited, source.QuotaSpent, source.AuthFailed, source.BadRequest}
-	targetClasses = []source.Class{source.Gone, source.Private, source.Restricted, source.Unsupported}
+	targetClasses = []source.Class{source.Gone, source.Private, source.Restricted, source.AgeLimited, source.Unsupported}
 	placeholder   = regexp.MustCompile(`\{[^{}]*\}`)
 )
 

@@ -66,13 +66,22 @@ func TestSource_returnsUnsupportedIfSandboxRefusesLink(t *testing.T) {
 	}
 }
 
+func TestEnsembleData_restrictedVideoIsAgeLimitedOnlyIfTheMessageSaysSo(t *testing.T) {
+	t.Parallel()
+	for detail, class := range map[string]source.Class{
+		"Post is age restricted": source.AgeLimited, "Sensitive content": source.AgeLimited, "User is restricted": source.Restricted, "Not available in your region": source.Restricted,
+	} {
+		require.Equal(t, class, fetchTarget(t, "ensembledata", 471, `{"detail":"`+detail+`"}`, tiktokTarget(pancakes, "mira.cooks")).Class, detail)
+	}
+}
+
 func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 	t.Parallel()
 	mira := accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)
 	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
 	for body, class := range map[string]source.Class{
 		`{"success":false,"message":"This account is private"}`:      source.Private,
-		`{"success":false,"message":"This video is age restricted"}`: source.Restricted,
+		`{"success":false,"message":"This video is age restricted"}`: source.AgeLimited,
 		`{"success":false,"message":"Account not found"}`:            source.Gone,
 		`{"success":false,"message":"not_found"}`:                    source.Gone,
 		`{"success":false,"message":"try again"}`:                    source.Temporary,

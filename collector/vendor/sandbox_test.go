@@ -186,7 +186,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 						require.True(t, r.Sandbox)
 						if truths[i].State == sandbox.Restricted && r.Class != source.OK {
 							// The class of an age-restricted video depends on the vendor.
-							require.Contains(t, []source.Class{source.Restricted, source.Gone}, r.Class, r.Detail)
+							require.Contains(t, []source.Class{source.AgeLimited, source.Gone}, r.Class, r.Detail)
 							continue
 						}
 						requireTrueData(t, name, truths[i], r)
