@@ -66,6 +66,23 @@ func TestSetSubscription_keepsDataConsistentIfAPendingVideoIsConcurrentlySaved(t
 	})
 }
 
+func TestSetSubscription_keepsItemsPendingIfTheSubscriptionEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
+		require.NoError(t, err)
+		o := db.Org(org.ID)
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}})
+		require.NoError(t, err)
+		// The progress is reported after the subscription has begun, and before the pending videos are scheduled.
+		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive, func(_, _ int64) {
+			require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionNone))
+		}))
+		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Pending)
+		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
+	})
+}
+
 // A subscription begins while a request tracks a video or an account. No item may stay pending.
 func TestTrack_fetchesItemsIfASubscriptionBeginsMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -217,5 +234,19 @@ func TestSetUp_createsOneOrganisationIfTwoLinksAreUsedConcurrently(t *testing.T)
 		finish()
 		require.NoError(t, err)
 		require.Equal(t, []string{"First"}, storetest.Column[string](t, db, "SELECT name FROM organisations"))
+	})
+}
+
+func TestCreateSetupLink_leavesOneLinkIfTwoAreCreatedConcurrently(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		finish := storetest.RunBeforeStatement(t, db, "expires_at", func(s *store.Store) { // the first transaction has deleted the earlier links
+			_, err := s.CreateSetupLink(t.Context())
+			require.NoError(t, err)
+		})
+		_, err := db.CreateSetupLink(t.Context())
+		require.NoError(t, err)
+		finish()
+		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM login_links"))
 	})
 }

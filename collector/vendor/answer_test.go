@@ -128,6 +128,21 @@ func TestCall_reportsHiddenCounts(t *testing.T) {
 	}
 }
 
+func TestCall_usesAnItemWithoutIDOnlyIfItIsTheOnlyItem(t *testing.T) {
+	t.Parallel()
+	call := Call{Match: Match{ID: []string{"id"}, Sole: Paths{"post_id"}}, Fields: map[string]Field{"views": {{Path: "v"}}}}
+	for answer, want := range map[string]source.Class{
+		`[{"post_id":"7","v":1}]`: source.OK,
+		`[{"v":1}]`:               source.Temporary,
+		`[{"post_id":"7","v":1},{"post_id":"8","v":2}]`:    source.Temporary,
+		`[{"post_id":"7","v":1},{"id":"other","v":2}]`:     source.Temporary,
+		`[{"id":"other","post_id":"7","v":1}]`:             source.Temporary,
+		`[{"id":"requested","v":1},{"post_id":"7","v":2}]`: source.OK,
+	} {
+		require.Equal(t, want, call.decodeResults(gjson.Parse(answer).Array(), []string{"requested"}, time.Now())["requested"].Class, answer)
+	}
+}
+
 func TestConfig_usesTheFirstRuleThatMatchesOneOfItsPaths(t *testing.T) {
 	t.Parallel()
 	var c Config

@@ -288,6 +288,7 @@ func TestScrapeCreators_usesFacebookItemOnlyIfItIsNotAboutAnotherVideo(t *testin
 		`"message":"This content isn't available","like_count":0,"comment_count":0,`:              source.Temporary,
 		`"url":"https://www.facebook.com/reel/` + otherID + `","video":{"id":"` + otherID + `"},`: source.Temporary,
 		`"url":"https://www.facebook.com/reel/` + otherID + `",`:                                  source.Temporary,
+		`"url":"https://www.facebook.com/reel/` + otherID + `","post_id":"7",`:                    source.Temporary,
 		`"video":{"id":` + otherID + `},`:                                                         source.Temporary,
 		`"video":{"id":{"x":1}},`:                                                                 source.Temporary,
 	} {

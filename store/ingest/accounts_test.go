@@ -152,6 +152,20 @@ func TestTrackAccounts_resumesTheVideosOfARecentlyFetchedAccountImmediately(t *t
 	})
 }
 
+func TestTrackAccounts_resumesNoVideosWithoutASubscription(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
+		storetest.Follow(t, o, store.TrackAll, l)
+		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 5, db.Clock.Now())))
+		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+		require.NoError(t, err)
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
+		storetest.Follow(t, o, store.TrackAll, l)
+		require.Zero(t, storetest.TrackedVideos(t, o), "the next fetch of the account must choose the videos")
+	})
+}
+
 func TestTrack_updatesTheSumsImmediatelyIfAStoppedVideoIsTrackedAgain(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -179,6 +179,7 @@ func refusedYouTubeLinks() []refusedLink {
 		{"YouTube user name directly followed by a second link", "https://www.youtube.com/user/namehttps://www.youtube.com/user/name", link.InvalidURL, "two links"},
 		{"two YouTube links with a comma between them", "https://youtu.be/" + youtubeID + ",https://youtu.be/" + youtubeID, link.InvalidURL, "two links"},
 		{"two YouTube links with a semicolon between them", "https://www.youtube.com/watch?v=" + youtubeID + ";HTTP://youtu.be/" + youtubeID, link.InvalidURL, "two links"},
+		{"two YouTube links, the second one with a host in capitals", "https://youtu.be/" + youtubeID + ",https://WWW.YouTube.com/watch?v=" + youtubeID, link.InvalidURL, "two links"},
 		{"two YouTube links without a separator", "youtu.be/" + youtubeID + "https://youtu.be/" + youtubeID, link.InvalidURL, "two links"},
 		{"two TikTok links with a comma between them", "https://www.tiktok.com/@user/video/" + tiktokID + ",https://www.tiktok.com/@user/video/" + tiktokID, link.InvalidURL, "two links"},
 		{"two Instagram links with a vertical bar between them", "https://www.instagram.com/reel/" + instagramID + "/|https://youtu.be/" + youtubeID, link.InvalidURL, "two links"},
