@@ -136,6 +136,22 @@ func TestVideoAndAccountPages_sayWhyNumbersAreMissing(t *testing.T) {
 	require.Contains(t, textOf(v.visit("/video/tiktok/"+pending.String()).parsePage()), "30 were without a number. "+*detail)
 }
 
+func TestAccountPage_doesNotSayThatNothingWasFetchedIfVideosWereFetched(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	begin := store.DateOf(a.Clock.Now())
+	_, videos := createDashboardData(a, c) // the videos were fetched on four days, and the profile was not fetched
+	video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
+	v, page := c.newSignedInVisitor(t), "/account/tiktok/"+video.LinkedAccountID.String()
+	before := fmt.Sprintf("?start=%s&end=%s", begin-6, begin-2)
+	require.Contains(t, textOf(v.visit(page+before).parsePage()), fmt.Sprintf("Of the days without a number, 5 were before %s, when tracking began.", begin))
+	a.Exec(t, "UPDATE accounts SET checked_at = ?", store.InstantOf(begin.Time().Add(time.Hour)))
+	require.NotContains(t, textOf(v.visit(page).parsePage()), "after the last fetch", "the time of the last fetch of a video is unknown")
+	a.Exec(t, "UPDATE accounts SET checked_at = ?", store.InstantOf((begin + 3).Time().Add(time.Hour)))
+	require.Contains(t, textOf(v.visit(page).parsePage()), fmt.Sprintf("2 were after the last fetch on %s.", begin+3))
+}
+
 func TestOverview_showsTheSameCountsAsTheLists(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

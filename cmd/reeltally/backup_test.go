@@ -31,6 +31,7 @@ func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
 			other := newCommandRunner(t, restored)
 			summary := parseObject(t, other("restore", "--json", file))
 			require.Equal(t, from, summary["engine"])
+			require.Regexp(t, `^[0-9T:-]+\.[0-9]{6}\+00:00$`, summary["taken_at"], "times must have the form of the API")
 			require.Contains(t, first, summary["sha256"])
 			require.Contains(t, other("export", "--org", "Über & Co"), ",views,")
 			again := parseObject(t, other("backup", "--json", "--out", file+"2"))

@@ -135,7 +135,12 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	require.Contains(t, chart, "GAIN")
 	require.Contains(t, succeed("history", id, "--json"), `"views":`)
 	require.NotEmpty(t, succeed("refresh", id))
-	require.Contains(t, succeed("refresh", id, "--json"), `"scheduled":`)
+	var refreshed string
+	require.Eventually(t, func() bool {
+		_, refreshed, _ = call("", "refresh", id, "--json")
+		return strings.Contains(refreshed, `"scheduled":false`)
+	}, startTimeout, 500*time.Millisecond, "a video that was just fetched must not be fetched again")
+	require.Regexp(t, `"refresh_after":"[0-9T:-]+\.[0-9]{6}\+00:00"`, refreshed, "times must have the form of the API")
 
 	file, today := filepath.Join(t.TempDir(), "out"), time.Now().UTC().Format(time.DateOnly)
 	for _, what := range []string{"videos", "accounts", "collections", "histories"} {

@@ -258,6 +258,9 @@ func TestStatus_printsTablesAndJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
 	require.NotEmpty(t, s.Queue)
 	require.Len(t, s.Sources, len(sandboxSources))
+	status, stdout, stderr = boottest.Run(t, run, nil, settings, "status", "--list", "ok", "--json")
+	require.Zero(t, status, stderr)
+	require.Regexp(t, `"fetched_at":"[0-9T:-]+\.[0-9]{6}\+00:00","next_at":"[0-9T:-]+\.[0-9]{6}\+00:00"`, stdout, "times must have the form of the API")
 }
 
 func TestDoctor_failsIfTheDatabaseIsNotWritable(t *testing.T) {

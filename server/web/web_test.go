@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -165,6 +166,52 @@ func TestCompareGains_putsUnknownGainsLast(t *testing.T) {
 		order = append(order, v.AdLink)
 	}
 	require.Equal(t, []string{"high", "zero", "low", "unknown"}, order)
+}
+
+func TestGainWithDays_namesDaysOnlyIfTheGainDoesNotCoverThePeriod(t *testing.T) {
+	t.Parallel()
+	p := period{Start: 100, End: 110}
+	of := func(startDay, endDay store.Date, gained *int64) shownGain {
+		day := func(d store.Date) *openapi_types.Date {
+			if d == 0 {
+				return nil
+			}
+			return &openapi_types.Date{Time: d.Time()}
+		}
+		return gainWithDays(day(startDay), day(endDay), gained, p)
+	}
+	text, gained := func(d store.Date) string { return d.String() }, new(int64(5))
+	require.Equal(t, shownGain{Views: gained}, of(99, 110, gained))
+	require.Equal(t, shownGain{Views: gained}, of(99, 109, gained), "the fetch of the last day can still be due")
+	require.Equal(t, shownGain{Views: gained, Until: text(108)}, of(99, 108, gained))
+	require.Equal(t, shownGain{Views: gained, Since: text(100)}, of(100, 110, gained))
+	require.Equal(t, shownGain{Views: gained, Since: text(102), Until: text(105)}, of(102, 105, gained))
+	require.Equal(t, shownGain{Since: text(102)}, of(102, 102, nil), "an unknown gain has no last day")
+	require.Equal(t, shownGain{}, of(0, 0, nil))
+	require.Equal(t, shownGain{Views: gained, Since: text(102)}, of(102, 0, gained), "old reports have no last day")
+	require.Equal(t, shownGain{Since: text(110)}, of(110, 0, new(int64(0))), "old reports have a gain of 0 if it is unknown")
+}
+
+func TestMissingReasons_countsDaysByReason(t *testing.T) {
+	t.Parallel()
+	day := func(d store.Date) time.Time { return d.Time().Add(13 * time.Hour) }
+	fetched := func(d store.Date) *time.Time { at := day(d); return &at }
+	known, unknown := []*int64{new(int64(7)), nil}, []*int64{nil, new(int64(7))}
+	points := []point{{Day: 106, Values: unknown}, {Day: 105, Values: known}, {Day: 103, Values: known}}
+	for want, c := range map[string]chart{
+		"": {Points: points[1:2], Missing: missingNumbers{AddedAt: day(105), FetchedAt: fetched(105)}, Period: period{Start: 105, End: 105}},
+		"Of the days without a number, 1 was before " + store.Date(103).String() + ", when tracking began, 1 was after the last fetch on " + store.Date(106).String() +
+			". Views are unknown on 1 of the days with numbers: nobody counted.": {Points: points, Missing: missingNumbers{AddedAt: day(103), FetchedAt: fetched(106), Unknown: "nobody counted"}, Period: period{Start: 102, End: 107}},
+		"Of the days without a number, 2 were before " + store.Date(103).String() + ", when tracking began.": {Points: points[1:], Missing: missingNumbers{AddedAt: day(103)}, Period: period{Start: 101, End: 107}},
+		"Of the days without a number, 3 were after the last fetch on " + store.Date(106).String() + ".":     {Missing: missingNumbers{AddedAt: day(103), FetchedAt: fetched(106)}, Period: period{Start: 107, End: 109}},
+		"Nothing was fetched yet.": {Missing: missingNumbers{AddedAt: day(103), Unfetched: true}, Period: period{Start: 101, End: 107}},
+		"The source is paused.":    {Missing: missingNumbers{AddedAt: day(103), Unfetched: true, Detail: new("The source is paused.")}, Period: period{Start: 101, End: 107}},
+	} {
+		c.Quality, c.Metrics = true, videoMetrics
+		require.Equal(t, want, c.MissingReasons())
+		c.Masked = true
+		require.Empty(t, c.MissingReasons(), "hidden numbers must have no reasons")
+	}
 }
 
 func TestProvenance_countsDaysByQuality(t *testing.T) {

@@ -131,21 +131,26 @@ func TestImport_keepsTheDaysOfAWeekThatAnEarlierImportStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		monday := (storetest.Today(db) - 200).Week()
-		whole, parts := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		whole, parts, single := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		l, other := storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
 		points := []backfill.LoadPoint{viewsPoint(monday-8, 10), viewsPoint(monday+2, 60), viewsPoint(monday+4, 70)}
 		everyDay := make([]backfill.LoadPoint, 0, 7)
 		for d := monday; d < monday+7; d++ {
 			everyDay = append(everyDay, viewsPoint(d, 1000))
 		}
-		for _, o := range []*store.Org{whole, parts} {
+		for _, o := range []*store.Org{whole, parts, single} {
 			importResults(t, o, importOf(other, everyDay...))
 		}
 		importResults(t, whole, importOf(l, points...))
 		importResults(t, parts, importOf(l, points[1:]...))
 		importResults(t, parts, importOf(l, points[:1]...))
-		require.Equal(t, organisationTotals(t, db, whole), organisationTotals(t, db, parts))
-		require.Equal(t, accountTotals(t, db, whole, l.Handle), accountTotals(t, db, parts, l.Handle))
+		for _, n := range []int{1, 2, 0} {
+			importResults(t, single, importOf(l, points[n]))
+		}
+		for _, o := range []*store.Org{parts, single} {
+			require.Equal(t, organisationTotals(t, db, whole), organisationTotals(t, db, o))
+			require.Equal(t, accountTotals(t, db, whole, l.Handle), accountTotals(t, db, o, l.Handle))
+		}
 	})
 }
 
