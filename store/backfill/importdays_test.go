@@ -175,3 +175,15 @@ func TestImport_countsAVideoThatGetsItsAccountByTheImport(t *testing.T) {
 		require.Equal(t, totals["one file"], totals["two files"])
 	})
 }
+
+func TestImport_countsAnUploadOnceIfTheVideoIsImportedAgain(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, today := storetest.NewOrg(t, db), storetest.Today(db)
+		for n := range store.Date(2) {
+			uploaded := today - 9
+			importResults(t, o, []backfill.ImportVideo{{Link: storetest.VideoLink(t, 1), UploadedAt: &uploaded, Points: []backfill.LoadPoint{viewsPoint(today-5+n, 10)}}})
+		}
+		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT uploads FROM organisation_uploads"))
+	})
+}
