@@ -21,6 +21,8 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const sharePassword = "correct horse battery"
@@ -463,6 +465,22 @@ func TestSharePage_tilesSayForHowManyVideosACountIsUnknown(t *testing.T) {
 	require.Equal(t, []string{"Videos 3", "Comments 0 unknown for 1 video"}, visitor.visit(path).tileTexts())
 }
 
+func TestCollectionStatistics_engagementsAreKnownIfOneOfTheirCountsIsKnown(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		for n := range 2 {
+			c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(n), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+		}
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(5)), Comments: new(int64(3))}
+		})
+		s := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
+		require.Equal(t, []string{"6", "0", "2"}, []string{digits(s.Engagements), digits(s.UnknownEngagements), digits(s.UnknownLikes)})
+	})
+}
+
 func TestCollectionPages_showNoGainOfVideosThatWereFetchedOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -490,6 +508,7 @@ func TestCollectionPages_showNoGainOfVideosThatWereFetchedOnce(t *testing.T) {
 		require.Nil(t, statistics.ViewsAtStart)
 		require.Empty(t, statistics.Best)
 		require.EqualValues(t, 2, *statistics.UnknownGains)
+		require.Equal(t, 2, strings.Count(string(visitor.visit("/collection/"+collection.String()).body), `class="spark"`), "only the tiles of views and videos must have a line")
 
 		a.fetch(factsWithViews(5))
 		requireTiles("Gained views 0 0.0 %")

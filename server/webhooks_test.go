@@ -321,6 +321,24 @@ func TestWebhooks_showNoNextAttemptWhileTheWebhookIsDisabledAndTheEndOfAPauseOth
 	})
 }
 
+func TestWebhooks_showNoPauseWhileAnEventIsSent(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		hook := c.createWebhook(r.URL, store.EventVideoMetrics)
+		c.track(tiktokLink)
+		a.fetch(factsWithViews(5))
+		var next *time.Time
+		r.answerWithFunc(func(w http.ResponseWriter, _ *http.Request) {
+			next = c.deliveries(hook.ID)[0].NextAttemptAt
+			w.WriteHeader(http.StatusOK)
+		})
+		a.sendDueEvents(t)
+		require.NotNil(t, next)
+		require.False(t, next.After(a.Clock.Now()), "%s is not the due time", next)
+	})
+}
+
 func TestUpdateWebhook_newURLEndsThePauseAfterFailures(t *testing.T) {
 	t.Parallel()
 	runWebhookTest(t, func(t *testing.T, a *app) {

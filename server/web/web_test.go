@@ -202,7 +202,8 @@ func TestMissingReasons_countsDaysByReason(t *testing.T) {
 		"": {Points: points[1:2], Missing: missingNumbers{AddedAt: day(105), FetchedAt: fetched(105)}, Period: period{Start: 105, End: 105}},
 		"Of the days without a number, 1 was before " + store.Date(103).String() + ", when tracking began, 1 was after the last fetch on " + store.Date(106).String() +
 			". Views are unknown on 1 of the days with numbers: nobody counted.": {Points: points, Missing: missingNumbers{AddedAt: day(103), FetchedAt: fetched(106), Unknown: "nobody counted"}, Period: period{Start: 102, End: 107}},
-		"Of the days without a number, 2 were before " + store.Date(103).String() + ", when tracking began.": {Points: points[1:], Missing: missingNumbers{AddedAt: day(103)}, Period: period{Start: 101, End: 107}},
+		"Of the days without a number, 3 were before " + store.Date(104).String() + ", when tracking began.": {Points: points[1:2], Missing: missingNumbers{AddedAt: day(104)}, Period: period{Start: 101, End: 107}},
+		"Of the days without a number, 2 were before " + store.Date(103).String() + ", when tracking began.": {Missing: missingNumbers{AddedAt: day(103)}, Period: period{Start: 101, End: 107}}, // the time of the last fetch is unknown
 		"Of the days without a number, 3 were after the last fetch on " + store.Date(106).String() + ".":     {Missing: missingNumbers{AddedAt: day(103), FetchedAt: fetched(106)}, Period: period{Start: 107, End: 109}},
 		"Nothing was fetched yet.": {Missing: missingNumbers{AddedAt: day(103), Unfetched: true}, Period: period{Start: 101, End: 107}},
 		"The source is paused.":    {Missing: missingNumbers{AddedAt: day(103), Unfetched: true, Detail: new("The source is paused.")}, Period: period{Start: 101, End: 107}},
