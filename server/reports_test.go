@@ -291,3 +291,19 @@ func TestLargeCollections_areRefusedByStatisticsAndReports(t *testing.T) {
 		require.Equal(t, "The collection has more than 5000 videos; the counts of at most 5000 videos can be added up.", p.Detail)
 	})
 }
+
+func TestCollectionStatistics_engagementsAreKnownIfOneOfTheirCountsIsKnown(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		for n := range 2 {
+			c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(n), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+		}
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(5)), Comments: new(int64(3))}
+		})
+		s := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
+		require.Equal(t, []string{"6", "0", "2"}, []string{digits(s.Engagements), digits(s.UnknownEngagements), digits(s.UnknownLikes)})
+	})
+}

@@ -21,8 +21,6 @@ import (
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/ingest"
-	"github.com/reeltally/reeltally/store/queue"
 )
 
 const sharePassword = "correct horse battery"
@@ -463,22 +461,6 @@ func TestSharePage_tilesSayForHowManyVideosACountIsUnknown(t *testing.T) {
 	}
 	c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"comments"}}})
 	require.Equal(t, []string{"Videos 3", "Comments 0 unknown for 1 video"}, visitor.visit(path).tileTexts())
-}
-
-func TestCollectionStatistics_engagementsAreKnownIfOneOfTheirCountsIsKnown(t *testing.T) {
-	t.Parallel()
-	eachDatabase(t, func(t *testing.T, a *app) {
-		c := a.newCaller(t, store.TierPremium)
-		collection := c.createNamedCollection("Launch")
-		for n := range 2 {
-			c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(n), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
-		}
-		a.fetch(func(queue.Target) ingest.VideoFacts {
-			return ingest.VideoFacts{Views: new(int64(5)), Comments: new(int64(3))}
-		})
-		s := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
-		require.Equal(t, []string{"6", "0", "2"}, []string{digits(s.Engagements), digits(s.UnknownEngagements), digits(s.UnknownLikes)})
-	})
 }
 
 func TestCollectionPages_showNoGainOfVideosThatWereFetchedOnce(t *testing.T) {

@@ -22,7 +22,7 @@ func findingFromProbe(p probe.Answer) finding {
 		found += ", until " + formatTime(p.Failed.RetryAt)
 	}
 	switch p.Class {
-	case source.OK, source.Gone, source.Missing, source.OtherOwner, source.Unconfirmed, source.Private, source.Restricted:
+	case source.OK, source.Gone, source.Missing, source.OtherOwner, source.Unconfirmed, source.Private, source.Restricted, source.AgeLimited:
 		return finding{check, stateOK, accepted, ""}
 	case source.QuotaSpent, source.RateLimited:
 		return finding{check, stateWarning, found, "Wait, or buy a larger quota."}
