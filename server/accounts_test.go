@@ -169,6 +169,43 @@ func TestGetAccount_returnsTheUntrackedAuthorOfATrackedVideo(t *testing.T) {
 	})
 }
 
+func TestGetAccount_findsAChannelByItsUserNameBeforeAndAfterTheFirstFetch(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		const byUser, byHandle = "https://www.youtube.com/user/Northwind", "https://www.youtube.com/@northwind"
+		c := a.newCaller(t, store.TierPremium)
+		id := c.trackAccount(map[string]any{"link": byUser}).AccountID
+		before := c.account(byUser)
+		require.Equal(t, id, before.AccountID)
+		require.Equal(t, []string{"northwind~user", "northwind", "https://www.youtube.com/user/northwind"}, []string{before.Username, before.DisplayUsername, before.AccountLink})
+		require.Len(t, c.accounts("username=Northwind~user"), 1)
+		require.Empty(t, c.accounts("username=northwind"))
+		require.Empty(t, c.accounts("link="+url.QueryEscape(byHandle)))
+		require.NotEqual(t, id, c.trackAccount(map[string]any{"link": byHandle}).AccountID)
+		require.Len(t, c.accounts(""), 2)
+		c.stopAccounts(http.StatusOK, byHandle)
+
+		a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
+			f := fetchedAccount(a, "UCLqxVugv74EIW3VWh2NOa3Q", 5)
+			f.Username = new("studio")
+			return f
+		})
+		require.Len(t, c.accounts(""), 1)
+		for _, ref := range []string{byUser, "https://www.youtube.com/@studio", "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q"} {
+			after := c.account(ref)
+			require.Equal(t, id, after.AccountID)
+			require.Equal(t, []string{"studio", "studio", "https://www.youtube.com/@studio"}, []string{after.Username, after.DisplayUsername, after.AccountLink})
+			require.Len(t, c.accounts("link="+url.QueryEscape(ref)), 1)
+		}
+		require.Equal(t, id, c.trackAccount(map[string]any{"link": byUser}).AccountID)
+		require.Equal(t, "studio", c.account(byUser).Username)
+		a.Clock.Advance(5 * time.Hour)
+		c.send(http.MethodPost, "/refresh/accounts", map[string]any{"link": byUser}).requireStatus(http.StatusAccepted)
+		c.stopAccounts(http.StatusOK, byUser)
+		require.Empty(t, c.accounts(""))
+	})
+}
+
 func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

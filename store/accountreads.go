@@ -143,12 +143,15 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 // addAccountCondition limits a query to the account that the ref names. It uses the first known one
 // of ref.ID, ref.Link.ID and ref.Link.Handle.
 func addAccountCondition(q *gorm.DB, ref AccountRef) *gorm.DB {
+	user := userNameID(ref.Link.Platform, ref.Link.Handle)
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:
 		return q.Where("accounts.id = ?", ref.ID)
 	case l.ID != "":
 		return q.Where("accounts.platform = ? AND (accounts.external_id = ? OR (accounts.external_id IS NULL AND accounts.handle_current AND accounts.username = ?))",
 			l.Platform, l.ID, link.FoldUsername(l.ID))
+	case user != "":
+		return q.Where("accounts.platform = ? AND accounts.source_id = ?", l.Platform, user)
 	default:
 		return q.Where("accounts.platform = ? AND accounts.handle_current AND accounts.username = ?", l.Platform, l.Handle)
 	}

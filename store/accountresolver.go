@@ -17,7 +17,7 @@ import (
 type Author struct {
 	Platform   link.Platform
 	ExternalID string // the platform's own id of the account; "" if unknown
-	SourceID   string // the id that the source uses for the account; "" if the source has no such id
+	SourceID   string // the id that the source uses for the account, or a result of userNameID; "" if neither is known
 	Username   string // the handle of the account; "" if unknown
 	Name       *string
 }
@@ -90,6 +90,9 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	if row == nil && handleOwner != nil && !handleOwner.IsOtherThan(a) {
 		row = handleOwner
 	}
+	if _, ok := link.YouTubeUser(a.Platform, a.Username); ok && row != nil {
+		a.Username = "" // a user name must not replace the confirmed handle of the channel
+	}
 	if row == nil {
 		row = &Account{OrganisationID: b.org, ID: db.NewID(), Platform: a.Platform, Username: a.Username, CreatedAt: b.now}
 		b.rows = append(b.rows, row)
@@ -125,6 +128,15 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.MarkChanged(row)
 	}
 	return row
+}
+
+// userNameID returns the SourceID of the channel with the user name NAME if the handle comes from a YouTube link /user/NAME. It returns "" for
+// other handles. A channel keeps its user name, so the link leads to the channel also after a fetch has confirmed another handle.
+func userNameID(p link.Platform, handle string) string {
+	if name, ok := link.YouTubeUser(p, handle); ok {
+		return "user/" + name
+	}
+	return ""
 }
 
 // Matches returns true if the account and the author have the same ExternalID. It also returns true if their SourceIDs are equal and IsOtherThan

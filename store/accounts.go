@@ -17,7 +17,7 @@ type Account struct {
 	ID             uuid.UUID `gorm:"primaryKey"`
 	Platform       link.Platform
 	ExternalID     *string // the platform's own id of the account; nil while unknown
-	SourceID       *string // the id that a source uses for the account; nil while unknown
+	SourceID       *string // the id that a source uses for the account, or a result of userNameID; nil while unknown
 	Username       string  // the handle; accounts can change it
 	HandleCurrent  bool    // false if the account no longer has the handle Username
 	Name           *string

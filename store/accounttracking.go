@@ -223,13 +223,13 @@ func AccountEntry(a *Account, r TrackAccountsRequest, lane queue.Lane, immediate
 
 // AccountRecords returns the account of each link, in the order of the links. It creates missing accounts.
 func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
-	ids, names := []string{""}, []string{""}
+	ids, names, users := []string{""}, []string{""}, []string{""}
 	for _, l := range links {
-		ids, names = append(ids, l.ID), append(names, l.Handle, link.FoldUsername(l.ID))
+		ids, names, users = append(ids, l.ID), append(names, l.Handle, link.FoldUsername(l.ID)), append(users, userNameID(l.Platform, l.Handle))
 	}
 	var known []*Account
 	err := db.Scoped(t.Tx, "accounts", t.id).
-		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id").Find(&known).Error
+		Where("(accounts.external_id IN ? OR (accounts.platform = ? AND accounts.source_id IN ?) OR (accounts.handle_current AND accounts.username IN ?))", ids, link.YouTube, users, names).Order("accounts.id").Find(&known).Error
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	resolver.claimed = true
 	out := make([]*Account, len(links))
 	for i, l := range links {
-		out[i] = resolver.Resolve(Author{Platform: l.Platform, ExternalID: l.ID, Username: l.Handle})
+		out[i] = resolver.Resolve(Author{Platform: l.Platform, ExternalID: l.ID, SourceID: userNameID(l.Platform, l.Handle), Username: l.Handle})
 	}
 	return out, resolver.Save(t.Tx)
 }

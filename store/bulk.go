@@ -49,20 +49,23 @@ func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UU
 // if the account is not tracked, or if the link is the zero value.
 func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
-	external, names := []string{""}, []string{""}
+	external, names, users := []string{""}, []string{""}, []string{""}
 	for _, l := range links {
-		external, names = append(external, l.ID), append(names, l.Handle, link.FoldUsername(l.ID))
+		external, names, users = append(external, l.ID), append(names, l.Handle, link.FoldUsername(l.ID)), append(users, userNameID(l.Platform, l.Handle))
 	}
 	var rows []Account
-	err := o.scopedQuery(ctx, "accounts").Select("accounts.id", "accounts.platform", "accounts.external_id", "accounts.username", "accounts.handle_current").
-		Where("accounts.tracked AND (accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", external, names).Find(&rows).Error
+	err := o.scopedQuery(ctx, "accounts").Select("accounts.id", "accounts.platform", "accounts.external_id", "accounts.source_id", "accounts.username", "accounts.handle_current").
+		Where("accounts.tracked AND (accounts.external_id IN ? OR (accounts.platform = ? AND accounts.source_id IN ?) OR (accounts.handle_current AND accounts.username IN ?))", external, link.YouTube, users, names).Find(&rows).Error
 	if err != nil {
 		return nil, db.Translate(err)
 	}
-	byID, byHandle, unidentified := map[string]uuid.UUID{}, map[string]uuid.UUID{}, map[string]uuid.UUID{}
+	byID, bySourceID, byHandle, unidentified := map[string]uuid.UUID{}, map[string]uuid.UUID{}, map[string]uuid.UUID{}, map[string]uuid.UUID{}
 	for _, a := range rows {
 		if a.ExternalID != nil {
 			byID[queue.TargetKey(a.Platform, *a.ExternalID)] = a.ID
+		}
+		if a.SourceID != nil {
+			bySourceID[queue.TargetKey(a.Platform, *a.SourceID)] = a.ID
 		}
 		if a.HandleCurrent {
 			byHandle[AccountKey(a.Platform, a.Username)] = a.ID
@@ -72,8 +75,11 @@ func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.
 		}
 	}
 	for i, l := range links { // find the account by the platform's id in the link, or by the handle if the link has no id
-		switch l.ID {
-		case "":
+		user := userNameID(l.Platform, l.Handle)
+		switch {
+		case user != "":
+			ids[i] = bySourceID[queue.TargetKey(l.Platform, user)]
+		case l.ID == "":
 			ids[i] = byHandle[AccountKey(l.Platform, l.Handle)]
 		default:
 			var known bool

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
@@ -342,6 +343,22 @@ const minimalAccount = `{
 		"list": {"path": "/l/{id}", "query": [{"name": "from", "value": "{cursor}"}], "items": ["data"], "page": 10, "next": ["next"], "fields": {"id": "id"}}
 	}]
 }`
+
+func TestSource_doesNotUseAUserNameOfYouTubeAsAHandle(t *testing.T) {
+	t.Parallel()
+	for placeholder, want := range map[string]bool{"{handle}": false, "{link}": true} {
+		config, err := vendor.Decode([]byte(strings.NewReplacer("tiktok", "youtube", "{handle}", placeholder).Replace(minimalAccount)))
+		require.NoError(t, err)
+		client := fetch.New(fetch.Options{})
+		t.Cleanup(client.Close)
+		s, err := vendor.New(config, vendor.Options{Key: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now }})
+		require.NoError(t, err)
+		_, ok := s.Serves(accountTarget(t, "https://www.youtube.com/@mira", 0))
+		require.True(t, ok, placeholder)
+		_, ok = s.Serves(accountTarget(t, "https://www.youtube.com/user/mira", 0))
+		require.Equal(t, want, ok, placeholder)
+	}
+}
 
 func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	t.Parallel()

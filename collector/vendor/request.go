@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // maxTargets returns the largest number of targets in one call. It is at least 1.
@@ -56,6 +57,9 @@ func placeholderValues(t source.Target) values {
 		if name, ok := strings.CutPrefix(t.ExternalID, "@"); ok && v.handle == "" {
 			v.handle = name
 		}
+	}
+	if _, ok := link.YouTubeUser(t.Platform, v.handle); ok {
+		v.handle = "" // a user name is not a handle
 	}
 	return v
 }

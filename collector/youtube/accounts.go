@@ -10,6 +10,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 const kindChannels = "youtube#channelListResponse"
@@ -29,15 +30,16 @@ func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
 	}
+	if user, ok := link.YouTubeUser(t.Platform, t.Handle); ok {
+		// A link /user/NAME has a user name. The handle @NAME can belong to another channel.
+		return account{names: []name{{"forUsername", user}}}, fetch.ParseHandle(&user) != nil
+	}
 	value, ok := strings.CutPrefix(t.ExternalID, "@")
 	if !ok || fetch.ParseHandle(&value) == nil {
 		return account{}, false
 	}
 	handle, user := name{"forHandle", "@" + value}, name{"forUsername", value}
 	switch first, _, _ := strings.Cut(linkPath(t.Link), "/"); {
-	case first == "user":
-		// A link /user/NAME has a user name. The handle @NAME can belong to another channel.
-		return account{names: []name{user}}, true
 	case first == "" || first == "c" || strings.HasPrefix(first, "@"):
 		// The custom name in a link /c/NAME is usually also the channel's handle.
 		return account{names: []name{handle}}, true

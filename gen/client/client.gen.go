@@ -387,7 +387,8 @@ type Account struct {
 	TrackingType *string `json:"tracking_type"`
 
 	// Username The handle of the account, in lower case, without `@`. On Facebook it can end in `~` and the creator's id; send the whole handle in
-	// requests. Empty until the handle is known from the link or a fetch.
+	// requests. If the account was tracked by a YouTube link `/user/NAME`, it is `name~user` until a fetch confirms the handle. Empty until the
+	// handle is known from the link or a fetch.
 	//
 	//
 	// Example: northwind.studio

@@ -18,7 +18,7 @@ func renameTarget(tx *gorm.DB, o AccountOutcome) error {
 	if to == from {
 		return nil
 	}
-	named := map[string]any{"bucket": queue.Bucket, "platform": o.Target.Platform, "from": from, "to": to}
+	named := map[string]any{"bucket": queue.Bucket, "platform": o.Target.Platform, "from": from, "to": to, "user": "%" + link.YouTubeUserSuffix}
 	var existing int64
 	err := tx.Raw(`SELECT COUNT(*) FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @to`, named).Scan(&existing).Error
 	if err != nil {
@@ -31,12 +31,13 @@ func renameTarget(tx *gorm.DB, o AccountOutcome) error {
 	if existing > 0 {
 		statements = []string{
 			// The merged target gets the greater depth and the earlier due time. If its depth grows
-			// while it is claimed, it becomes due again after the claim.
+			// while it is claimed, it becomes due again after the claim. A user name of YouTube does not replace a handle.
 			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
   depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
   requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,
   next_at = CASE WHEN fetch_targets.claimed_by IS NULL AND f.next_at < fetch_targets.next_at THEN f.next_at ELSE fetch_targets.next_at END,
-  handle = f.handle, link = f.link
+  handle = CASE WHEN f.handle LIKE @user THEN fetch_targets.handle ELSE f.handle END,
+  link = CASE WHEN f.handle LIKE @user THEN fetch_targets.link ELSE f.link END
   FROM (SELECT base_lane, depth, next_at, handle, link FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from) f
  WHERE fetch_targets.bucket = @bucket AND fetch_targets.source = @platform AND fetch_targets.kind = 'account' AND fetch_targets.external_id = @to`,
 			`DELETE FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,

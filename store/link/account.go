@@ -3,14 +3,26 @@ package link
 import "strings"
 
 // FoldUsername returns a username as ReelTally stores and compares it: in lower case, without
-// surrounding blanks and a leading "@". It keeps the suffix "~ID" of some Facebook usernames.
+// surrounding blanks and a leading "@". It keeps the suffixes that DisplayUsername removes.
 func FoldUsername(s string) string {
 	return strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "@")))
 }
 
-// DisplayUsername returns a username without the suffix "~ID". The suffix makes the usernames of Facebook unique, because it contains the
-// id of the account.
+// DisplayUsername returns a username without its suffix. The suffix "~ID" makes the usernames of Facebook unique, because it contains the
+// id of the account. The suffix "~user" marks the handles for which YouTubeUser returns a user name.
 func DisplayUsername(s string) string {
 	name, _, _ := strings.Cut(s, "~")
 	return name
+}
+
+// YouTubeUserSuffix is the end of the handle of a YouTube link /user/NAME. The suffix distinguishes the user name NAME from the handle @NAME,
+// which can belong to another channel.
+const YouTubeUserSuffix = "~user"
+
+// YouTubeUser returns the user name NAME if the handle comes from a YouTube link /user/NAME. It returns false for all other handles.
+func YouTubeUser(p Platform, handle string) (name string, ok bool) {
+	if p != YouTube {
+		return "", false
+	}
+	return strings.CutSuffix(handle, YouTubeUserSuffix)
 }

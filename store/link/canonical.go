@@ -17,6 +17,9 @@ func AccountURL(p Platform, handle string) string {
 	case Instagram:
 		return "https://www.instagram.com/" + handle + "/"
 	case YouTube:
+		if user, ok := YouTubeUser(p, handle); ok {
+			return "https://www.youtube.com/user/" + url.PathEscape(user)
+		}
 		return "https://www.youtube.com/@" + url.PathEscape(handle)
 	}
 	return "https://www.facebook.com/" + url.PathEscape(DisplayUsername(handle))

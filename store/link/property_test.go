@@ -135,7 +135,12 @@ func checkInvariants(t require.TestingT, raw string) {
 	for _, r := range got.Canonical {
 		require.True(t, r > ' ' && r < 0x7f, "%q must contain only visible ASCII characters", got.Canonical)
 	}
-	for _, s := range []string{got.ID, got.Handle} {
+	handle := got.Handle
+	if user, ok := link.YouTubeUser(got.Platform, handle); ok {
+		require.Equal(t, link.Account, got.Kind)
+		handle = user
+	}
+	for _, s := range []string{got.ID, handle} {
 		require.False(t, strings.ContainsFunc(s, unicode.IsControl), "%q", s)
 		require.False(t, strings.ContainsAny(s, "~@/?#% "), "%q", s)
 	}
@@ -306,7 +311,7 @@ func TestFoldUsername_removesBlanksAndAtSignAndReturnsLowerCase(t *testing.T) {
 func TestDisplayUsername_removesFirstTildeAndTheTextAfterIt(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"some.name": "some.name", "some.name~100063551323670": "some.name", "a~b~c": "a", "~1": "", "": "",
+		"some.name": "some.name", "some.name~100063551323670": "some.name", "a~b~c": "a", "~1": "", "": "", "name~user": "name",
 	} {
 		require.Equal(t, want, link.DisplayUsername(in), in)
 	}
@@ -324,6 +329,7 @@ func TestParse_acceptsTheResultOfAccountURL(t *testing.T) {
 		require.Empty(t, link.AccountURL(p, ""))
 	}
 	require.Equal(t, "https://www.facebook.com/some.name", link.AccountURL(link.Facebook, "some.name~100063551323670"))
+	require.Equal(t, "https://www.youtube.com/user/%E6%97%A5name", link.AccountURL(link.YouTube, "日name~user"))
 	for p, id := range map[link.Platform]string{link.TikTok: "6567659045795758085", link.YouTube: channelID, link.Facebook: "100063551323670"} {
 		l, err := link.Parse(link.AccountURLFromID(p, id))
 		require.NoError(t, err)

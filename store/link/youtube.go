@@ -171,6 +171,10 @@ func (a *address) youtubeAccountLink(prefix, name string) (Link, *Error) {
 		return Link{}, a.refuseHandle(name, youtubeHandleShape)
 	}
 	name = FoldUsername(name)
+	if prefix == "user/" {
+		handle := name + YouTubeUserSuffix
+		return Link{Platform: YouTube, Kind: Account, Handle: handle, Canonical: AccountURL(YouTube, handle)}, nil
+	}
 	return Link{Platform: YouTube, Kind: Account, Handle: name, Canonical: "https://www.youtube.com/" + prefix + url.PathEscape(name)}, nil
 }
 

@@ -12,7 +12,7 @@ func acceptedYouTubeLinks() []acceptedLink {
 	handle := accountLink(link.YouTube, "handle", "https://www.youtube.com/@handle")
 	channel := accountLinkWithID(link.YouTube, channelID, "https://www.youtube.com/channel/"+channelID)
 	custom := accountLink(link.YouTube, "name", "https://www.youtube.com/c/name")
-	user := accountLink(link.YouTube, "name", "https://www.youtube.com/user/name")
+	user := accountLink(link.YouTube, "name~user", "https://www.youtube.com/user/name")
 	vanity := accountLink(link.YouTube, "name", "https://www.youtube.com/name")
 
 	return []acceptedLink{
