@@ -62,8 +62,8 @@ func userLink(t *testing.T, name string) link.Link {
 	return storetest.ParseLink(t, "https://www.youtube.com/user/"+name)
 }
 
-// requireTargetsByID checks that the fetch queue has exactly the wanted number of accounts, and that all of them have a channel id. It also
-// checks that the organisation has one subscription for each of its tracked accounts.
+// requireTargetsByID checks that the fetch queue has the wanted number of accounts, and that each of them has a channel id instead of a name. It
+// also checks that each account that the organisation tracks has one subscription in the queue.
 func (w *testSystem) requireTargetsByID(wanted int) {
 	w.t.Helper()
 	targets := storetest.Column[string](w.t, w.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account'")
@@ -106,7 +106,7 @@ func TestYouTubeUserName_isAnotherChannelThanTheEqualHandle(t *testing.T) {
 		second.requireHandle(other, confirmed)
 		w.requireTargetsByID(2)
 
-		// The link with the user name still leads to the account.
+		// After the fetch, the link /user/NAME still finds the account.
 		require.Equal(t, byUser.ID, w.storedAccount(store.AccountRef{Link: userLink(t, name)}).ID)
 		ids, err := w.org.TrackedAccountIDs(t.Context(), []link.Link{userLink(t, name), w.accountLink(link.YouTube, name), w.accountLink(link.YouTube, confirmed)})
 		require.NoError(t, err)

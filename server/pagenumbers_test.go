@@ -247,7 +247,8 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 	})
 }
 
-// hiddenCount matches the views that createDashboardData stores, such as 1,333. It does not match these digits inside an id.
+// hiddenCount matches the view counts that createDashboardData stores, such as 1,333 or 1.33k. An id can contain the same digits, so the count must
+// have no letter, digit or hyphen beside it.
 var hiddenCount = regexp.MustCompile(`(^|[^\w-])([123],?333|1\.33k?)($|[^\w-])`)
 
 func TestDashboardPages_explainToTheBasicTierWhyNumbersAreHidden(t *testing.T) {

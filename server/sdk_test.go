@@ -295,8 +295,8 @@ func TestCodeInSDKReadmes_runsWithoutErrors(t *testing.T) {
 	}
 }
 
-// refusingRateStore is a RateStore that refuses every twentieth request. The caller may repeat it after two seconds. So a test reaches the
-// limit also on a slow machine.
+// refusingRateStore is a RateStore that refuses every twentieth request and tells the caller to wait two seconds. So clients also meet refusals on a
+// slow machine, where they send too few requests to reach the real limit.
 type refusingRateStore struct {
 	server.RateStore
 	started  bool // false while no request is refused or counted

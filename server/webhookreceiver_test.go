@@ -17,7 +17,7 @@ type receiver struct {
 	answer   func(w http.ResponseWriter, r *http.Request) // function that answers a request; nil for an answer with status 200
 }
 
-// received is a request that a receiver has recorded.
+// received is one of the requests that a receiver got.
 type received struct {
 	header http.Header
 	body   []byte

@@ -130,8 +130,8 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// userNameID returns the SourceID of the channel with the user name NAME if the handle comes from a YouTube link /user/NAME. It returns "" for
-// other handles. A channel keeps its user name, so the link leads to the channel also after a fetch has confirmed another handle.
+// userNameID returns the SourceID of the channel that a YouTube link /user/NAME names. It returns "" if the handle is not that of such a link. The user
+// name of a channel never changes, so the SourceID finds the channel even after a fetch has replaced the handle.
 func userNameID(p link.Platform, handle string) string {
 	if name, ok := link.YouTubeUser(p, handle); ok {
 		return "user/" + name

@@ -74,7 +74,7 @@ func TestSetSubscription_keepsItemsPendingIfTheSubscriptionEndsMeanwhile(t *test
 		o := db.Org(org.ID)
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}})
 		require.NoError(t, err)
-		// The progress is reported after the subscription has begun, and before the pending videos are scheduled.
+		// SetSubscription calls the function when the subscription has begun, but the pending videos are not in the queue yet.
 		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive, func(_, _ int64) {
 			require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionNone))
 		}))

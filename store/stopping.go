@@ -32,8 +32,8 @@ func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef
 	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
 }
 
-// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given
-// accounts. These must include all accounts of the stopped videos.
+// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given accounts. The caller must pass the
+// accounts of all videos that match.
 func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)

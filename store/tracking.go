@@ -23,8 +23,8 @@ type TrackRequest struct {
 	CollectionNames []string
 	// CreatedBy is the id of the API token that is stored as the creator of new collections.
 	CreatedBy uuid.UUID
-	// Immediate is the number of videos, the first in Links, that get the highest priority. The others get the
-	// priority of the organisation. Immediate has no effect if Scheduled is true.
+	// Immediate says how many videos get the highest priority: the first ones in Links. The others get the priority of the
+	// organisation. If Scheduled is true, Immediate is ignored.
 	Immediate int
 	// Allowance is the number of videos, the first in Links, that are fetched if the organisation has no subscription. The
 	// others become pending. Videos that are already tracked count, but do not change.
@@ -255,7 +255,7 @@ type storedVideo struct {
 }
 
 // storedVideos returns what is stored about the links: the videos by queue.TargetKey, and the accounts by AccountKey. It also returns the tier and
-// subscription of the organisation. Without links, all results are empty.
+// subscription of the organisation. If there are no links, it reads nothing, and all results are empty.
 func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, org Organisation, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {

@@ -386,9 +386,9 @@ type Account struct {
 	// Example: latest_30
 	TrackingType *string `json:"tracking_type"`
 
-	// Username The handle of the account, in lower case, without `@`. On Facebook it can end in `~` and the creator's id; send the whole handle in
-	// requests. If the account was tracked by a YouTube link `/user/NAME`, it is `name~user` until a fetch confirms the handle. Empty until the
-	// handle is known from the link or a fetch.
+	// Username The handle of the account, in lower case, without `@`. Empty while neither the link nor a fetch has given the handle. The handle can have a
+	// suffix; send it with the suffix in requests. On Facebook, the suffix is `~` and the creator's id. If the account was tracked by a YouTube link
+	// `/user/NAME`, the value is `name~user` until the first fetch.
 	//
 	//
 	// Example: northwind.studio

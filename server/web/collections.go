@@ -142,7 +142,7 @@ func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period)
 	if startDay != nil && store.DateOf(startDay.Time) >= p.Start {
 		out.Since = startDay.String()
 	}
-	// If the last day has no number yet, its fetch can still be due. So a number from the day before is up to date.
+	// The last day may have no number yet, because its fetch can still be due. So a gain that ends on the day before needs no note.
 	if endDay != nil && gained != nil && store.DateOf(endDay.Time) < p.End-1 {
 		out.Until = endDay.String()
 	}

@@ -102,13 +102,13 @@ func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
-// trackLinks tracks new videos by their links. Each link belongs to the element of newVideos with the
-// same index. trackLinks sets the field `before` of this element to the stored row.
+// trackLinks tracks new videos by their links. The lists have the same order: newVideos[n] is the video of links[n]. trackLinks sets the field
+// `before` of each video to its stored row.
 func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
 	}
-	// Allowance is 0: without a subscription, imported videos become pending.
+	// Allowance stays 0. So if the organisation has no subscription, the imported videos are saved but not fetched.
 	tracked, err := i.TrackVideos(store.TrackRequest{Links: links, Scheduled: true, Imported: true})
 	if err != nil {
 		return err

@@ -330,7 +330,7 @@ func (w videoWriter) statementsForAccountDays(touched map[db.RowKey]bool) []db.W
 	return append(writes, store.StatementsForAccountDays(w.tx, db.SortedKeys(measured), stamp)...)
 }
 
-// loadedColumns are the columns that loadVideos reads into a Video: all except counted_since, which a fetch does not need.
+// loadedColumns are the columns that loadVideos reads. The column counted_since is missing, because storing a fetch does not need it.
 var loadedColumns = append(store.VideoColumns(), db.Column[store.Video]{Name: "title_folded", Set: func(v *store.Video, row *db.Values, i int) { v.TitleFolded = row.String(i) }})
 
 // loadVideos reads the videos with the given keys. It leaves out stopped videos and videos that

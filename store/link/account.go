@@ -8,8 +8,8 @@ func FoldUsername(s string) string {
 	return strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "@")))
 }
 
-// DisplayUsername returns a username without its suffix. The suffix "~ID" makes the usernames of Facebook unique, because it contains the
-// id of the account. The suffix "~user" marks the handles for which YouTubeUser returns a user name.
+// DisplayUsername returns a username without its suffix. On Facebook, the suffix is "~" and the id of the account, because several accounts can have
+// the same name. On YouTube, it is YouTubeUserSuffix.
 func DisplayUsername(s string) string {
 	name, _, _ := strings.Cut(s, "~")
 	return name

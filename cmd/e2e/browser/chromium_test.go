@@ -96,8 +96,8 @@ func (b *tab) recordProtocolError(format string, arguments ...any) {
 	b.protocol = append(b.protocol, fmt.Sprintf(format, arguments...))
 }
 
-// abortedRequest matches the messages of htmx about a request that it has aborted, for example because the user closed the dialog. A request
-// that fails for another reason causes a further message.
+// abortedRequest matches the messages of htmx about a request that it has aborted itself, for example because the user closed the dialog. If a request
+// fails for another reason, the console also has a message that this expression does not match.
 var abortedRequest = regexp.MustCompile(`^console: "htmx:(sendAbort|afterRequest), `)
 
 // recordEvent handles an event of the browser. It adds errors of pages to b.faults, and the origins of requests to b.hosts.
