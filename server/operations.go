@@ -61,6 +61,7 @@ func (o *operation) queryNames() []string {
 type operations struct {
 	doc     *openapi3.T
 	version string                // date of the OpenAPI contract, such as "2026-11-23"
+	etag    string                // ETag of the OpenAPI document, which changes with every change of the contract
 	byRoute map[string]*operation // operations by route, such as "GET /videos/:ad_id"
 	methods map[string][]string   // sorted HTTP methods of each path of the contract; a key is a path such as /videos/:ad_id
 	sorted  []*operation          // all operations, sorted by operation id
@@ -95,7 +96,7 @@ func readOperations(document string) (*operations, error) {
 	if err != nil {
 		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
-	ops := &operations{doc: doc, version: strings.ReplaceAll(doc.Info.Version, ".", "-"), byRoute: map[string]*operation{}, methods: map[string][]string{}}
+	ops := &operations{doc: doc, version: strings.ReplaceAll(doc.Info.Version, ".", "-"), etag: bodyETag([]byte(document)), byRoute: map[string]*operation{}, methods: map[string][]string{}}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			o, err := readOperation(doc, path, method, item, op)

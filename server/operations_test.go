@@ -3,6 +3,7 @@ package server
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,4 +27,20 @@ func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 	}
 	_, err := readOperations(reeltally.OpenAPI)
 	require.NoError(t, err)
+}
+
+// TestETagInputs_changeWithTheTextOfTheContract shows that a server with a newer contract sends no 304 for an answer in the form of the older contract.
+func TestETagInputs_changeWithTheTextOfTheContract(t *testing.T) {
+	t.Parallel()
+	inputs := func(document string) string {
+		ops, err := readOperations(document)
+		require.NoError(t, err)
+		s := &Server{now: func() time.Time { return time.Unix(0, 0) }, contract: &contract{operations: ops}}
+		b, err := s.etagInputs(Caller{}, "listVideos", nil)
+		require.NoError(t, err)
+		return string(b)
+	}
+	shipped := inputs(reeltally.OpenAPI)
+	require.Equal(t, shipped, inputs(reeltally.OpenAPI))
+	require.NotEqual(t, shipped, inputs(reeltally.OpenAPI+"# a newer contract with the same version\n"))
 }
