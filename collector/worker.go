@@ -152,8 +152,8 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	return ctx, claim, nil
 }
 
-// claimFromLanes leases a batch of due targets from the given lanes. If onlyIdleOrganisations is true, it leases only targets of
-// organisations that have no claimed target.
+// claimFromLanes leases a batch of due targets from the given lanes. If onlyIdleOrganisations is true, it skips
+// organisations for which this source is already fetching a target of the interactive lane.
 func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, onlyIdleOrganisations bool) (claim queue.Claim, err error) {
 	ctx, span := tracing.Start(ctx, "claim")
 	defer func() { tracing.End(span, err) }()

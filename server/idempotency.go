@@ -165,7 +165,7 @@ func (s *Server) storeResponseForKey(c echo.Context, org *store.Org, operation, 
 		err = org.FinishKey(ctx, operation, key, a)
 	}
 	if err != nil { // the error is only logged; until the lease of the key ends, repetitions are refused with status 409
-		s.logger.ErrorContext(ctx, "cannot store the response to a request with an Idempotency-Key", "request_id", requestID(c), "error", err)
+		s.logger.ErrorContext(ctx, "cannot store the response for an Idempotency-Key, or release the key", "request_id", requestID(c), "error", err)
 	}
 }
 

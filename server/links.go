@@ -25,7 +25,7 @@ type linkFailure struct {
 
 func (f *linkFailure) Error() string { return f.Detail }
 
-// Values of linkFailure.Code that this package uses. Packages link and shortlink define other values.
+// Some values of linkFailure.Code. Packages link and shortlink define the others.
 const (
 	failedWrongKind = "wrong_kind"
 	failedNotFound  = shortlink.CodeNotFound

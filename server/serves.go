@@ -13,8 +13,8 @@ import (
 // fetchableCacheTime is how long fetchableReader keeps the last answer of the database.
 const fetchableCacheTime = 5 * time.Second
 
-// fetchableReader reads from the database which videos and accounts the running collectors can fetch. It reads the database at most once in
-// each period of the length fetchableCacheTime.
+// fetchableReader reads from the database which videos and accounts the running collectors can fetch. Unless a read fails,
+// it reads the database at most once in each period of the length fetchableCacheTime.
 type fetchableReader struct {
 	queue *queue.Queue
 	now   func() time.Time

@@ -121,7 +121,6 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 				continue
 			}
 			out[i].Pending = n >= fetched
-			// The next fetch also tracks the account's stopped videos again, if r.Type includes them.
 			if a.Removed {
 				restarted = append(restarted, a)
 			}
@@ -132,6 +131,8 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 					e.Unsupported = r.Unsupported(r.Links[i])
 				}
 				entries = append(entries, e)
+				// The next fetch tracks the account's stopped videos again, if r.Type includes them. After a recent fetch, the next one can
+				// be late, so the videos are resumed below.
 				if a.Removed && a.CheckedAt != nil && t.Now < a.CheckedAt.Add(queue.RefreshPause) {
 					recent = append(recent, a)
 				}

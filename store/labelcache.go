@@ -9,7 +9,7 @@ import (
 
 const (
 	// maxCachedMembers is the maximum number of members in an organisation's cached labels. If there are more,
-	// all members are never read, because this would take much longer than reading only those of a page.
+	// the store reads only the members on a page instead, because reading all members would take much longer.
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000

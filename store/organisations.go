@@ -72,7 +72,7 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// trimName removes the white space around a name. It removes the characters that the API contract defines as white space.
+// trimName removes the white space around a name. It removes the characters that \s matches in a pattern of Go: space, tab, line feed, form feed and carriage return.
 func trimName(name string) string { return strings.Trim(name, " \t\n\f\r") }
 
 // CreateOrganisation adds an organisation. Several organisations can have the same name.

@@ -221,6 +221,8 @@ func stringAt(v any, path []string) (string, bool) {
 				return "", false
 			}
 			v = value[0]
+		default: // the value has no members
+			return "", false
 		}
 	}
 	text, ok := v.(string)

@@ -24,6 +24,7 @@ type composeService struct {
 	Command     []string
 	Entrypoint  []string
 	Environment map[string]string
+	EnvFile     []string `yaml:"env_file"`
 	Profiles    []string
 	Ports       []string
 	Volumes     []string
@@ -91,6 +92,20 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 				require.True(t, strings.Contains(settings, m[1]+"=") || strings.Contains(main, "#   "+m[1]+"="), "the comment at the top of the file must describe the variable %s", m[1])
 			}
 		})
+	}
+}
+
+// Every setting in the file .env reaches the programs, except a setting that the compose file itself sets.
+func TestCompose_programsGetEverySettingOfTheFile(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"docker-compose.yml", "docker-compose.citus.yml"} {
+		file, _ := readCompose(t, name)
+		for _, program := range []string{"server", "collector", "reeltally"} {
+			require.Equal(t, []string{".env"}, file.Services[program].EnvFile, "%s: %s", name, program)
+			for variable, value := range file.Services[program].Environment {
+				require.NotEqual(t, "${"+variable+":-}", value, "%s: %s has %s twice", name, program, variable)
+			}
+		}
 	}
 }
 

@@ -289,7 +289,7 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 	return out
 }
 
-// checkSources makes one call to each source, to check whether the source accepts the configured credential.
+// checkSources sends a test request to each source that serves videos, to check whether the source accepts the configured credential.
 func checkSources(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	if len(sources) == 0 {
 		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the settings of the collector, so that the command can check the credentials. If these settings have no source, configure one: see docs/sources.md."}}

@@ -20,7 +20,7 @@ type exportDatabase struct {
 	From           day    `placeholder:"DATE" help:"First day to export, for example 2026-01-31. Without it, the export starts with the oldest point."`
 	To             day    `placeholder:"DATE" help:"Last day to export. Without it, the export ends with the newest point."`
 	Interpolated   bool   `help:"Also write interpolated points for the days between two measured points. They are marked."`
-	IncludeRemoved bool   `help:"Also write videos whose tracking was stopped. Importing the file would track them again."`
+	IncludeRemoved bool   `help:"Also write videos whose tracking was stopped. An import of the file keeps them stopped."`
 	Out            string `placeholder:"FILE" help:"File to write. It is named FILE.part until it is complete. Without it, or with -, the export goes to standard output."`
 	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
 }

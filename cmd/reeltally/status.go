@@ -10,7 +10,6 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -41,7 +40,7 @@ func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 		if c.JSON {
 			return writeJSON(p.Stdout, s)
 		}
-		return writeStatus(p.Stdout, s, sources)
+		return writeStatus(p.Stdout, s)
 	})
 }
 
@@ -83,7 +82,7 @@ func (c *statusCommand) printLinks(ctx context.Context, p boot.Process, st *stor
 }
 
 // writeStatus prints the status as four tables: fetch statuses, queue, freshness, and sources with their budgets.
-func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
+func writeStatus(w io.Writer, s collect.Status) error {
 	if _, err := fmt.Fprintf(w, "Running collectors: %d\n\n", s.Collectors); err != nil {
 		return err
 	}
@@ -110,8 +109,8 @@ func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 			budgets = append(budgets, []any{source.Source, b.Budget, b.Used, left, formatTime(b.ResetsAt), formatPause(b.Pause)})
 		}
 	}
-	if len(sources) == 0 {
-		budgets = append(budgets, []any{"no source is configured: run this command with the collector's settings to see the budgets"})
+	if len(s.Sources) == 0 {
+		budgets = append(budgets, []any{"no source is known: run a collector, or run this command with the collector's settings"})
 	}
 	for i, table := range [][][]any{statuses, queue, freshness, budgets} {
 		if i > 0 {

@@ -46,7 +46,7 @@ func (l *callLog) reset() {
 	l.addSources()
 }
 
-// recordCall records a call for its source. A call to a vendor is recorded a second time under the name of its platform.
+// recordCall records a call for its source. A call to a vendor is recorded a second time under c.platform, if that is not "".
 func (l *callLog) recordCall(c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// The sandbox accepts only these keys and tokens. It refuses all other keys and tokens in the same way as the real source.
+// The sandbox accepts these keys and tokens, those of TikTok in tiktok.go, and the tokens that it issues itself. It refuses all others in the
+// same way as the real source.
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"
@@ -94,6 +95,7 @@ func (s *Sandbox) settings(baseURL string) [][2]string {
 		{"REELTALLY_YOUTUBE_BASE_URL", base + "/youtube/"},
 		{"REELTALLY_YOUTUBE_API_KEY", YouTubeAPIKey},
 		{"REELTALLY_TIKTOK_BASE_URL", base + "/tiktok/"},
+		{"REELTALLY_TIKTOK_RESEARCH_BASE_URL", base + "/tiktok/"},
 		{"REELTALLY_TIKTOK_CLIENT_KEY", TikTokClientKey},
 		{"REELTALLY_TIKTOK_CLIENT_SECRET", TikTokClientSecret},
 		{"REELTALLY_TIKTOK_REFRESH_TOKEN", TikTokRefreshToken},
@@ -155,13 +157,13 @@ type call struct {
 	r        *http.Request
 	now      time.Time
 	source   string // name of the called source, such as sourceYouTube
-	platform string // the platform of a vendor's call; "" for other calls
+	platform string // the platform of a vendor's call; "" for YouTube, because "youtube" is the name of YouTube's own API, and for other calls
 	method   string
 	ids      []string // the ids, links or handles that the call requests
 }
 
 // These are the names of the sources in faults and in the call log. The call log also lists a call to a vendor under the name of the
-// platform.
+// platform, except for YouTube.
 const (
 	sourceYouTube   = "youtube"
 	sourceVendor    = "vendor"

@@ -106,7 +106,7 @@ func (s *Sandbox) serveYouTubeMethod(c *call, methodName string) reply {
 	for _, list := range values["id"] {
 		c.ids = append(c.ids, splitList(list)...)
 	}
-	// Every request with a valid key costs one unit, even if the request fails.
+	// Every request for a known method with a valid key costs one unit, even if the request fails.
 	if !s.quota.chargeYouTube(m.bucket, c.now) {
 		return errorRepliesForYouTube().quotaSpent()
 	}

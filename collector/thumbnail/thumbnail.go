@@ -125,7 +125,7 @@ func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, pictureURL string)
 	for range maxHops {
 		// A redirect, too, may lead only to a host of the platform.
 		if at.Scheme != "https" || at.User != nil || at.Port() != "" || !isPictureHost(p, strings.ToLower(at.Hostname())) {
-			return nil, fmt.Errorf("the host %s does not serve pictures of %s", at.Host, p)
+			return nil, fmt.Errorf("%s is not an https URL of a host that serves pictures of %s, without user name and port", at.Redacted(), p)
 		}
 		picture, location, err := f.requestPicture(ctx, at)
 		if err != nil {

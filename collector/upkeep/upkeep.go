@@ -87,7 +87,7 @@ func (j Jobs) runIfDue(ctx context.Context, jobName string, runJob func(ctx cont
 func (j Jobs) applyRetention(ctx context.Context, extendLease func() error) (time.Time, error) {
 	next := store.DateOf(j.Now()).Time().Add(24*time.Hour + retentionAt)
 	done, err := j.Writer.ApplyRetention(ctx, extendLease)
-	// A query was using the partition of a month, so the job could not drop it.
+	// The job could not drop some months yet: see RetentionReport.Busy.
 	if len(done.Busy) > 0 {
 		next = j.Now().Add(retryDelay)
 	}

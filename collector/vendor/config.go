@@ -176,7 +176,7 @@ type Batch struct {
 	Join string `json:"join,omitempty"`
 }
 
-// Match says how the source finds out to which requested target (video or account) an item of the answer belongs.
+// Match says how the source finds the requested video to which an item of the answer belongs. Only calls for videos have a Match.
 type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
 	Link []string `json:"link,omitempty"` // possible paths of a link or text that contains the target's id; used only if all fields in ID are empty

@@ -229,8 +229,8 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 	return link.Link{}, offPlatformError(p)
 }
 
-// isDeadPage returns true if platforms redirect dead short links to the page. Such pages are the
-// front page and the page for missing pages.
+// isDeadPage returns true if platforms redirect dead short links to the page. Such pages are the front page,
+// the page for missing pages, and a login page whose next page is missing, invalid or dead.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":

@@ -284,8 +284,8 @@ func sumOf(points []point, m int, firstDay, lastDay store.Date) *int64 {
 	return sum
 }
 
-// statusesWithoutNewNumbers returns each fetch status whose videos get no new numbers, and how many videos have this status. It leaves out
-// statuses that no video has.
+// statusesWithoutNewNumbers returns the fetch statuses, except "stopped", that mean no new numbers, and how many videos or accounts have
+// each of them. It leaves out statuses with the count 0.
 func statusesWithoutNewNumbers(s client.StatusCounts) []statusCount {
 	var out []statusCount
 	for _, c := range []statusCount{{"failing", s.Failing}, {"delayed", s.Delayed}, {"unsupported", s.Unsupported}, {"private", s.Private},

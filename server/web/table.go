@@ -61,7 +61,7 @@ func (v *visit) redirectToLastPage(t tableView) bool {
 	return true
 }
 
-// If err is about an invalid filter, refuseFilter makes the page show it, and returns nil. It returns other
+// refuseFilter makes the page show err and returns nil, if err is a *Problem with status 400, such as an invalid filter. It returns other
 // errors unchanged. For a CSV file, it returns every error unchanged.
 func (v *visit) refuseFilter(err error) error {
 	problem, ok := errors.AsType[*Problem](err)

@@ -158,28 +158,29 @@ func (l *loader) startTable(t tableStart) error {
 
 // addRow adds a row of the current table to the collected rows. If isFull returns true, it first inserts the rows that were collected before.
 func (l *loader) addRow(values []any) error {
+	size := 0 // number of bytes of the texts in the row
 	for i, c := range l.columns {
 		value, err := c.ToInsertable(values[i])
 		if err != nil {
 			return newDamagedError("column %s of table %s: %v", c.Name, l.table, err)
 		}
 		if text, ok := value.(string); ok {
-			l.bytes += len(text)
+			size += len(text)
 		}
 		values[i] = value
 	}
-	if l.isFull(values) {
+	if l.isFull(values, size) {
 		if err := l.insertRows(); err != nil {
 			return err
 		}
 	}
-	l.rows = append(l.rows, values)
+	l.rows, l.bytes = append(l.rows, values), l.bytes+size
 	return nil
 }
 
-// isFull returns true if the collected rows must be inserted before the next row is added: they are
-// too many or too large.
-func (l *loader) isFull(next []any) bool {
+// isFull returns true if the collected rows must be inserted before the next row, whose texts have nextSize bytes, is added:
+// they are too many or would be too large.
+func (l *loader) isFull(next []any, nextSize int) bool {
 	if len(l.rows) == 0 {
 		return false
 	}
@@ -187,7 +188,7 @@ func (l *loader) isFull(next []any) bool {
 	if l.table == "collections" && l.rows[0][l.org] == next[l.org] {
 		return false
 	}
-	return len(l.rows) >= maxRowsPerInsert || l.bytes >= maxBytesPerInsert
+	return len(l.rows) >= maxRowsPerInsert || l.bytes+nextSize > maxBytesPerInsert
 }
 
 // insertRows inserts the collected rows.

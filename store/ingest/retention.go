@@ -25,13 +25,13 @@ type RetentionReport struct {
 	Weeks   int64    // number of weekly points written
 	Days    int64    // number of daily points deleted row by row; the points of dropped months are not counted
 	Months  []string // months (YYYY-MM) whose partition was dropped
-	Busy    []string // months (YYYY-MM) whose partition could not be dropped because it was in use; the next run tries again
+	Busy    []string // months (YYYY-MM) whose partition could not be dropped yet, because it was in use or has points that no weekly point replaces; the next run tries again
 	Expired int64    // number of deleted points that were older than Retention.Weekly: points of videos, accounts and organisations
 }
 
 // ApplyRetention replaces old daily points by weekly points, and deletes the oldest points. It can
-// be interrupted and repeated. It calls keepAlive after each transaction, and stops if keepAlive
-// fails.
+// be interrupted and repeated. It calls keepAlive after each transaction that writes or deletes points, and
+// stops if keepAlive fails.
 func (s *Writer) ApplyRetention(ctx context.Context, keepAlive func() error) (RetentionReport, error) {
 	var done RetentionReport
 	// If the clock may be wrong, nothing is deleted. The error is then a *ClockError.
@@ -224,6 +224,9 @@ func (s *Writer) deleteOldPoints(ctx context.Context, orgs []uuid.UUID, firstKep
 			return err
 		}
 		done.Expired += expired
+		if err := keepAlive(); err != nil {
+			return err
+		}
 	}
-	return keepAlive()
+	return nil
 }

@@ -70,7 +70,7 @@ func (a *address) instagramVideoLink(accountName, pathWord, code string) (Link, 
 	if !isInstagramName(accountName) {
 		accountName = ""
 	}
-	// The same post has links with each path word, such as "p", "tv" and "reel".
+	// A post can be opened with any of the path words. Words other than "reel" and "reels", such as "tv", become "p".
 	canonical := "https://www.instagram.com/p/" + code + "/"
 	if pathWord == "reel" || pathWord == "reels" {
 		canonical = "https://www.instagram.com/reel/" + code + "/"

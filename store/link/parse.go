@@ -208,7 +208,7 @@ func (a *address) setHost(authority string) *Error {
 	var ok bool
 	if a.platform, a.base, ok = lookUpHost(a.host); !ok {
 		if strings.ContainsAny(host, `\%`) || !strings.ContainsAny(host, ".[") {
-			return newError(InvalidURL, "%s is not a host name; a link looks like https://www.tiktok.com/@handle/video/ID.", quote(host))
+			return newError(InvalidURL, "%s is not the host name of a website; a link looks like https://www.tiktok.com/@handle/video/ID.", quote(host))
 		}
 		return newError(UnsupportedPlatform, "The host %s belongs to none of the supported platforms: %s.", quote(host), platformNames)
 	}

@@ -14,7 +14,7 @@ var (
 	sharedPattern = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 
-// Mutant is a statement without one of its conditions on the organisation.
+// Mutant is a statement without one of the parts that restrict a table to one organisation.
 type Mutant struct {
 	// Removed says which part was removed: "condition", "column" or "conflict target".
 	Removed string

@@ -235,7 +235,7 @@ func (e Export) WriteFile(ctx context.Context, path string, resume bool, onState
 	}
 	f, err := os.OpenFile(part, flags, 0o600) //nolint:gosec // the operator chooses the path
 	if errors.Is(err, os.ErrExist) {
-		return Exported{}, fmt.Errorf("%s exists, from an interrupted or running export: continue it with --resume, or delete it", part)
+		return Exported{}, fmt.Errorf("%s exists: another export is writing it, or was interrupted. If no export is running, continue with --resume, or delete the file", part)
 	}
 	if err != nil {
 		return Exported{}, err

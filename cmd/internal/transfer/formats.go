@@ -266,7 +266,7 @@ func parseInstant(text string, f DateFormat) (store.Instant, error) {
 }
 
 // parseNumericDate parses a date such as 03/04/2026, with or without a time. It returns false if
-// the text is not such a date.
+// the text is not such a date, or if f is "" and day and month could be exchanged.
 func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil || m[2] != m[4] {
@@ -360,8 +360,8 @@ func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldC
 	}
 }
 
-// decideFormats stores the format of each column in r.formats and passes all formats to the callback
-// r.Formats. If some formats are not clear, it returns one joined error.
+// decideFormats stores the format of each column of numbers or dates in r.formats. It passes the formats of the columns with a readable value
+// to the callback r.Formats. If the formats of some columns are not clear, it returns one error that lists these columns.
 func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 	var all []ColumnFormat
 	var faults []error

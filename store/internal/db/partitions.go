@@ -66,7 +66,7 @@ func (d *DB) monthsBefore(ctx context.Context, before Date) ([]Date, error) {
 
 var (
 	// ErrMonthBusy reports that DropMonth did not get its locks, or that the month has daily points that no weekly point replaces yet.
-	ErrMonthBusy = errors.New("month in use")
+	ErrMonthBusy = errors.New("the month cannot be dropped yet")
 	// ErrMonthGone reports that another process has already dropped the partition of the month.
 	ErrMonthGone = errors.New("month gone")
 )
