@@ -77,12 +77,9 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	if err := cutPageToSize(s, found, encode); err != nil {
 		return listResponse{}, err
 	}
-	var facts paginationValues
-	next := found.Next()
-	if l.page.paginated || (next != nil && found.Count() < l.page.limit) { // if the page was cut because of its size, the response has a Link header, even if the request has no paginated=true
-		if facts, err = s.computePagination(ctx, l.page, pageView, found.Total, next); err != nil {
-			return listResponse{}, err
-		}
+	facts, err := s.computePagination(ctx, l.page, pageView, found.Total, found.Next())
+	if err != nil {
+		return listResponse{}, err
 	}
 	response := listResponse{ctx: ctx, logger: s.logger, buffer: out, addRows: func() error {
 		for i := range found.Rows {

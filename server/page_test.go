@@ -242,8 +242,9 @@ func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 		require.Equal(t, want, seen, list)
 	}
 	t.Run("a response that is an array", func(t *testing.T) {
-		for _, target := range []string{"/collections?limit=1", "/accounts?limit=1", "/accounts/" + account.String() + "/videos?limit=1"} {
-			require.Empty(t, c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("Link"), target)
+		for _, list := range []string{"/collections", "/accounts", "/accounts/" + account.String() + "/videos"} {
+			require.Contains(t, c.send(http.MethodGet, list+"?limit=1", nil).requireStatus(http.StatusOK).Header.Get("Link"), "paginated=true", list)
+			require.Empty(t, c.send(http.MethodGet, list, nil).requireStatus(http.StatusOK).Header.Get("Link"), list)
 		}
 	})
 	t.Run("a 304 response", func(t *testing.T) {
