@@ -30,7 +30,7 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 		"`make hostile-requests` writes this page. "+
 		`It sends %d hostile requests to the real server on PostgreSQL and fails if one of them takes more than
 %s of processor time or %d MiB of memory. `+
-		"`make test` does the same with less data, and runs each request once.\n"+
+		"`make check` does the same with less data, and runs each request once.\n"+
 		"The requests are in `cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`.\n"+
 		`
 ## How the cost of a request is measured
@@ -44,7 +44,8 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 - Memory is the peak resident size of the server (VmHWM, reset through clear_refs) minus the resident size before. Memory that the Go
   runtime held but did not use before the request counts as free.
 - If a case has several requests, the limits apply to the total cost of these requests.
-- The responses of cases with * have up to 5,000 rows. The limits do not apply to these cases.
+- The responses of cases with * have up to 5,000 rows. The limit of processor time does not apply to these cases. The limit of memory applies to those
+  that the server converts to CSV or XLSX.
 - The column Before has the costs at commit be8cd07: server and PostgreSQL in ms, and memory. The costs were measured once on a busy
   machine, where processor time is up to twice the processor time of an idle machine. Cells with ≈ are the cost of one request times the number of requests.
   Cases with an empty cell were not measured at that commit.
@@ -66,7 +67,7 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 		fmt.Fprintf(&b, "| %d%s | %s | %s | %s | %.1f | %s | %s | %s |\n", i+1, mark, escapeCell(r.name), formatMilliseconds(r.cost.server), formatMilliseconds(r.cost.database),
 			inMebibytes(r.cost.memory), formatMilliseconds(r.cost.elapsed), escapeCell(r.responses), before[escapeCell(r.name)])
 	}
-	fmt.Fprintf(&b, "\nHighest costs of the cases to which the limits apply: %s ms server, %s ms PostgreSQL, %.1f MiB.\n", formatMilliseconds(most.server),
+	fmt.Fprintf(&b, "\nHighest costs of the cases to which both limits apply: %s ms server, %s ms PostgreSQL, %.1f MiB.\n", formatMilliseconds(most.server),
 		formatMilliseconds(most.database), inMebibytes(most.memory))
 	if len(honest.alone) > 0 {
 		b.WriteString(honestSection(honest, size))
@@ -83,7 +84,7 @@ func honestSection(honest honestResult, size hostileSize) string {
 
 %d other organisations send 60 requests a second: 20 for one video, 20 for a list of 100 videos, and 20 to track a video. The latency of these requests is measured
 in %d pairs of windows of %s each. In the first window of a pair, there are no other requests. In the second window, the hostile organisation also sends requests:
-the cases to which the limits apply, one after the other, up to %d a second.
+the cases to which both limits apply, one after the other, up to %d a second.
 Client, server and PostgreSQL share one machine.
 
 | Request | p50 alone, ms | p50 during, ms | p99 alone, ms | p99 during, ms |
