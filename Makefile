@@ -140,7 +140,7 @@ hostile: ## give the collector 20,000 generated hostile answers and write docs/e
 		-hostile.count=$(or $(COUNT),20000) -hostile.seed=$(or $(SEED),1) -hostile.out=$(CURDIR)/docs/evidence/hostile-answers.md
 
 .PHONY: hostile-requests
-hostile-requests: ## measure 100 expensive requests at the running server and write docs/evidence/hostile-requests.md (7 minutes)
+hostile-requests: ## measure 111 expensive requests at the running server and write docs/evidence/hostile-requests.md (7 minutes)
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests_useLittleTimeAndMemory$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
 
