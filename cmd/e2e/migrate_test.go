@@ -166,7 +166,7 @@ func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
 			// Kill the migration a third time, while it writes into the database. The next run must still copy everything.
 			p := startProgram(t, "reeltally", env, args...)
 			require.Eventually(t, func() bool {
-				_, err := os.Stat(filepath.Join(dir, "tmp"))
+				_, err := os.Stat(filepath.Join(dir, "reeltally-import"))
 				return err == nil
 			}, 5*time.Minute, time.Millisecond)
 			p.kill()

@@ -23,7 +23,7 @@ type migrateFromCommand struct {
 	URL              string      `name:"url" required:"" placeholder:"URL" help:"Address of the service's API, such as https://api.example.com. Its host may have a private address."`
 	Token            boot.Secret `setting:"REELTALLY_MIGRATE_TOKEN" placeholder:"TOKEN" help:"Token of the organisation at the service. Other users of this machine can see a token on the command line: set REELTALLY_MIGRATE_TOKEN instead, or write the token to standard input."`
 	Org              string      `placeholder:"NAME|ID" help:"Id or name of the organisation that receives the data. Without it, this is the organisation with the name that the organisation has at the service, which is created if it does not exist."`
-	WorkDir          string      `placeholder:"FOLDER" help:"Folder for the downloaded data, which is deleted at the end. Default: reeltally-migrate-ID in the current folder, with the id of the organisation."`
+	WorkDir          string      `placeholder:"FOLDER" help:"Folder for the downloaded data. It must be new, empty, or that of an interrupted migration. It is deleted after a successful migration. Default: reeltally-migrate-ID in the current folder, with the id of the organisation."`
 	DryRun           bool        `help:"Show how much there is to copy, without changing the database."`
 	ShortLinkBaseURL string      `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH."`
 	JSON             bool        `name:"json" help:"Print JSON: one object of counts."`
@@ -47,6 +47,11 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 	if err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--url: %w", err)}
+	}
+	if c.WorkDir != "" {
+		if err := migrate.CheckDir(c.WorkDir); err != nil {
+			return boot.UsageError{Err: fmt.Errorf("--work-dir: %w", err)}
+		}
 	}
 	from, err := remote.Organisation(ctx)
 	if err != nil {

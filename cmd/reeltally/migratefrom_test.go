@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,4 +56,17 @@ func TestMigrateFrom_readsTheTokenFromStandardInputAndCreatesTheOrganisation(t *
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "Unknown")
 	require.NotContains(t, stderr, "secret-token")
+}
+
+func TestMigrateFrom_refusesWorkDirWithOtherFilesBeforeAnyRequest(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the command must send no request") }))
+	t.Cleanup(service.Close)
+	url, dir := storetest.CreateDatabase(t, "sqlite"), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "note.txt"), nil, 0o600))
+	env := map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_MIGRATE_TOKEN": "token"}
+	status, _, stderr := boottest.Run(t, run, strings.NewReader(""), env, "migrate-from", "shortimize", "--url", service.URL, "--work-dir", dir)
+	require.Equal(t, 2, status)
+	require.Contains(t, stderr, "--work-dir: the folder "+dir+" is not empty")
+	require.FileExists(t, filepath.Join(dir, "note.txt"))
 }

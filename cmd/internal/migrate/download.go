@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
@@ -100,7 +101,8 @@ const (
 	identityFile  = "identity.json"
 	historiesFile = "histories.jsonl" // a migration appends to this file; its other files are written completely or not at all
 	stateFile     = "histories-state.json"
-	tempDir       = "tmp" // the subfolder for the temporary files of the import
+	tempDir       = "reeltally-import" // the subfolder for the temporary files of the import; the name is rare, so that it is no folder of another program
+	newSuffix     = ".new"             // ending of the name of a file that saveJSON has not written completely
 )
 
 // listFiles are the names of the files with the downloaded lists. Like identityFile, they are written completely or not at all.
@@ -135,31 +137,35 @@ func readOrCreateFile[T any](dir, name string, compute func() (T, error)) (out T
 	return out, saveJSON(dir, name, out)
 }
 
-// saveJSON writes v as JSON to a file. After a crash, the file has either the old or the new content.
+// saveJSON writes v as JSON to a file. After a crash of the program, the file has either the old or the new content.
 func saveJSON(dir, name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+	if err := os.WriteFile(path+newSuffix, text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return os.Rename(path+newSuffix, path)
 }
 
 // removeFiles deletes the files of a finished migration. If the folder is then empty, it deletes the folder too.
 func removeFiles(dir string) error {
-	var errs []error
-	for _, name := range append([]string{identityFile, historiesFile, stateFile}, listFiles...) {
-		for _, path := range []string{name, name + ".new"} {
+	errs := []error{os.RemoveAll(filepath.Join(dir, tempDir))}
+	// The state of the histories is deleted first, because it is not valid without the lists and the file of histories. The identity is
+	// deleted last. A migration that is killed here can then be run again.
+	for _, name := range slices.Concat([]string{stateFile, historiesFile}, listFiles, []string{identityFile}) {
+		for _, path := range []string{name + newSuffix, name} {
 			if err := os.Remove(filepath.Join(dir, path)); !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
 		}
 	}
-	errs = append(errs, os.RemoveAll(filepath.Join(dir, tempDir)))
-	return errors.Join(append(errs, os.Remove(dir))...)
+	// os.Remove deletes only an empty folder. An error is ignored, because the migration is complete: the folder can have other files,
+	// or it can be a mount point.
+	_ = os.Remove(dir)
+	return errors.Join(errs...)
 }
 
 // Organisation returns the token's organisation, or the zero Organisation if the remote server does not report it. If

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,8 +39,8 @@ type Migration struct {
 	Remote *Remote
 	From   Organisation // the organisation on the remote server
 	Org    *store.Org   // the organisation that receives the data
-	// Dir is the folder for the downloaded data. A migration that was interrupted continues if it is run again with the same folder. A
-	// migration that succeeds deletes the folder.
+	// Dir is the folder for the downloaded data: a new or empty folder, or that of an interrupted migration. A migration that was interrupted
+	// continues if it is run again with the same folder. A migration that succeeds deletes its files, and the folder if it is then empty.
 	Dir      string
 	Now      time.Time
 	Progress func(stage Stage, done, total int)
@@ -95,8 +96,33 @@ func (m Migration) Run(ctx context.Context) (Summary, error) {
 	return s, removeFiles(m.Dir)
 }
 
-// openDir creates the folder of the migration. If the folder already belongs to another migration, openDir returns an error.
+// CheckDir returns an error if a migration cannot use the folder dir, because dir has files and is not the folder of a migration. It writes
+// nothing. A folder that does not exist is no error.
+func CheckDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// A killed migration can have left only the new file that was to become the identity file.
+	if err != nil || len(entries) == 0 || len(entries) == 1 && entries[0].Name() == identityFile+newSuffix {
+		return err
+	}
+	var have identity
+	text, err := os.ReadFile(filepath.Join(dir, identityFile)) //nolint:gosec // the operator chooses the folder
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err != nil || json.Unmarshal(text, &have) != nil || have.URL == "" || have.Target == "" {
+		return fmt.Errorf("the folder %s is not empty, and it is not the folder of an interrupted migration: name a new or empty folder", dir)
+	}
+	return nil
+}
+
+// openDir creates the folder of the migration. If the folder has files that do not belong to this migration, openDir returns an error.
 func (m Migration) openDir() error {
+	if err := CheckDir(m.Dir); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
 		return err
 	}

@@ -3,15 +3,19 @@ package migrate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
@@ -83,14 +87,20 @@ func (s *service) runMigration(t *testing.T, db *storetest.DB, dir string) (*sto
 	t.Helper()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
+	summary, err := s.runMigrationInto(t, db.Org(o.ID), db, dir)
+	return db.Org(o.ID), summary, err
+}
+
+// runMigrationInto copies the data of the service into an existing organisation.
+func (s *service) runMigrationInto(t *testing.T, o *store.Org, db *storetest.DB, dir string) (Summary, error) {
+	t.Helper()
 	r := s.newRemote(t)
 	from, err := r.Organisation(t.Context())
 	if err != nil {
-		return db.Org(o.ID), Summary{}, err
+		return Summary{}, err
 	}
-	summary, err := Migration{Remote: r, From: from, Org: db.Org(o.ID), Dir: dir, Now: db.Clock.Now(), Progress: func(Stage, int, int) {},
+	return Migration{Remote: r, From: from, Org: o, Dir: dir, Now: db.Clock.Now(), Progress: func(Stage, int, int) {},
 		ImportProgress: func(transfer.Stage, int64, int64) {}, Resolve: func(_ context.Context, l link.Link) (link.Link, error) { return l, nil }}.Run(t.Context())
-	return db.Org(o.ID), summary, err
 }
 
 func historyJSON(t *testing.T, points ...map[string]any) string {
@@ -223,6 +233,70 @@ func TestMigration_refusesFolderOfAnotherMigration(t *testing.T) {
 	require.ErrorContains(t, err, "the response is not the expected JSON")
 	_, _, err = s.runMigration(t, db, dir)
 	require.ErrorContains(t, err, "belongs to another migration")
+}
+
+// The folder of another program must stay as it is, also if it has files with the names of a migration's files.
+func TestMigration_refusesFolderWithOtherFiles(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	for _, name := range []string{"tmp/note.txt", tempDir + "/note.txt", "accounts.json", identityFile} {
+		s, dir := newService(t), t.TempDir()
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte("{}"), 0o600))
+		_, _, err := s.runMigration(t, db, dir)
+		require.ErrorContains(t, err, dir+" is not empty, and it is not the folder of an interrupted migration: name a new or empty folder", name)
+		require.Equal(t, []string{"/authenticate"}, s.requests, "the refused migration must request nothing")
+		require.FileExists(t, path)
+		require.Equal(t, 1, countFiles(t, dir), "the refused migration must write nothing")
+	}
+}
+
+// countFiles returns the number of files in a folder and its subfolders.
+func countFiles(t *testing.T, dir string) (n int) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			n++
+		}
+		return err
+	}))
+	return n
+}
+
+func TestMigration_keepsFilesThatWereAddedToItsFolder(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s, dir := newService(t), t.TempDir() // an empty folder is accepted
+	note := filepath.Join(dir, "tmp", "note.txt")
+	s.intercept = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		if r.URL.Path == "/videos" {
+			assert.NoError(t, errors.Join(os.Mkdir(filepath.Dir(note), 0o700), os.WriteFile(note, nil, 0o600)))
+		}
+		return false
+	}
+	_, summary, err := s.runMigration(t, db, dir)
+	require.NoError(t, err, "other files in the folder must not make the migration fail")
+	require.EqualValues(t, 1, summary.Import.New)
+	require.FileExists(t, note)
+	require.Equal(t, 1, countFiles(t, dir), "the migration must delete its own files")
+}
+
+func TestMigration_continuesInFolderOfInterruptedMigration(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s, dir := newService(t), filepath.Join(t.TempDir(), "work")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, identityFile+".new"), []byte(`{"u`), 0o600))
+	videos := s.responses["/videos"]
+	s.responses["/videos"] = "<html>"
+	o, _, err := s.runMigration(t, db, dir)
+	require.Error(t, err)
+	require.NoError(t, CheckDir(dir))
+	s.responses["/videos"] = videos
+	_, err = s.runMigrationInto(t, o, db, dir)
+	require.NoError(t, err)
+	require.NoDirExists(t, dir)
 }
 
 // If the remote server answers 404 for the history of a video, the video must be migrated without points.
