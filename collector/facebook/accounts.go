@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -18,6 +19,8 @@ import (
 const (
 	pageSize = 50
 	maxPages = 100
+	// minListed is the number of videos that a list has at least, unless it ends. A shorter list counts as the complete list of the account.
+	minListed = 10
 )
 
 // videoLists are the names of the two lists of the Graph API that contain the videos of a Facebook page.
@@ -110,13 +113,15 @@ func mergeVideoLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 	return videos
 }
 
-// fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found maxVideos videos, or when the
-// list ends.
+// fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found maxVideos videos of the page, and at
+// least minListed, or when the list ends. If it finds fewer in the allowed requests, it returns a failure, because the collector would take
+// the videos as the complete list. Only the longest list is returned nevertheless, because the collector requests no longer one.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageID, listName string, maxVideos int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
-	seen := map[string]bool{}
+	ids := map[string]bool{} // ids of the found videos
 	after := ""
-	for range maxListRequests(maxVideos) {
+	requests := maxListRequests(maxVideos)
+	for range requests {
 		parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(pageSize)}
 		if after != "" {
 			parameters = append(parameters, "after", after)
@@ -140,8 +145,8 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 				continue
 			}
 			valid++
-			seen[v.ID] = true
 			if owner == "" || owner == pageID { // the list can have videos of other pages, which do not belong to this account
+				ids[v.ID] = true
 				found = append(found, v)
 			}
 		}
@@ -149,10 +154,13 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 			return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
 		}
 		next := answer.NextCursor(true)
-		if next == "" || next == after || len(seen) >= max(maxVideos, 1) {
-			break
+		if next == "" || next == after || len(ids) >= max(maxVideos, minListed) {
+			return found, nil
 		}
 		after = next
+	}
+	if requests < maxPages {
+		return nil, &source.Failure{Class: source.Temporary, Detail: fmt.Sprintf("the first %d requests for the list of %s returned too few videos of the page, and the list goes on", requests, listName)}
 	}
 	return found, nil
 }

@@ -48,15 +48,10 @@ func TestSource_limitsNumberOfListRequests(t *testing.T) {
 		videos       func(page int) []string
 		calls, found int
 	}{
-		"an empty first page": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
-		"a list with more videos than requested": {60, func(page int) []string {
-			ids := make([]string, 25)
-			for i := range ids {
-				ids[i] = fmt.Sprint(1139247764231800 + 25*page + i)
-			}
-			return ids
-		}, 3, 75},
-		"only empty pages": {30, func(int) []string { return nil }, 4, 0},
+		"an empty first page": {1, func(page int) []string { return idsFrom(page, 25)[:25*min(page, 1)] }, 2, 25},
+		"one page, which has at least 10 videos unless the list ends": {0, func(page int) []string { return idsFrom(page, 6) }, 2, 12},
+		"a list with more videos than requested":                      {60, func(page int) []string { return idsFrom(page, 25) }, 3, 75},
+		"the longest list":                                            {5000, func(page int) []string { return idsFrom(page, 40) }, 100, 4000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +67,69 @@ func TestSource_limitsNumberOfListRequests(t *testing.T) {
 			require.GreaterOrEqual(t, s.Plan(batch)[0][0].Units, int64(2+tt.calls), "the plan must reserve a unit for every call")
 		})
 	}
+}
+
+// idsFrom returns n ids of reels on a page of a list.
+func idsFrom(page, n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint(1139247764231800 + n*page + i)
+	}
+	return ids
+}
+
+// An incomplete list must not be taken as complete: the videos that it lacks would never be found.
+func TestSource_refusesListThatTheAllowedRequestsDoNotReachTheEndOf(t *testing.T) {
+	t.Parallel()
+	for name, videos := range map[string]func(page int) []string{
+		"only empty pages":             func(int) []string { return nil },
+		"pages with one video":         func(page int) []string { return idsFrom(page, 1) },
+		"the same videos on each page": func(int) []string { return idsFrom(0, 25) },
+	} {
+		base, calls := serveEndlessList(t, videos)
+		s := newSource(t, base, nil)
+		batch := []source.Target{accountTarget("mira.cooks", 30)}
+		_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+		var failure *source.Failure
+		require.ErrorAs(t, err, &failure, name)
+		require.Equal(t, source.Temporary, failure.Class, name)
+		require.Contains(t, failure.Detail, "too few videos of the page", name)
+		require.EqualValues(t, 4, calls.Load(), name)
+	}
+}
+
+// Videos of other pages must not count towards the number of videos that are requested.
+func TestSource_requestsMorePagesIfListHasVideosOfOtherPages(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/video_reels"):
+			_, _ = w.Write([]byte(`{"data":[]}`))
+		case strings.HasSuffix(r.URL.Path, "/videos"):
+			calls.Add(1)
+			page, _ := strconv.Atoi(r.URL.Query().Get("after"))
+			var entries []string
+			for i, id := range idsFrom(page, 50) {
+				owner := mira
+				if i >= 10 {
+					owner = "100000000000001"
+				}
+				entries = append(entries, `{"id":"`+id+`","from":{"id":"`+owner+`"}}`)
+			}
+			_, _ = fmt.Fprintf(w, `{"data":[%s],"paging":{"cursors":{"after":"%d"},"next":"https://graph.facebook.com/v25.0/1/videos?after=%d"}}`, strings.Join(entries, ","), page+1, page+1)
+		default:
+			_, _ = w.Write([]byte(`{"id":"` + mira + `","username":"mira.cooks"}`))
+		}
+	}))
+	t.Cleanup(web.Close)
+	s := newSource(t, web.URL+"/v25.0", nil)
+	batch := []source.Target{accountTarget("mira.cooks", 30)}
+	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+	require.NoError(t, err)
+	require.Equal(t, source.OK, results[0].Class, results[0].Detail)
+	require.Len(t, results[0].Account.Videos, 30)
+	require.EqualValues(t, 3, calls.Load())
 }
 
 // listedIDs returns the ids of the videos of a Facebook page, in the order in which Fetch returns them. videosJSON and reelsJSON are the
