@@ -200,6 +200,30 @@ func TestVideoAndAccountPages_showTheCountsOfTheLastDayOfThePeriod(t *testing.T)
 	})
 }
 
+// The fact "Numbers" is about the last fetch. It must not show the newest point of a past period.
+func TestVideoPage_showsTheLastFetchInEachPeriod(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, videos := createDashboardData(a, c) // the videos were fetched five, four, three and two days ago
+	video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
+	v, page := c.newSignedInVisitor(t), "/video/tiktok/"+videos[0].String()
+	numbers := func(query string) string {
+		for _, dd := range findElements(v.visit(page+query).parsePage(), "dd") {
+			for _, at := range findElements(dd, "time") {
+				return attributeValue(at, "datetime") + " " + textOf(dd)
+			}
+		}
+		return ""
+	}
+	latest := video.LatestUpdatedAt.UTC().Format("2006-01-02T15:04")
+	require.Contains(t, numbers(""), latest)
+	require.Contains(t, numbers(""), "from ", "if the period includes the last fetch, the page must name the source")
+	for _, query := range []string{"?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(3), "?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(7)} {
+		require.Contains(t, numbers(query), latest, query)
+	}
+}
+
 func TestVideoPage_doesNotContradictItselfIfTheTierHidesNumbers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

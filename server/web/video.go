@@ -20,7 +20,7 @@ type videoPage struct {
 	Median      *float64 // median of the views of the account's tracked videos; the outlier multiplier is the video's views divided by this median
 	Tiles       []tile
 	Chart       chart
-	Newest      *client.VideoHistoryPoint // the newest history point that is not interpolated; nil if there is none
+	Newest      *client.VideoHistoryPoint // the newest history point that is not interpolated; nil if the period does not end today, or has no such point
 	Collections []client.Collection       // collections to which the video can be added
 	Wait        int                       // number of seconds after which the page reloads itself; 0 if the page does not wait for new numbers
 }
@@ -54,7 +54,7 @@ func showVideo(v *visit) error {
 	points := make([]point, len(history))
 	for n, h := range history {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Likes, h.Comments, h.Shares, h.Bookmarks}, Quality: textOrEmpty(h.Quality), Source: textOrEmpty(h.Source), Fetched: h.FetchedAt}
-		if content.Newest == nil && h.Source != nil {
+		if content.Newest == nil && h.Source != nil && p.End == p.today { // a period in the past does not have the newest point
 			content.Newest = &history[n]
 		}
 	}
