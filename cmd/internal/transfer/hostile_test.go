@@ -151,6 +151,7 @@ func TestImport_refusesFilesWithInvalidFormat(t *testing.T) {
 		`[{"link":`: "the file ends inside an object", `{"link":"`: "the file ends inside an object",
 		"[1]": `the file has "1" where an object was expected`, "[{},]": `the file has "]" where an object was expected`,
 		"[,{}]": `the file has "," where an object was expected`, "{} x": `the file has "x" where an object was expected`,
+		"[ä]": `the file has "ä" where an object was expected`, "[] ä": `the file has "ä" after the end of the list`,
 		"[] x": `the file has "x" after the end of the list`, "[{} {}]": `the file has "{" where an object was expected`,
 		`{"link":"a","watch":1}`: `column "watch" is not known`, `[{"link":"` + strings.Repeat("x", 2<<20) + `"}]`: "a row is longer than",
 	} {

@@ -245,7 +245,7 @@ func (r *jsonReader) skipToObject() (bool, error) {
 			r.begun = true
 			return true, r.in.UnreadByte()
 		default:
-			return false, fileErrorf("line %d: the file has %q where an object was expected", r.line, string(rune(b)))
+			return false, r.unexpectedCharacter("where an object was expected")
 		}
 	}
 }
@@ -260,9 +260,21 @@ func (r *jsonReader) checkEnd() error {
 		case err != nil:
 			return fileError{err}
 		case b != ' ' && b != '\t' && b != '\r' && b != '\n':
-			return fileErrorf("line %d: the file has %q after the end of the list", r.line, string(rune(b)))
+			return r.unexpectedCharacter("after the end of the list")
 		}
 	}
+}
+
+// unexpectedCharacter returns an error about the character whose first byte was read last. The parameter where says where the character is.
+func (r *jsonReader) unexpectedCharacter(where string) error {
+	if err := r.in.UnreadByte(); err != nil {
+		return fileError{err}
+	}
+	c, _, err := r.in.ReadRune()
+	if err != nil {
+		return fileError{err}
+	}
+	return fileErrorf("line %d: the file has %q %s", r.line, string(c), where)
 }
 
 // readObject reads a JSON object up to its closing bracket and returns its text.
