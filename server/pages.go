@@ -285,7 +285,7 @@ func (b pageBackend) problem(ctx context.Context, err error) error {
 	if exceeded, ok := errors.AsType[*limitExceeded](err); ok {
 		e = exceeded.problem()
 	} else if errors.Is(err, store.ErrLoginLink) {
-		e = problem(CodeTokenUnknown, "This link was already used, or it is older than 30 minutes. Ask for a new one: reeltally login-link --org NAME.")
+		e = problem(CodeTokenUnknown, "This link does not work: it was already used, is older than 30 minutes, is incomplete, or its token is no longer valid. Ask for a new one: reeltally login-link --org NAME.")
 	} else {
 		e = tokenError(err)
 	}

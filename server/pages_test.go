@@ -132,7 +132,7 @@ func TestLoginLink_worksOnlyOnce(t *testing.T) {
 		v.visit("/").requireStatus(http.StatusOK)
 
 		other := &visitor{app: a, t: t}
-		require.Contains(t, string(other.post("/login/"+link).requireStatus(http.StatusUnauthorized).body), "already used")
+		require.Contains(t, string(other.post("/login/"+link).requireStatus(http.StatusUnauthorized).body), "This link does not work: it was already used, is older than 30 minutes, is incomplete, or its token is no longer valid. Ask for a new one: reeltally login-link --org NAME.")
 		require.Nil(t, other.cookie)
 		require.NotContains(t, a.log.String(), link)
 	})
