@@ -94,7 +94,7 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		a.Clock.Advance(time.Minute)
 		_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil,
 			queue.Form{Platform: link.TikTok, Kind: queue.KindVideo}, queue.Form{Platform: link.TikTok, Kind: queue.KindVideo, ByHandle: true},
-			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
+			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true}, queue.Form{Platform: link.YouTube, Kind: queue.KindVideo, ByHandle: true})
 		require.NoError(t, err)
 		require.Empty(t, warnings(tiktokLink))
 		never := []string{"No configured source can fetch videos of Facebook; the operator can configure one."}
@@ -102,6 +102,8 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		require.Empty(t, warnings("https://www.instagram.com/northwind/reel/C3xYz12AbCd/"))
 		account := []string{"The configured sources find a video of Instagram only if they know its account. Track the account, or send a link that contains the account's handle. The operator's own videos need no handle."}
 		require.Equal(t, account, warnings("https://www.instagram.com/reel/C3xYz12AbCe/"))
+		account = []string{"The configured sources find a video of YouTube only if they know its account. Track the account, or send a link that contains the account's handle."}
+		require.Equal(t, account, warnings("https://www.youtube.com/shorts/abcdefghijk"))
 		bulk := decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{
 			"https://www.facebook.com/reel/1234567890123458", "https://www.facebook.com/reel/1234567890123459", videoURL(3)}}).requireStatus(http.StatusOK))
 		require.Equal(t, never, bulk.Warnings)

@@ -61,7 +61,11 @@ func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string
 		return reason, reason + "; the operator can configure one."
 	case l.Kind == link.Video && l.Handle == "":
 		// In this and the following cases, the collectors can fetch another form of the link.
-		return "", fmt.Sprintf("The configured sources find a video of %s only if they know its account. Track the account, or send a link that contains the account's handle. The operator's own videos need no handle.", platform)
+		warning = fmt.Sprintf("The configured sources find a video of %s only if they know its account. Track the account, or send a link that contains the account's handle.", platform)
+		if l.Platform == link.Instagram { // only the source of Instagram finds the operator's own videos by their ids
+			warning += " The operator's own videos need no handle."
+		}
+		return "", warning
 	case l.Handle == "":
 		return "", fmt.Sprintf("The configured sources find an account of %s only by its handle: track it by a link that names the handle.", platform)
 	}
