@@ -261,7 +261,7 @@ func TestDashboardPages_explainToTheBasicTierWhyNumbersAreHidden(t *testing.T) {
 		v := c.newSignedInVisitor(t)
 		for _, path := range []string{"/", "/?days=7", "/video", "/video/tiktok/" + videos[0].String(), "/account?include_linked=true", "/collection/" + collection.String(), "/settings", "/track"} {
 			page := v.visit(path)
-			require.Contains(t, string(page.body), "Your organisation's tier, <strong>basic</strong>, hides numbers", path)
+			require.Contains(t, string(page.body), "Your organisation's tier, <strong>basic</strong>, hides numbers, and lists show only their first entry. The numbers that are collected can be seen in the tier premium.", path)
 			for _, number := range numbersIn(page.parsePage()) {
 				if path == "/settings" || path == "/" || path == "/?days=7" {
 					continue // these pages also show numbers that no tier hides, for example rate limits
