@@ -30,7 +30,11 @@ func (t VideoTruth) ThumbnailURL() string {
 // that the thumbnails of different videos differ.
 func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest string) {
 	host, path, _ := strings.Cut(rest, "/")
-	if r.Method != http.MethodGet || !strings.Contains(path, "/") {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		writeReply(w, r, problemReply(http.StatusMethodNotAllowed, r.Method+" is not allowed here; use GET or HEAD").withHeader("Allow", "GET, HEAD"))
+		return
+	}
+	if !strings.Contains(path, "/") {
 		writeReply(w, r, problemReply(http.StatusNotFound, "the path must be /thumbnails/HOST/PATH of a picture"))
 		return
 	}
