@@ -184,8 +184,8 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	line(s.Existing, "point", "%s skipped: already there")
 	line(s.Conflicts, "point", "%s left out: an existing point of the same day or week has other counts and is kept")
 	line(s.TooOld, "point", "%s left out: older than %d days", keep.Weekly)
-	line(s.WithoutCounts, "row", "%s with a date but no counts: the video was imported without this point")
-	line(s.InvalidUsernames, "row", "%s with an invalid username: imported without it")
+	line(s.WithoutCounts, "row", "%s with a date but no counts: only the video is taken from it")
+	line(s.InvalidUsernames, "row", "%s with an invalid username: only the other columns are taken from it")
 	line(s.Interpolated, "row", "%s left out: interpolated, not measured")
 	reasons := "see the reason for each row in the file"
 	if c.DryRun {

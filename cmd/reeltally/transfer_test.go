@@ -13,6 +13,8 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/cmd/internal/transfer"
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -230,4 +232,16 @@ func TestImport_resolvesShortLinks(t *testing.T) {
 		return
 	}
 	require.Fail(t, "no short link leads to a video")
+}
+
+// A dry run must not say that a row was imported.
+func TestImport_describesRowsThatAreReadInPart(t *testing.T) {
+	t.Parallel()
+	for _, dryRun := range []bool{false, true} {
+		var out strings.Builder
+		c := importCommand{DryRun: dryRun}
+		require.NoError(t, c.printSummary(boot.Process{Stdout: &out}, store.Organisation{}, store.Retention{}, transfer.Summary{WithoutCounts: 1, InvalidUsernames: 2}, nil))
+		require.Contains(t, out.String(), "1 row with a date but no counts: only the video is taken from it\n")
+		require.Contains(t, out.String(), "2 rows with an invalid username: only the other columns are taken from it\n")
+	}
 }
