@@ -29,7 +29,7 @@ const (
 	claimTimeout = 30 * time.Second
 	// leaseMargin is how much longer a lease lasts than the timeout of its fetch. In this time, the answers are stored.
 	leaseMargin = time.Minute
-	// accountTimeout is the timeout of the fetch of one account. It is long because some sources return thousands of videos in pages of
+	// accountTimeout is the timeout of one fetch of a batch of accounts, usually of a single account. It is long because some sources return thousands of videos in pages of
 	// ten.
 	accountTimeout = time.Hour
 	// minCandidates is the smallest value of workerGroup.candidates.

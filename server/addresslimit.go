@@ -10,7 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// addressLimit is a rate limit for requests without a valid token. It is the maximum number of such requests that one IP address can send
+// addressLimit is a rate limit for requests without a valid token, such as attempts to sign in. It is the maximum number of such requests that one IP address can send
 // in a minute.
 type addressLimit struct {
 	name        string // name of the limit in the RateLimit headers, and part of the key in the rate store
@@ -27,7 +27,7 @@ var (
 	unknownTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
-// limitExceeded is the error for a request from an IP address that has sent too many requests without a valid token.
+// limitExceeded is the error for a request from an IP address that has exceeded an addressLimit.
 type limitExceeded struct {
 	limit addressLimit
 	reset time.Duration // time until the IP address can send requests again

@@ -45,7 +45,7 @@ type identities struct {
 
 	known      *lru.Cache[tokenHash, knownIdentity] // results for valid tokens, by the hash of the token
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens; a separate cache, so that they do not evict valid tokens
-	used       *lru.Cache[uuid.UUID, time.Time]     // when each token was last used, according to the database; the key is the token id
+	used       *lru.Cache[uuid.UUID, time.Time]     // when this server last began to store the use of each token; the key is the token id
 	inFlight   singleflight.Group                   // look-ups in progress; requests with the same token and address share one look-up
 	newLookUps chan struct{}                        // semaphore of size maxNewLookUps, so that invalid tokens cannot use all database connections
 }

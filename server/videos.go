@@ -114,7 +114,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 // database search many captions.
 const maxSearchWords = 20
 
-// faultRange is the fault code for a range of dates or times that starts after its end, or that starts earlier than allowed.
+// faultRange is the fault code for a range of dates or times that starts after its end, or that starts earlier or later than allowed.
 const faultRange = "range"
 
 // isTrue returns true if b is not nil and *b is true. b is nil if the request lacks the parameter.

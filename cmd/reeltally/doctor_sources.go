@@ -73,7 +73,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 			continue
 		}
 		f := finding{check, stateWarning, fmt.Sprintf("of %s, %s", numberWithNoun(p.Targets, "target"), strings.Join(problems, "; ")),
-			"See the check of the source in this report, and run `reeltally status`. A collector, a source or a budget may be missing. With a small budget, targets are fetched less often, down to once a week."}
+			"See the check of the source in this report, and run `reeltally status`. A collector or a source may be missing, or a budget may be used up. With a small budget or a long interval in the settings, targets are fetched less often, down to once a week."}
 		if p.Fresh == 0 {
 			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found
 		}

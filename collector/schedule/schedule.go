@@ -27,7 +27,8 @@ const (
 	slowGrowth = 0.01
 	// shortestGrowth is the minimum time between two counts from which growth is computed.
 	shortestGrowth = time.Hour
-	// fastFetches is how many times a day a target with the pace "fast" is fetched.
+	// fastFetches is the smallest number of fetches a day of a target with the pace "fast". It applies if the interval of the target is at most
+	// a day and there is no throttle.
 	fastFetches = 4
 	// longestDays is the maximum number of days between two fetches of a target. It also applies with the largest throttle.
 	longestDays = 7

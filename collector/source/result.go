@@ -50,7 +50,8 @@ type Result struct {
 	Sandbox bool
 	// Lags is true if the source's numbers can be days old. Such numbers never replace newer numbers of another source.
 	Lags bool
-	// Failed is set if the call for this target failed although other calls for the same batch were answered. Class is then Temporary.
+	// Failed is set if there is no answer for this target, because a call failed or the source is paused. Class is then Temporary, the class of
+	// the refusal, or quota.Paused.
 	Failed *Failure
 }
 

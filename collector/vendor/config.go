@@ -28,8 +28,8 @@ type Config struct {
 	Timeout     Duration `json:"timeout,omitempty"`
 	Concurrency int      `json:"concurrency,omitempty"` // maximum number of concurrent calls of one collector; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
-	// QuotaResets is the period of the vendor's quota. A used-up quota stops all calls until the period
-	// ends, unless the vendor's answer gives another time.
+	// QuotaResets is the period of the vendor's quota. A used-up quota stops all calls until the period ends, or until the time that the
+	// vendor's answer gives. The stop lasts at most an hour: then the source is tried again, because the operator can buy more units.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
 	Message     []string `json:"message,omitempty"` // possible paths of the error text in an error answer
 	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer, such as "gone"; if no rule matches, the HTTP status gives the class

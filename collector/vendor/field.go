@@ -315,7 +315,8 @@ func (f Field) readTime(item gjson.Result, now time.Time) *time.Time {
 	return nil
 }
 
-// readLength returns the first valid length in an item, in seconds, or nil if no length is valid.
+// readLength returns the first number among the alternatives as a length in seconds. It returns nil if no alternative is a number, or if
+// fetch.CheckLength does not accept the first number.
 func (f Field) readLength(item gjson.Result) *float64 {
 	for _, a := range f {
 		v, ok := a.readValue(item)

@@ -35,7 +35,7 @@ type collectingStatus struct {
 		Platform  string           `json:"platform"`
 		Kind      string           `json:"kind"`
 		Lane      string           `json:"lane"`
-		Targets   map[string]int64 `json:"targets"` // number of videos and accounts by state: active, gone, or parked (fetched rarely, because many fetches failed)
+		Targets   map[string]int64 `json:"targets"` // number of videos and accounts by state: active, gone, or parked (fetched once a day or once a week: failed too often, private, restricted, or no source can fetch it)
 		Failing   int64            `json:"failing"`
 		Due       int64            `json:"due"`
 		OldestDue *float64         `json:"oldest_due_seconds"`

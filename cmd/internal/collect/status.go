@@ -64,7 +64,7 @@ type Platform struct {
 	Platform     string `json:"platform"`
 	Targets      int64  `json:"targets"`
 	Gone         int64  `json:"gone"`
-	Parked       int64  `json:"parked"`        // number of targets that failed too often and are now fetched only once a day or once a week
+	Parked       int64  `json:"parked"`        // number of targets that are fetched only once a day or once a week, because they failed too often, are private or restricted, or no source can fetch them
 	Failing      int64  `json:"failing"`       // number of active targets whose last fetch failed
 	NeverFetched int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
 	Stale        int64  `json:"stale"`         // number of active targets whose numbers are older than 48 hours
@@ -92,8 +92,8 @@ type BudgetStatus struct {
 	Pause    *PauseStatus `json:"pause"`
 }
 
-// PauseStatus is the current pause of a source or budget. The source is not asked before the time Until. Class and Detail say why, such as
-// a rate limit.
+// PauseStatus is the current pause of a source or budget. If a source is paused, it is not asked before the time Until. If a budget is paused,
+// calls that spend units of it wait until then; other calls of the source continue. Class and Detail say why, such as a rate limit.
 type PauseStatus struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`

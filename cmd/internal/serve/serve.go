@@ -265,7 +265,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		boot.Metrics
 		Config
 	}
-	if _, err := boot.Parse(p, &settings, boot.Description("ReelTally's HTTP API. It reads the database only; collectors fetch the numbers.")); err != nil {
+	if _, err := boot.Parse(p, &settings, boot.Description("ReelTally's HTTP API. It takes all numbers from the database; collectors fetch them.")); err != nil {
 		return err
 	}
 	if err := errors.Join(settings.Check(), settings.CheckAddress(settings.Listen)); err != nil {
