@@ -66,10 +66,14 @@ func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity
 // is a signed text that expires after web.ShareSessionLife.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
-	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + clientAddress(ctx): guessesOfAddress}
+	// The limit of the address comes first: an attempt that it refuses does not count for the page, so one address cannot use up the limit of the page.
+	limits := []struct {
+		key string
+		guessLimit
+	}{{page + ":" + clientAddress(ctx), guessesOfAddress}, {page, guessesOfPage}}
 	// Count the attempt before the check, so that concurrent attempts cannot exceed the limits.
-	for key, limit := range limits {
-		quota, err := b.s.rates.Take(ctx, key, limit.attempts, limit.window)
+	for _, limit := range limits {
+		quota, err := b.s.rates.Take(ctx, limit.key, limit.attempts, limit.window)
 		if err == nil && quota.Exceeded {
 			e := problem(CodeRateLimited, "There were too many wrong passwords. Try again in %s.", inMinutes(quota.Reset))
 			e.RetryAfter = quota.Reset
@@ -87,8 +91,8 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 		return "", &web.Problem{Status: http.StatusForbidden, Code: "wrong_password", Title: "Wrong password", Detail: "This is not the password of the page. Upper and lower case matter."}
 	}
 	// The password is correct, so subtract the attempt again.
-	for key, limit := range limits {
-		if _, err := b.s.rates.GiveBack(ctx, key, limit.attempts, limit.window); err != nil {
+	for _, limit := range limits {
+		if _, err := b.s.rates.GiveBack(ctx, limit.key, limit.attempts, limit.window); err != nil {
 			return "", b.problem(ctx, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -187,6 +188,20 @@ func TestSharePage_limitsWrongPasswordsOfConcurrentVisitors(t *testing.T) {
 	require.Contains(t, string(refused.body), "too many wrong passwords")
 }
 
+func TestSharePage_oneAddressCannotUseUpTheAttemptsOfOtherVisitors(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) {
+		o.RateStore, o.TrustedProxies = server.NewMemoryRateStore(), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	c := a.newCaller(t, store.TierPremium)
+	path := c.shareCollection(c.createNamedCollection("Launch"), "protected", map[string]any{"password": sharePassword})
+	attacker := &visitor{app: a, t: t, headers: []string{"X-Forwarded-For", "203.0.113.66"}}
+	for n := range 115 {
+		attacker.post(path, "password", fmt.Sprintf("wrong password %d", n))
+	}
+	(&visitor{app: a, t: t, headers: []string{"X-Forwarded-For", "203.0.113.7"}}).post(path, "password", sharePassword).requireStatus(http.StatusSeeOther)
+}
+
 func TestSharePage_hidesNumbersIfTheTierOfTheOrganisationIsLow(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -224,6 +239,34 @@ func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
 		reader := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
 		reader.post(page+"/share", "access", "private").requireStatus(http.StatusForbidden)
 	})
+}
+
+func TestCollectionPage_checksOnlyTheChosenPartsOfTheSharePage(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	v := c.newSignedInVisitor(t)
+	for _, settings := range []struct {
+		stored            map[string]any
+		history, accounts bool
+	}{
+		{nil, true, false}, // the defaults
+		{map[string]any{"show_history": false, "show_accounts": true}, false, true},
+		{map[string]any{"show_history": true, "show_accounts": false}, true, false},
+	} {
+		if settings.stored != nil {
+			c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"display_settings": settings.stored}).requireStatus(http.StatusNoContent)
+		}
+		page := string(v.visit("/collection/" + collection.String()).requireStatus(http.StatusOK).body)
+		for name, checked := range map[string]bool{"show_history": settings.history, "show_accounts": settings.accounts} {
+			want := `name="` + name + `" value="true">`
+			if checked {
+				want = `name="` + name + `" value="true" checked>`
+			}
+			require.Contains(t, page, want, "%v", settings.stored)
+		}
+	}
 }
 
 func TestSharePage_visitsDoNotCountAgainstTheRateLimitsOfTheOrganisation(t *testing.T) {

@@ -29,8 +29,8 @@ type displaySettings struct {
 	Description  string   `json:"description"`
 	Theme        string   `json:"theme"` // colour scheme: "light", "dark" or "auto"
 	Metrics      []string `json:"metrics"`
-	ShowAccounts *bool    `json:"show_accounts"`
-	ShowHistory  *bool    `json:"show_history"`
+	ShowAccounts bool     `json:"show_accounts"`
+	ShowHistory  bool     `json:"show_history"`
 	Sort         struct {
 		By        string `json:"by"`
 		Direction string `json:"direction"`
@@ -40,7 +40,7 @@ type displaySettings struct {
 // settingsOf decodes the display settings of a collection and adds defaults. settingsJSON is a JSON
 // object, or nil if no settings are stored.
 func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, error) {
-	var d displaySettings
+	d := displaySettings{ShowHistory: true}
 	if settingsJSON != nil {
 		if err := json.Unmarshal([]byte(*settingsJSON), &d); err != nil {
 			return d, err
@@ -54,12 +54,6 @@ func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, err
 	}
 	if d.Sort.By == "" {
 		d.Sort.By = "latest_views"
-	}
-	if d.ShowHistory == nil {
-		d.ShowHistory = new(true)
-	}
-	if d.ShowAccounts == nil {
-		d.ShowAccounts = new(false)
 	}
 	return d, nil
 }
@@ -319,7 +313,7 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	if err := s.loadVideos(page); err != nil {
 		return err
 	}
-	if *s.settings.ShowAccounts {
+	if s.settings.ShowAccounts {
 		var accounts client.CollectionAccountPage
 		if err := s.getFromAPI("/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
 			return err
@@ -399,7 +393,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Unknown: now.UnknownGains, Plain: true})
 		}
 	}
-	if !*s.settings.ShowHistory || len(sums) == 0 {
+	if !s.settings.ShowHistory || len(sums) == 0 {
 		return nil
 	}
 	var history client.CollectionHistory
