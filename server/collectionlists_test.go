@@ -31,6 +31,24 @@ func (c *caller) collectionNames(query string) string {
 	return strings.Join(names, ",")
 }
 
+func TestListCollections_returnsTheSameMembersAsTheReadOfOneCollection(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		parent := c.createNamedCollection("Parent")
+		child := c.createCollection(map[string]any{"name": "Child", "parent_id": parent, "access": "public", "hashtags": []string{"zoo"}})
+		closes := a.Clock.Now().UTC().Add(90 * time.Minute)
+		c.patchCollection(child, map[string]any{"share_expires_at": closes, "display_settings": map[string]any{"columns": []string{"views"}}}).requireStatus(http.StatusNoContent)
+		want := decode[client.Collection](c.send(http.MethodGet, "/collections/"+child.String(), nil).requireStatus(http.StatusOK))
+		require.Equal(t, closes, want.ShareExpiresAt.UTC())
+		require.NotNil(t, want.Hash)
+		require.NotNil(t, want.DisplaySettings)
+		for _, query := range []string{"order_direction=desc", "parent_id=" + parent.String(), "parent_id=null&include_children=true&order_direction=desc"} {
+			require.Equal(t, want, c.collections(query).Data[0], query)
+		}
+	})
+}
+
 // Requirements in docs/coverage.md: 4.1-01, 4.1-02, 4.1-03, 4.1-04, 4.1-09
 func TestListCollections_filtersByParent(t *testing.T) {
 	t.Parallel()

@@ -108,6 +108,7 @@ var collectionColumns = []db.Column[Collection]{
 	{Name: "access", Set: func(c *Collection, row *db.Values, i int) { c.Access = Access(row.String(i)) }},
 	{Name: "password_hash", Set: func(c *Collection, row *db.Values, i int) { c.PasswordHash = row.OptionalText(i) }},
 	{Name: "hash", Set: func(c *Collection, row *db.Values, i int) { c.Hash = row.OptionalText(i) }},
+	{Name: "share_expires_at", Set: func(c *Collection, row *db.Values, i int) { c.ShareExpiresAt = row.OptionalInstant(i) }},
 	{Name: "display_settings", Set: func(c *Collection, row *db.Values, i int) { c.DisplaySettings = row.OptionalText(i) }},
 	{Name: "created_by", Set: func(c *Collection, row *db.Values, i int) { c.CreatedBy = row.ID(i) }},
 	{Name: "created_at", Set: func(c *Collection, row *db.Values, i int) { c.CreatedAt = row.Instant(i) }},
