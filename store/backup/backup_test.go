@@ -239,6 +239,36 @@ func TestRestore_refusesADatabaseWithRows(t *testing.T) {
 	})
 }
 
+func TestRestore_doesNotMigrateAnOlderDatabaseWithRows(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		file, _ := writeBackup(t, db.Store)
+		old := storetest.NewEmpty(t, db.Engine)
+		_, err := old.DB().MigrateTo(t.Context(), 21)
+		require.NoError(t, err)
+		old.Exec(t, "INSERT INTO collectors (id, seen_at, serves) VALUES (?, 5, 'tiktok')", store.NewID())
+		_, err = restoreBackup(t, old, file)
+		require.ErrorContains(t, err, "the database is not empty: the table \"collectors\" has rows")
+		have, _, err := old.Schema(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 21, have)
+	})
+}
+
+func TestRestore_reportsWhyTheFirstAttemptFailed(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres") // SQLite repeats a transaction only if another process has the file locked
+	storetest.NewOrg(t, db)
+	file, _ := writeBackup(t, db.Store)
+	restored := storetest.New(t, "postgres")
+	restored.Exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a simulated conflict' USING ERRCODE = '40001'; END $$`)
+	restored.Exec(t, "CREATE TRIGGER refuse BEFORE INSERT ON organisations FOR EACH ROW EXECUTE FUNCTION refuse()")
+	_, err := restoreBackup(t, restored, file)
+	require.ErrorContains(t, err, "a simulated conflict")
+	require.ErrorContains(t, err, "restore again into a new database that no other program uses")
+	require.Zero(t, storetest.Column[int64](t, restored, "SELECT COUNT(*) FROM organisations")[0])
+}
+
 func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -30,12 +30,15 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 	}
 	var summary Summary
 	started := false
+	var failed error // the error of the first attempt; nil if only its commit failed
 	// The transaction is committed only if the checksum is right.
 	err = s.DB().BulkTx(ctx, func(tx *gorm.DB, insert db.InsertRows) (err error) {
+		// BulkTx repeats this function after conflicts with other programs, and on Citus after a failed COPY. But the backup can be read only once.
 		if started {
-			return errors.New("another program changed the database in the meantime: restore into a database that no other program uses")
+			return notRepeatableError(failed)
 		}
 		started = true
+		defer func() { failed = err }()
 		l := loader{db: s.DB(), tables: tables, tx: tx, insert: insert}
 		if err := l.beginRestore(); err != nil {
 			return err
@@ -52,6 +55,17 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 	return summary, s.DB().AnalyzeAll(ctx)
 }
 
+// notRepeatableError returns the error of a restore whose first attempt failed. The parameter `failed` is the error of this attempt, or nil if only its
+// commit failed.
+func notRepeatableError(failed error) error {
+	const advice = "restore again into a new database that no other program uses"
+	if failed == nil {
+		return errors.New("the database did not commit the restored rows: " + advice)
+	}
+	// BulkTx would repeat the function again if the new error wrapped the old one.
+	return errors.New("the backup is not restored: " + failed.Error() + "; " + advice)
+}
+
 // prepareDatabase brings the schema of an empty database to the version of the backup, and creates the partitions for the days of the backup.
 func prepareDatabase(ctx context.Context, d *db.DB, h Header) error {
 	have, want, err := d.Schema(ctx)
@@ -63,9 +77,14 @@ func prepareDatabase(ctx context.Context, d *db.DB, h Header) error {
 	case have > h.Schema:
 		return fmt.Errorf("the database has schema version %d, but the backup has version %d: restore into a new database", have, h.Schema)
 	}
+	// Check this before the migrations, so that they do not change a database that has rows.
+	if err := requireEmpty(ctx, d); err != nil {
+		return err
+	}
 	if _, err := d.MigrateTo(ctx, h.Schema); err != nil {
 		return err
 	}
+	// Check again, because another program may have written rows during the migrations.
 	if err := requireEmpty(ctx, d); err != nil || h.FirstDay == nil || h.LastDay == nil {
 		return err
 	}
