@@ -16,13 +16,17 @@ import (
 const oldestCitus = 13
 
 // ErrNoCitus reports that the database does not have the extension Citus.
-var ErrNoCitus = errors.New("the database does not have the extension Citus: run CREATE EXTENSION citus in the database on every node, and add the nodes with citus_add_node")
+var ErrNoCitus = errors.New("the database does not have the extension Citus")
 
 // Distribute divides the tables between the nodes of a Citus cluster. It returns the names of newly
 // distributed tables. Servers and collectors must not run during the first call.
 func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
-	if !d.sharded {
-		return nil, ErrNoCitus
+	switch {
+	case d.sharded:
+	case d.dialect.name() == "sqlite":
+		return nil, fmt.Errorf("%w: Citus needs a PostgreSQL database, and this database is SQLite", ErrNoCitus)
+	default:
+		return nil, fmt.Errorf("%w: run CREATE EXTENSION citus in the database on every node, and add the nodes with citus_add_node", ErrNoCitus)
 	}
 	err = d.Tx(ctx, func(tx *gorm.DB) error {
 		distributed = nil
@@ -88,7 +92,7 @@ type citusTable struct {
 	ColocationID int
 }
 
-// foreignKey is a foreign key of a table to another table, with its definition in SQL.
+// foreignKey is a foreign key of a table to another table or to itself, with its definition in SQL.
 type foreignKey struct{ Table, Name, Referenced, Definition string }
 
 // readLayout reads the layout of the database.
