@@ -106,7 +106,7 @@ func invalidWebAddresses() []refusedLink {
 		{"gopher", "gopher://www.tiktok.com:70/", bad, "gopher"},
 		{"mail", "mailto:user@tiktok.com", bad, "mailto"},
 		{"view-source link", "view-source:https://www.tiktok.com" + path, bad, "view-source"},
-		{"scheme without slashes", "https:www.tiktok.com" + path, bad, "https"},
+		{"scheme without slashes", "https:www.tiktok.com" + path, bad, "no slashes after https:; a link starts with https:// or http://"},
 		{"NUL", "https://www.tiktok.com/@user\x00/video/" + tiktokID, bad, "control character"},
 		{"line end inside of the link", "https://www.tiktok.com/@user\r\nHost: evil.net/video/" + tiktokID, bad, "control character"},
 		{"space inside of the link", "https://www.tiktok.com/@user /video/" + tiktokID, bad, "blank"},

@@ -27,8 +27,8 @@ const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』
 const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 
 // Parse parses a link of a video or account. Every error is an [*Error]. All links to the same
-// video, except short links, give the same ID. If a link has another link in its query, as login pages
-// do, Parse returns the inner link.
+// video, except short links, give the same ID. For the
+// redirectors, login pages and embedded players that this package knows, Parse returns the link in their query.
 func Parse(raw string) (Link, error) {
 	l, err := parseLink(raw)
 	if err != nil {
@@ -182,6 +182,7 @@ func cutScheme(s string) (string, *Error) {
 		if strings.HasPrefix(rest, "/") {
 			return strings.TrimLeft(rest, "/"), nil
 		}
+		return "", newError(InvalidURL, "The link has no slashes after %s:; a link starts with https:// or http://.", strings.ToLower(scheme))
 	} else if rest != "" && isDigit(rest[0]) {
 		return s, nil // s is a host and a port without a scheme
 	}
