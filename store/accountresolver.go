@@ -184,7 +184,7 @@ func (b *AccountResolver) MarkChanged(a *Account) {
 	b.indexNames(a)
 }
 
-// Save writes the changed records. It also writes the new handles of renamed accounts to the other tables that contain handles.
+// Save writes the changed records. It also writes the new handles of renamed accounts to the other tables that contain handles: see UpdateHandles.
 func (b *AccountResolver) Save(tx *gorm.DB) error {
 	if err := b.SaveRows(tx); err != nil {
 		return err
@@ -217,7 +217,8 @@ func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 	}).CreateInBatches(changed, db.InsertChunk).Error
 }
 
-// UpdateHandles replaces the old handles of renamed accounts in the tables of videos, subscriptions and targets.
+// UpdateHandles replaces the old handles of renamed accounts in the tables of videos, subscriptions and targets. Targets change only if a source has
+// reported the new handle.
 func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	for _, r := range b.renamed {
 		if err := r.replaceHandle(tx, b.org, b.now, !b.claimed); err != nil {
@@ -254,7 +255,7 @@ type handleChange struct {
 }
 
 // replaceHandle replaces a renamed account's old handle in the organisation's videos and their
-// subscriptions. confirmed is true if a source reported the new handle.
+// subscriptions. confirmed is true if a source reported the new handle. The targets of the videos and of the account then also get this handle.
 func (r handleChange) replaceHandle(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}

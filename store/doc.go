@@ -17,7 +17,8 @@
 // Package link parses links of the platforms and imports none of these packages. Package migrations contains the SQL files of the schema.
 // Package storetest gives each test a new database.
 //
-// The store never reads the wall clock. Every time comes from Options.Now or from the caller, in UTC, without fractions of a microsecond.
+// Every stored time comes from Options.Now or from the caller, in UTC, without fractions of a microsecond. Only time limits, pauses, new ids and
+// measurements use the real clock. CheckClock also reads the clock of PostgreSQL.
 //
 // To add a table: add a migration with the next number to both folders below migrations, and describe the table in internal/db/tables.go. A
 // test checks the table's keys. Then add the model and its methods to the package of its subject.

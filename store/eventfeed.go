@@ -19,7 +19,7 @@ type eventFeed struct {
 	Enabled        bool
 	Position       int64      // position of the newest event
 	Deleted        int64      // events up to this position can be missing: some were deleted or never recorded
-	ReadAt         db.Instant // time of the last read, or of the disabling or deletion of a webhook if that is later
+	ReadAt         db.Instant // time of the last read, accurate to feedReadAccuracy, or of a later creation, enabling, disabling or deletion of a webhook
 }
 
 // feedReadAccuracy is the accuracy of eventFeed.ReadAt. A read of the feed updates ReadAt only if the stored time is more than an hour old.

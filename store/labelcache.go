@@ -42,7 +42,7 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels of an organisation, or nil if the cache lacks the given version. If the result `load`
+// get returns the labels of an organisation, or nil if the cache does not have the labels of the given version. If the result `load`
 // is true, the caller should read all members and call put.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
@@ -59,8 +59,8 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	return nil, false
 }
 
-// peek returns the labels of an organisation, or nil if the cache lacks the given version. Unlike
-// get, peek does not record the request.
+// peek returns the labels of an organisation, or nil if the cache does not have the labels of the given version. Unlike get, peek does not record
+// that this version was requested.
 func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,13 +23,14 @@ type Options struct {
 	URL string
 	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "". Lists and histories are read from it: see FromReplica.
 	ReadURL string
-	// Now returns the current time. The store reads no other clock.
+	// Now returns the time that is stored and compared with stored times. Only time limits, pauses, new ids and measurements use the real clock.
+	// CheckClock also reads the clock of PostgreSQL.
 	Now func() time.Time
 	// RealTime is true if Now returns the real time. If it is true, no scheduled job runs and no old rows are
 	// deleted while Now differs too much from PostgreSQL's clock.
 	RealTime bool
-	// Timeout limits each transaction whose context has no deadline. Zero means no limit. If it is
-	// set, PostgreSQL statements, idle transactions and waits for connections are also limited.
+	// Timeout limits each transaction whose context has no deadline. Zero means no limit. If it is set, PostgreSQL statements, idle transactions
+	// and waits for connections are also limited. On PostgreSQL, bulk loads such as imports have no limit for the whole transaction.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
@@ -39,10 +40,11 @@ type Options struct {
 	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
 	MustExist bool
-	// Inspect, if set, is called with each SQL statement and its arguments before the statement
-	// runs. If Inspect returns an error, the statement is not run.
+	// Inspect, if set, is called with an SQL statement and its arguments before the statement runs. If Inspect returns an error, the statement is
+	// not run. Inspect is not called for migrations, backups, tests of the connection, and bulk loads on PostgreSQL.
 	Inspect func(statement string, args []any) error
-	// If Traced is true, the store records a span for each SQL statement whose context has a span of OpenTelemetry.
+	// If Traced is true, the store records a span for each SQL statement whose context has a span of OpenTelemetry. It leaves out the statements for
+	// which Inspect is not called.
 	Traced bool
 }
 

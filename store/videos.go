@@ -219,8 +219,8 @@ const usualRows = 100
 // fitsOneRoundTrip returns true if the version and the videos of a query can be read in one round trip.
 func (q VideoQuery) fitsOneRoundTrip() bool { return !q.hasCollections() && !q.Window.NeedsTotal() }
 
-// listVideosInOneRoundTrip returns a list of the videos that the given query selects. It reads the videos and the version of the organisation's data
-// in one round trip to the database.
+// listVideosInOneRoundTrip returns a list of the videos that the given query selects. It reads the version of the organisation's data together with
+// the first videos, in one round trip to the database. The labels and the total can need further round trips.
 func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
 	spec.Before = new(o.readVersion(&v))

@@ -17,8 +17,8 @@ type mergedVideo struct {
 	in            *ImportVideo
 	isNew         bool // the organisation did not have the video
 	before, after store.Video
-	stored        []storedPoint // points in the database that the import does not delete, the oldest first
-	gone          []storedPoint // points in the database that the import deletes, because it replaces them by imported points
+	stored        []storedPoint // points in the database except those in gone, the oldest first; an imported point can replace the row of a weekly point
+	gone          []storedPoint // points in the database that were imported without counts, and that imported points with counts replace
 	added         []LoadPoint   // imported points to add, the oldest first
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
@@ -82,10 +82,10 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded UploadDate, today db.D
 		case day >= today-retention.Daily || s.Day.Week() != day.Week():
 		// In all further cases, p is older than Retention.Daily, and s is in the same week.
 		case !s.Weekly || !s.isImported():
-			// A weekly point that the retention job has made is kept, because the days of the daily points in
-			// it are unknown.
+			// Keep a daily point that is not rolled up yet. Also keep a weekly point whose last daily point was
+			// measured, because the days of its other daily points are unknown.
 			return PointKept
-		// A previous import stored the weekly point s, and s has a later day than p.
+		// The last daily point of the weekly point s was imported, and its day is later than the day of p.
 		case day < s.Day:
 			return PointFolded
 		}

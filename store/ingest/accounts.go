@@ -229,7 +229,8 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	return missing, d.addFollowers(before, *a)
 }
 
-// writeState writes the fetch status of the outcome to the record of the account, and changes nothing else in the record.
+// writeState writes the fetch status, its reason, and the times of the last and next fetch to the record of the account. It changes nothing else
+// in the record. It adds an event if the status has changed.
 func (d discovery) writeState(a *store.Account) error {
 	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)

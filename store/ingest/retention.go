@@ -64,7 +64,8 @@ func (s *Writer) createNextPartitions(ctx context.Context) error {
 	return s.db.PreparePartitions(ctx)
 }
 
-// rollUpOldPoints replaces all daily points that are older than firstKept by weekly points.
+// rollUpOldPoints replaces daily points that are older than firstKept by weekly points. On PostgreSQL, it replaces only the points of whole months
+// that end before firstKept.
 func (s *Writer) rollUpOldPoints(ctx context.Context, orgs []uuid.UUID, firstKept db.Date, done *RetentionReport, keepAlive func() error) error {
 	ranges, err := s.db.DayRanges(ctx, firstKept)
 	if err != nil {

@@ -34,7 +34,8 @@ type Link struct {
 	Kind     Kind
 	// ID is the platform's id of the video or account, or the code of a short link. It is "" if the link of an account contains no id.
 	ID string
-	// Handle is the account's handle in lower case, without "@". It is "" if the link does not contain the handle.
+	// Handle is the account's handle in lower case, without "@". It is "" if the link does not contain the handle. For the YouTube link /c/NAME, it
+	// is NAME. For the YouTube link /user/NAME, it is NAME with YouTubeUserSuffix.
 	Handle string
 	// Canonical is the link to this video or account in the form that ReelTally stores. For a short link, it is the https form of the short
 	// link.
@@ -44,11 +45,11 @@ type Link struct {
 // Reason says why a link was refused. The values are result codes of the API.
 type Reason string
 
-// The reasons why Parse refuses a link.
+// The reasons why Parse refuses a link. UnsupportedLink is also the reason for a link with too many path parts or too deeply nested links.
 const (
 	InvalidURL          Reason = "invalid_url"          // the link is not a valid web address
 	UnsupportedPlatform Reason = "unsupported_platform" // the link is a web address of another site
-	UnsupportedLink     Reason = "unsupported_link"     // the link leads to another page of a platform, not to a video or an account
+	UnsupportedLink     Reason = "unsupported_link"     // the link leads to another page or the application of a platform, or has an invalid id or handle
 )
 
 // Error reports that a link was refused.

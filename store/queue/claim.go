@@ -135,7 +135,8 @@ func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease tim
 	})
 }
 
-// lockCandidates locks and returns up to r.Candidates targets that may be claimed. It also sets the field Handles of each target.
+// lockCandidates locks and returns up to r.Candidates targets that may be claimed. It sets the field Handles of each video, and deletes the targets
+// among them that no organisation tracks.
 func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {
@@ -226,7 +227,7 @@ type claimedHandle struct {
 }
 
 // dropOrphans deletes a target from the queue if no organisation tracks it any more. It returns the other
-// targets, with the field Handles set.
+// targets, and sets the field Handles of videos.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {

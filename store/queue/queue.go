@@ -52,10 +52,10 @@ var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
 // Pace is how fast a target's counts change. It decides how often the target is fetched.
 type Pace int
 
-// The paces of targets. The comments say how often targets of a pace are fetched.
+// The paces of targets. The interval of the lane and the call budgets also decide how often a target is fetched.
 const (
 	PaceSteady Pace = iota
-	PaceFast        // new or changing fast: fetched several times a day
+	PaceFast        // new or changing fast: fetched several times a day if the lane has an interval of at most a day and the budgets suffice
 	PaceSlow        // old and hardly changing: throttled first if a budget is short
 )
 

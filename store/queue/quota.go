@@ -44,9 +44,9 @@ func (s *Queue) QuotaUsed(ctx context.Context, source, window string) (int64, er
 	return used[0], nil
 }
 
-// Pause says until when a source must not be called, and why.
+// Pause says until when a source must not be called, or until when one of its budgets must not be used, and why.
 type Pause struct {
-	Source       string `gorm:"primaryKey"`
+	Source       string `gorm:"primaryKey"` // name of the source, or of the budget as SOURCE/BUDGET
 	Class        string
 	Detail       string
 	BlockedUntil db.Instant
@@ -56,7 +56,7 @@ type Pause struct {
 // TableName returns the name of the table for GORM.
 func (Pause) TableName() string { return "source_pauses" }
 
-// PauseSource stops all calls to the source p.Source until p.BlockedUntil. If the source already has a pause that ends later, that pause
+// PauseSource stops all calls to the source or budget p.Source until p.BlockedUntil. If it already has a pause that ends later, that pause
 // stays unchanged.
 func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -68,7 +68,7 @@ func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 	})
 }
 
-// Pauses returns a map from the names of all sources to their pauses. Pauses that have ended are included.
+// Pauses returns all stored pauses, also those that have ended. The key is the name of the paused source or budget.
 func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	var rows []Pause
 	if err := s.db.Read(ctx).Find(&rows).Error; err != nil {

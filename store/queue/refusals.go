@@ -8,10 +8,10 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Refusals says how many calls a source has refused with errors of one class since its last successful answer. A class is, for example, a
-// refused credential.
+// Refusals says how many calls a source or budget has refused with errors of one class since its last successful answer. The start of a collector
+// resets the count of a source, but not of a budget. A class is, for example, a refused credential.
 type Refusals struct {
-	Source string
+	Source string // name of the source, or of the budget as SOURCE/BUDGET
 	Class  string
 	// Targets is 1 if all refused calls were for the same target, and 2 if they were for two or more targets.
 	Targets int
@@ -31,15 +31,15 @@ RETURNING source, class, targets, calls`, source, class, targetKey).Scan(&r).Err
 	return r, err
 }
 
-// Refusals returns the counts of refused calls of all sources.
+// Refusals returns the counts of refused calls of all sources and budgets.
 func (s *Queue) Refusals(ctx context.Context) ([]Refusals, error) {
 	var rows []Refusals
 	err := s.db.Read(ctx).Raw(`SELECT source, class, targets, calls FROM source_refusals`).Scan(&rows).Error
 	return rows, db.Translate(err)
 }
 
-// ForgetRefusals deletes the counts of refused calls of a source. It is called after a successful answer of the source, and when a collector
-// starts.
+// ForgetRefusals deletes the counts of refused calls of a source or budget. It is called after a successful answer of the source. For sources, it
+// is also called when a collector starts.
 func (s *Queue) ForgetRefusals(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error

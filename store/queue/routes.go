@@ -65,7 +65,7 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 }
 
 // AssignRoutes gives each target without a route the first source for its platform and kind. A target has no
-// route if it was added while the first collector called PublishRoutes.
+// route if fetch_routes had no source for its platform and kind when the target was added.
 func (s *Queue) AssignRoutes(ctx context.Context) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE fetch_targets SET route = r.route FROM fetch_routes r

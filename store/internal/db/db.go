@@ -19,13 +19,15 @@ type Options struct {
 	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "" if there is no replica. The method DB.OnReplica returns a DB that
 	// reads from this replica.
 	ReadURL string
-	// Now returns the time. The DB uses no other clock, so tests can set its time.
+	// Now returns the time that is stored and compared with stored times, so tests can set it. Only time limits, pauses, NewID and measurements use
+	// the real clock. CheckClock also reads the clock of PostgreSQL.
 	Now func() time.Time
 	// RealTime is true if Now returns the real time. If it is true, jobs are not run and old rows are not
 	// deleted while this time may be wrong: see CheckClock.
 	RealTime bool
-	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no
-	// limit. On PostgreSQL, Timeout also limits statements and idle transactions.
+	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. A transaction in which BulkTx
+	// uses COPY has no such limit. On PostgreSQL, Timeout plus serverMargin also limits statements and idle transactions, except in long tasks such as
+	// migrations.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
@@ -33,9 +35,11 @@ type Options struct {
 	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
 	MustExist bool
-	// Inspect, if set, is called before each statement. Tests use it to check every statement.
+	// Inspect, if set, is called before each statement of Read, ReadCommitted, EachRowOf and Tx. Tests use it to check these statements. It is not
+	// called for migrations, snapshots, tests of the connection, and transactions in which BulkTx uses COPY.
 	Inspect Inspector
-	// Traced says whether statements are recorded as spans of OpenTelemetry. A statement is recorded only if its context already has a span.
+	// Traced says whether the statements for which Inspect is called are recorded as spans of OpenTelemetry. A statement is recorded only if its
+	// context already has a span.
 	Traced bool
 }
 

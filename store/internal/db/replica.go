@@ -26,8 +26,8 @@ const (
 	replicaProbeInterval = time.Second
 )
 
-// ErrReplica reports that the replica does not answer, lacks a needed change, or is not a replica
-// of the database. The same read succeeds on the primary.
+// ErrReplica reports that a read on the replica failed, for example because the replica does not answer or lacks a needed change. The caller
+// should repeat the read on the primary.
 var ErrReplica = errors.New("the replica cannot answer")
 
 var (

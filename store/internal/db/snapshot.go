@@ -159,8 +159,8 @@ type Snapshot struct {
 	each    func(ctx context.Context, query string, f func(*Values) error) error
 }
 
-// Snapshot calls f with a Snapshot, through which f reads the database as it is at the time of the call. Its
-// statements have no time limit.
+// Snapshot calls f with a Snapshot. All reads of f through it see the database as it was at the first of these reads. The statements have no time
+// limit.
 func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
 	return Translate(d.dialect.readSnapshot(ctx, d.pools[len(d.pools)-1], func(each func(context.Context, string, func(*Values) error) error) error {
 		return f(&Snapshot{dialect: d.dialect, each: each})

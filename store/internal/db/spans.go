@@ -11,13 +11,13 @@ import (
 	"github.com/reeltally/reeltally/internal/tracing"
 )
 
-// maxSpanText is the maximum length of the SQL text in a span, in bytes.
+// maxSpanText is the maximum length of the SQL text in a span, in bytes, without the "…" that ends a shortened text.
 const maxSpanText = 2000
 
 // systemNames are the names that OpenTelemetry gives to the two engines.
 var systemNames = map[string]string{"sqlite": "sqlite", "postgres": "postgresql"}
 
-// namedTable matches the first table that a statement names.
+// namedTable matches the first name after FROM, INTO or UPDATE in a statement. It is the name of a table, or of a list in a WITH clause.
 var namedTable = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE)\s+"?([a-z_]+)`)
 
 // startStatementSpan starts the span of a statement. The span has the SQL text with placeholders,
@@ -47,7 +47,8 @@ func startReadSpan(ctx context.Context, engine string, onReplica bool, statement
 	return ctx, span
 }
 
-// shortenSQL returns the first maxSpanText bytes of a SQL text.
+// shortenSQL returns a SQL text of at most maxSpanText bytes unchanged. It returns the first maxSpanText bytes of a longer text, without an
+// incomplete character at the end, and "…".
 func shortenSQL(query string) string {
 	if len(query) <= maxSpanText {
 		return query
@@ -55,7 +56,8 @@ func shortenSQL(query string) string {
 	return strings.ToValidUTF8(query[:maxSpanText], "") + "…"
 }
 
-// summarizeSQL returns the kind of a statement and the first table that it names, such as "SELECT videos".
+// summarizeSQL returns the first word of a statement and the first name after FROM, INTO or UPDATE, such as "SELECT videos". The name can also be
+// that of a list in a WITH clause. Without such a name, summarizeSQL returns only the word.
 func summarizeSQL(query string) string {
 	kind, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	kind = strings.ToUpper(kind)

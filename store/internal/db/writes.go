@@ -7,7 +7,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Write is a statement that inserts or updates rows, with its parameters.
+// Write is a SQL statement with its parameters. Most of them insert, update or delete rows. FindRows and FindColumns also use Write for SELECT
+// statements.
 type Write struct {
 	Statement string
 	Args      []any
