@@ -157,8 +157,8 @@ func (s *Server) dataIsMadeUp(c echo.Context) bool {
 const (
 	corsRequestHeaders = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Mcp-Method, Mcp-Name, " +
 		"Mcp-Protocol-Version, Mcp-Session-Id, X-Request-Id"
-	corsResponseHeaders = "API-Version, ETag, Idempotent-Replayed, Link, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
-		"RateLimit-Reset, ReelTally-Sandbox, Retry-After, X-Request-Id"
+	corsResponseHeaders = "API-Version, ETag, Exported-Until, Idempotent-Replayed, Link, RateLimit, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, " +
+		"RateLimit-Reset, ReelTally-Sandbox, Retry-After, WWW-Authenticate, X-Request-Id"
 	corsMaxAge = "86400" // number of seconds for which a browser caches the response to a preflight request
 )
 
