@@ -342,12 +342,12 @@ type Account struct {
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// PercentOutperform10X The percentage of the account's tracked videos with at least 10 times the median of views.
+	// PercentOutperform10X The percentage of the account's tracked videos with known views that have at least 10 times the median of views.
 	//
 	// Example: 2.5
 	PercentOutperform10X *float64 `json:"percent_outperform_10x"`
 
-	// PercentOutperform25X The percentage of the account's tracked videos with at least 25 times the median of views.
+	// PercentOutperform25X The percentage of the account's tracked videos with known views that have at least 25 times the median of views.
 	//
 	// Example: 0
 	PercentOutperform25X *float64 `json:"percent_outperform_25x"`
@@ -493,7 +493,7 @@ type AccountVideoPage struct {
 
 // AddedAccounts What the request changed in the collection.
 type AddedAccounts struct {
-	// AccountsAdded The number of videos or accounts that were not in the collection before.
+	// AccountsAdded The number of accounts that had not been added to the collection before.
 	AccountsAdded int32 `json:"accounts_added"`
 
 	// CollectionID The collection.
@@ -511,7 +511,7 @@ type AddedVideos struct {
 	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 
-	// VideosAdded The number of videos or accounts that were not in the collection before.
+	// VideosAdded The number of videos that had not been added to the collection before. A video that was in the collection only through its account or a hashtag counts.
 	VideosAdded int32 `json:"videos_added"`
 }
 
@@ -556,7 +556,7 @@ type Collection struct {
 	// Example: q7Zt0BvKx3Lm9A
 	Hash *string `json:"hash"`
 
-	// Hashtags The hashtags of the collection, in lower case, without `#`, in alphabetical order. Videos whose caption contains one of them are in the collection.
+	// Hashtags The hashtags of the collection, in lower case, without `#`, in alphabetical order. Videos whose caption contains one of them are in the collection. A hashtag with a character other than letters, digits, marks and `_` matches no caption.
 	Hashtags []string `json:"hashtags"`
 
 	// ID The id of the collection.
@@ -725,7 +725,7 @@ type CollectionList struct {
 	Pagination *Pagination `json:"pagination,omitempty"`
 }
 
-// CollectionOrder The members by which a list of collections can be sorted.
+// CollectionOrder What a list of collections can be sorted by. Lists do not show `updated_at`, the time of the last change of the collection, and the counts, which are those of `GET /collections/{collection_id}?include_counts=true`.
 //
 // Example: name
 type CollectionOrder string
@@ -811,7 +811,7 @@ type CollectionStatistics struct {
 	Worst []CollectionGain `json:"worst"`
 }
 
-// CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`. Videos whose member is null come last in both directions.
+// CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at` in a list and `latest_views` on a share page. Videos whose member is null come last in both directions.
 //
 // Example: latest_views
 type CollectionVideoOrder string
@@ -835,7 +835,7 @@ type CollectionVideosRequest struct {
 	VideoIds []openapi_types.UUID `json:"video_ids"`
 }
 
-// CreateCollectionRequest The collection to create.
+// CreateCollectionRequest The collection to create. Without `access`, it is private.
 //
 // Example: {"access":"public","hashtags":["handmade"],"name":"Handmade"}
 type CreateCollectionRequest struct {
@@ -846,7 +846,7 @@ type CreateCollectionRequest struct {
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal. A hashtag of a caption has only letters, digits, marks and `_`. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags []string `json:"hashtags,omitempty"`
@@ -866,13 +866,13 @@ type CreateCollectionRequest struct {
 //
 // Example: {"end_date":"2026-02-22","include_children":true,"start_date":"2026-02-01"}
 type CreateReportRequest struct {
-	// EndDate The last day. The default is today.
+	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
 	EndDate *openapi_types.Date `json:"end_date,omitempty"`
 
 	// IncludeChildren `true`: also count the videos of all collections below the collection.
 	IncludeChildren *bool `json:"include_children,omitempty"`
 
-	// StartDate The first day. The default is 30 days ago.
+	// StartDate The first day. The default is 30 days ago. A future day gives 400.
 	StartDate *openapi_types.Date `json:"start_date,omitempty"`
 }
 
@@ -1044,8 +1044,9 @@ type EventAccount struct {
 	// CheckedAt When the account was last fetched; null before the first fetch.
 	CheckedAt *time.Time `json:"checked_at"`
 
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
+	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
+	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -1080,8 +1081,9 @@ type EventAccountState struct {
 	// CheckedAt When the account was last fetched; null before the first fetch.
 	CheckedAt *time.Time `json:"checked_at"`
 
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
+	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
+	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -1150,8 +1152,9 @@ type EventVideo struct {
 	// AdLink The canonical link of the video.
 	AdLink string `json:"ad_link"`
 
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
+	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
+	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -1207,8 +1210,9 @@ type EventVideo struct {
 
 // EventVideoState The state of the video before the event. It is absent if the event does not change the state.
 type EventVideoState struct {
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
+	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
+	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -1254,7 +1258,7 @@ type EventWebhook struct {
 	URL string `json:"url"`
 }
 
-// ExportedPoint A stored point: the last counts that were fetched on a UTC day. Of days older than 90 days one point a week is kept.
+// ExportedPoint A stored point: the last counts that were fetched on a UTC day. Of days older than 90 days one point a week is kept; the operator can change this time.
 type ExportedPoint struct {
 	// AdID The id of the video.
 	AdID openapi_types.UUID `json:"ad_id"`
@@ -1322,8 +1326,9 @@ type Fault struct {
 // FaultLocation The part of the request that has the fault.
 type FaultLocation string
 
-// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
+// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
+// hour or longer or does not accept the operator's credential. `failing`: at least the last two
 // attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 // `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 // organisation stopped tracking it.
@@ -1416,14 +1421,14 @@ type Organisation struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Subscription The state of the organisation's subscription. If it is `none`, data is fetched only for the first items of a bulk request.
+	// Subscription The state of the organisation's subscription. If it is `none`, data is fetched only for the first items of a bulk request, and for the first videos that are found for each account.
 	Subscription OrganisationSubscription `json:"subscription"`
 
 	// Tier The tier of the organisation. It determines the rate limits and which metrics the organisation can see.
 	Tier OrganisationTier `json:"tier"`
 }
 
-// OrganisationSubscription The state of the organisation's subscription. If it is `none`, data is fetched only for the first items of a bulk request.
+// OrganisationSubscription The state of the organisation's subscription. If it is `none`, data is fetched only for the first items of a bulk request, and for the first videos that are found for each account.
 type OrganisationSubscription string
 
 // OrganisationTier The tier of the organisation. It determines the rate limits and which metrics the organisation can see.
@@ -1488,7 +1493,7 @@ type Pagination struct {
 	// Total The number of items in the whole list.
 	Total int64 `json:"total"`
 
-	// TotalPages The number of pages; 0 if the list is empty.
+	// TotalPages The number of pages of `limit` items; 0 if the list is empty. Pages that were cut at 32 MiB are not considered.
 	TotalPages int64 `json:"total_pages"`
 }
 
@@ -1550,7 +1555,7 @@ type Problem struct {
 	// Instance The path of the request.
 	Instance string `json:"instance"`
 
-	// RequestID The id of the request.
+	// RequestID The id of the request. A repeated response of an Idempotency-Key has the id of the first request.
 	RequestID string `json:"request_id"`
 
 	// Status The HTTP status.
@@ -1590,7 +1595,7 @@ type RefreshAccountRequest struct {
 	Link string `json:"link"`
 }
 
-// RefreshNotDue Says that the last fetch is less than 4 hours old, and when the next fetch can be requested.
+// RefreshNotDue Says that the last successful fetch is less than 4 hours old, and when the next fetch can be requested.
 type RefreshNotDue struct {
 	// LatestUpdatedAt When the video or account was last fetched; null for the tiers limited and basic, whose metrics are masked.
 	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
@@ -1614,7 +1619,7 @@ type RefreshVideoRequest struct {
 
 // RemovedAccounts What the request changed in the collection.
 type RemovedAccounts struct {
-	// AccountsRemoved The number of videos or accounts that were taken out of the collection.
+	// AccountsRemoved The number of added accounts that were taken out.
 	AccountsRemoved int32 `json:"accounts_removed"`
 
 	// CollectionID The collection.
@@ -1632,7 +1637,7 @@ type RemovedVideos struct {
 	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 
-	// VideosRemoved The number of videos or accounts that were taken out of the collection.
+	// VideosRemoved The number of added videos that were taken out. Such a video can still be in the collection through its account or a hashtag.
 	VideosRemoved int32 `json:"videos_removed"`
 }
 
@@ -1894,7 +1899,7 @@ type Statistics struct {
 
 // StatusCounts The number of tracked and stopped videos or accounts by `fetch_status`.
 type StatusCounts struct {
-	// Delayed The number of videos or accounts whose fetch is late.
+	// Delayed The number of videos or accounts whose fetch is late, or whose source is paused.
 	Delayed int64 `json:"delayed"`
 
 	// Failing The number of videos or accounts whose last attempts failed.
@@ -1903,10 +1908,10 @@ type StatusCounts struct {
 	// Gone The number of videos or accounts that do not exist any more.
 	Gone int64 `json:"gone"`
 
-	// Ok The number of videos or accounts whose last fetch succeeded.
+	// Ok The number of videos or accounts whose last fetch succeeded, or of which only one attempt failed after it.
 	Ok int64 `json:"ok"`
 
-	// Pending The number of videos or accounts that were not fetched since tracking began.
+	// Pending The number of videos or accounts of which no fetch has succeeded since tracking began.
 	Pending int64 `json:"pending"`
 
 	// Private The number of videos or accounts that are private.
@@ -1980,7 +1985,7 @@ type StopResult struct {
 
 // StopSummary How many entries of a bulk request succeeded and failed.
 type StopSummary struct {
-	// Failed The number of unknown ids.
+	// Failed The number of ids that are unknown or were stopped before.
 	Failed int32 `json:"failed"`
 
 	// Succeeded The number of entries that were stopped.
@@ -2061,7 +2066,7 @@ type TrackAccountRequest struct {
 	// Example: https://www.tiktok.com/@northwind.studio
 	Link string `json:"link"`
 
-	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. All later uploads are tracked with
 	// every type. The default is `latest_30`.
 	//
 	//
@@ -2137,10 +2142,10 @@ type TrackAccountsRequest struct {
 	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
 	Links []string `json:"links"`
 
-	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. All later uploads are tracked with
 	// every type. The default is `latest_30`.
 	//
 	//
@@ -2163,7 +2168,7 @@ type TrackAccountsResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 links, or if an organisation without a subscription sent more links than its allowance.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, or if an organisation without a subscription sent more links than its allowance.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
@@ -2286,7 +2291,7 @@ type TrackVideosRequest struct {
 	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
 	Links []string `json:"links"`
 }
 
@@ -2305,14 +2310,14 @@ type TrackVideosResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 links, or if an organisation without a subscription sent more links than its allowance.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, or if an organisation without a subscription sent more links than its allowance.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
 	Warnings []string `json:"warnings"`
 }
 
-// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. All later uploads are tracked with
 // every type. The default is `latest_30`.
 //
 // Example: latest_30
@@ -2333,7 +2338,7 @@ type UpdateCollectionRequest struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal. A hashtag of a caption has only letters, digits, marks and `_`. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`
@@ -2405,8 +2410,9 @@ type Video struct {
 	// Example: TikTok says that the video is private; the next fetch is due on 2026-11-24 06:00 UTC.
 	FetchDetail *string `json:"fetch_detail"`
 
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
+	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
+	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -2419,7 +2425,7 @@ type Video struct {
 	HiddenStats bool `json:"hidden_stats"`
 
 	// Increase14D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
-	// that is at least 14 days older than the last fetch (`latest_updated_at`).
+	// of a UTC day that is at least 14 days before the UTC day of the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2428,7 +2434,7 @@ type Video struct {
 	Increase14D *float64 `json:"increase_14d"`
 
 	// Increase1D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
-	// that is at least 1 day older than the last fetch (`latest_updated_at`).
+	// of a UTC day that is at least 1 day before the UTC day of the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2437,7 +2443,7 @@ type Video struct {
 	Increase1D *float64 `json:"increase_1d"`
 
 	// Increase30D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
-	// that is at least 30 days older than the last fetch (`latest_updated_at`).
+	// of a UTC day that is at least 30 days before the UTC day of the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2446,7 +2452,7 @@ type Video struct {
 	Increase30D *float64 `json:"increase_30d"`
 
 	// Increase7D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
-	// that is at least 7 days older than the last fetch (`latest_updated_at`).
+	// of a UTC day that is at least 7 days before the UTC day of the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2544,8 +2550,8 @@ type Video struct {
 	// Example: 31
 	VideoLength *string `json:"video_length"`
 
-	// ViewsGained7D `latest_views` minus earlier views. The earlier views are those of the last point that is at least 7 days older than the last fetch
-	// (`latest_updated_at`). Negative if the views fell. Null if the views at either time are unknown, or if no later point has views.
+	// ViewsGained7D `latest_views` minus earlier views. The earlier views are those of the last point of a UTC day that is at least 7 days before the UTC day of
+	// the last fetch (`latest_updated_at`). Negative if the views fell. Null if the views at either time are unknown, or if no later point has views.
 	//
 	//
 	// Example: 52516
@@ -2555,7 +2561,7 @@ type Video struct {
 // VideoArray Videos, in the requested order.
 type VideoArray = []Video
 
-// VideoFilters The filters that were applied, in normalised form; null for each filter that is not used.
+// VideoFilters The filters that were applied. A filter that is not used is null. Without a filter, `collections` is empty, `include_removed` is false, and both ends of a range are null.
 type VideoFilters struct {
 	// AdInfoShop The value of the filter `ad_info_shop`: only shop ads if true, only other videos if false.
 	AdInfoShop *bool `json:"ad_info_shop"`
@@ -2575,13 +2581,13 @@ type VideoFilters struct {
 	// Hashtag The hashtag of the filter `hashtag`, in lower case, without `#`.
 	Hashtag *string `json:"hashtag"`
 
-	// IncludeRemoved Whether the list includes stopped videos.
+	// IncludeRemoved The value of `include_removed`. With `fetch_status=stopped`, the list has stopped videos even if it is false.
 	IncludeRemoved bool `json:"include_removed"`
 
 	// LatestUpdatedAtRange A range of time. Both ends are inclusive. If an end is null, the range has no limit at this end.
 	LatestUpdatedAtRange TimeRange `json:"latest_updated_at_range"`
 
-	// Link The link of the filter `link`, in its canonical form.
+	// Link The link of the filter `link`, in its canonical form. A short link that leads nowhere is returned as it was sent.
 	Link *string `json:"link"`
 
 	// LinkedAccountID The account id of the filter `linked_account_id`.
@@ -2590,7 +2596,7 @@ type VideoFilters struct {
 	// Platform The platform of the filter `platform`.
 	Platform *string `json:"platform"`
 
-	// Q The words that the caption must contain, each also inside a longer word.
+	// Q The filter `q`, as it was sent: the words that the caption must contain, each also inside a longer word.
 	Q *string `json:"q"`
 
 	// UploadedAtRange A range of UTC days. Both ends are inclusive. If an end is null, the range has no limit at this end.
@@ -2659,14 +2665,14 @@ type VideoPage struct {
 	// Data The videos, in the requested order.
 	Data []Video `json:"data"`
 
-	// Filters The filters that were applied, in normalised form; null for each filter that is not used.
+	// Filters The filters that were applied. A filter that is not used is null. Without a filter, `collections` is empty, `include_removed` is false, and both ends of a range are null.
 	Filters VideoFilters `json:"filters"`
 
-	// Pagination Describes this page of the list and the filters that were applied.
+	// Pagination Describes this page of the list and its order.
 	Pagination VideoPagination `json:"pagination"`
 }
 
-// VideoPagination Describes this page of the list and the filters that were applied.
+// VideoPagination Describes this page of the list and its order.
 type VideoPagination struct {
 	// HasMore Whether there is a next page.
 	HasMore bool `json:"has_more"`
@@ -2693,7 +2699,7 @@ type VideoPagination struct {
 	// Total The number of videos that match the filters.
 	Total int64 `json:"total"`
 
-	// TotalPages The number of pages; 0 if no video matches the filters.
+	// TotalPages The number of pages of `limit` items; 0 if no video matches the filters. Pages that were cut at 32 MiB are not considered.
 	TotalPages int64 `json:"total_pages"`
 }
 
@@ -2820,8 +2826,9 @@ type Cursor = string
 // DeliveryID defines model for DeliveryID.
 type DeliveryID = openapi_types.UUID
 
-// FetchStatusParameter Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+// FetchStatusParameter Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
+// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
+// hour or longer or does not accept the operator's credential. `failing`: at least the last two
 // attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 // `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 // organisation stopped tracking it.
@@ -2887,7 +2894,7 @@ type ListAccountsParams struct {
 	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
 	Paginated *Paginated `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -2918,6 +2925,7 @@ type ListAccountsParams struct {
 
 	// Link Only the account of this link, in any form of the link. Use this filter instead of
 	// `GET /accounts/{account_id}` if a proxy decodes `/` in paths. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
+	// A short link that leads nowhere gives an empty list. Any other link that is not the link of an account gives 400.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
 	// IncludeLinked `true`: also list accounts that are only linked from videos.
@@ -2932,8 +2940,10 @@ type ListAccountsParams struct {
 
 // TrackAccountParams defines parameters for TrackAccount.
 type TrackAccountParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -2943,8 +2953,10 @@ type TrackAccountParams struct {
 
 // TrackAccountsParams defines parameters for TrackAccounts.
 type TrackAccountsParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -2954,10 +2966,10 @@ type TrackAccountsParams struct {
 
 // GetAccountHistoryParams defines parameters for GetAccountHistory.
 type GetAccountHistoryParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 
 	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
@@ -2975,7 +2987,7 @@ type ListAccountVideosParams struct {
 	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
 	Paginated *Paginated `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3011,7 +3023,7 @@ type ListCollectionsParams struct {
 	// Paginated `true`: the response has `pagination` instead of `count`.
 	Paginated *bool `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3032,8 +3044,10 @@ type ListCollectionsParams struct {
 
 // CreateCollectionParams defines parameters for CreateCollection.
 type CreateCollectionParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3061,7 +3075,7 @@ type UpdateCollectionParams struct {
 
 // ListCollectionAccountsParams defines parameters for ListCollectionAccounts.
 type ListCollectionAccountsParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3088,8 +3102,10 @@ type ListCollectionAccountsParams struct {
 
 // AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
 type AddCollectionAccountsParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3099,10 +3115,10 @@ type AddCollectionAccountsParams struct {
 
 // GetCollectionHistoryParams defines parameters for GetCollectionHistory.
 type GetCollectionHistoryParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 
 	// IncludeChildren `true`: also count the videos of all collections below the collection.
@@ -3111,7 +3127,7 @@ type GetCollectionHistoryParams struct {
 
 // ListReportsParams defines parameters for ListReports.
 type ListReportsParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3129,8 +3145,10 @@ type ListReportsParams struct {
 
 // CreateReportParams defines parameters for CreateReport.
 type CreateReportParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3140,10 +3158,10 @@ type CreateReportParams struct {
 
 // GetCollectionStatisticsParams defines parameters for GetCollectionStatistics.
 type GetCollectionStatisticsParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 
 	// IncludeChildren `true`: also count the videos of all collections below the collection.
@@ -3152,7 +3170,7 @@ type GetCollectionStatisticsParams struct {
 
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3179,8 +3197,10 @@ type ListCollectionVideosParams struct {
 
 // AddCollectionVideosParams defines parameters for AddCollectionVideos.
 type AddCollectionVideosParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3202,7 +3222,7 @@ type ListEventsParams struct {
 
 // ExportHistoryParams defines parameters for ExportHistory.
 type ExportHistoryParams struct {
-	// UpdatedSince Only points that were fetched at or after this time. Imported points have the time that the import gives.
+	// UpdatedSince Only points that were fetched at or after this time. Imported points have the time that the import gives. Write a `+` in the time as `%2B`.
 	UpdatedSince *time.Time `form:"updated_since,omitempty" json:"updated_since,omitempty"`
 
 	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
@@ -3217,17 +3237,19 @@ type ExportHistoryParams struct {
 
 // GetOrganisationHistoryParams defines parameters for GetOrganisationHistory.
 type GetOrganisationHistoryParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 }
 
 // RefreshAccountParams defines parameters for RefreshAccount.
 type RefreshAccountParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3237,8 +3259,10 @@ type RefreshAccountParams struct {
 
 // RefreshVideoParams defines parameters for RefreshVideo.
 type RefreshVideoParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3248,8 +3272,10 @@ type RefreshVideoParams struct {
 
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3259,7 +3285,7 @@ type CreateTokenParams struct {
 
 // ListVideosParams defines parameters for ListVideos.
 type ListVideosParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3312,13 +3338,14 @@ type ListVideosParams struct {
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
 	// Link Only the video of this link, in any form of the link. Use this filter instead of
-	// `GET /videos/{ad_id}` if a proxy decodes `/` in paths. Stopped videos are found with `include_removed=true`.
+	// `GET /videos/{ad_id}` if a proxy decodes `/` in paths. Stopped videos are found with `include_removed=true`. A short link that leads
+	// nowhere gives an empty list. Any other link that is not the link of a video gives 400.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
 	// Platform Only videos of this platform.
 	Platform *Platform `form:"platform,omitempty" json:"platform,omitempty"`
 
-	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal.
+	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal. The hashtags of a caption have only letters, digits, marks and `_`, so any other hashtag matches nothing.
 	Hashtag *string `form:"hashtag,omitempty" json:"hashtag,omitempty"`
 
 	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal.
@@ -3333,8 +3360,10 @@ type ListVideosParams struct {
 
 // TrackVideoParams defines parameters for TrackVideo.
 type TrackVideoParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3344,8 +3373,10 @@ type TrackVideoParams struct {
 
 // TrackVideosParams defines parameters for TrackVideos.
 type TrackVideosParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3355,10 +3386,10 @@ type TrackVideosParams struct {
 
 // GetVideoHistoryParams defines parameters for GetVideoHistory.
 type GetVideoHistoryParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 
 	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
@@ -3367,8 +3398,10 @@ type GetVideoHistoryParams struct {
 
 // CreateWebhookParams defines parameters for CreateWebhook.
 type CreateWebhookParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3378,7 +3411,7 @@ type CreateWebhookParams struct {
 
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3396,8 +3429,10 @@ type ListWebhookDeliveriesParams struct {
 
 // ReplayWebhookDeliveryParams defines parameters for ReplayWebhookDelivery.
 type ReplayWebhookDeliveryParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3407,8 +3442,10 @@ type ReplayWebhookDeliveryParams struct {
 
 // RotateWebhookSecretParams defines parameters for RotateWebhookSecret.
 type RotateWebhookSecretParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -3418,8 +3455,10 @@ type RotateWebhookSecretParams struct {
 
 // TestWebhookParams defines parameters for TestWebhook.
 type TestWebhookParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are

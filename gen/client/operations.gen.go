@@ -13,8 +13,10 @@ import (
 
 // AddCollectionAccountsOptions are the options of AddCollectionAccounts.
 type AddCollectionAccountsOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -34,8 +36,10 @@ func (c *ReelTally) AddCollectionAccounts(ctx context.Context, collectionID Coll
 
 // AddCollectionVideosOptions are the options of AddCollectionVideos.
 type AddCollectionVideosOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -60,8 +64,10 @@ func (c *ReelTally) Authenticate(ctx context.Context) (Authentication, error) {
 
 // CreateCollectionOptions are the options of CreateCollection.
 type CreateCollectionOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -74,7 +80,7 @@ type CreateCollectionOptions struct {
 	// Example: private
 	Access Access
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal. A hashtag of a caption has only letters, digits, marks and `_`. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags []string
@@ -97,21 +103,23 @@ func (c *ReelTally) CreateCollection(ctx context.Context, o CreateCollectionOpti
 
 // CreateReportOptions are the options of CreateReport.
 type CreateReportOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
 	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
-	// EndDate The last day. The default is today.
+	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
 	EndDate openapi_types.Date
 
 	// IncludeChildren `true`: also count the videos of all collections below the collection.
 	IncludeChildren bool
 
-	// StartDate The first day. The default is 30 days ago.
+	// StartDate The first day. The default is 30 days ago. A future day gives 400.
 	StartDate openapi_types.Date
 }
 
@@ -122,8 +130,10 @@ func (c *ReelTally) CreateReport(ctx context.Context, collectionID CollectionID,
 
 // CreateTokenOptions are the options of CreateToken.
 type CreateTokenOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -147,8 +157,10 @@ func (c *ReelTally) CreateToken(ctx context.Context, o CreateTokenOptions) (Crea
 
 // CreateWebhookOptions are the options of CreateWebhook.
 type CreateWebhookOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -189,7 +201,7 @@ func (c *ReelTally) DeleteWebhook(ctx context.Context, webhookID WebhookID) erro
 
 // ExportHistoryOptions are the options of ExportHistory.
 type ExportHistoryOptions struct {
-	// UpdatedSince Only points that were fetched at or after this time. Imported points have the time that the import gives.
+	// UpdatedSince Only points that were fetched at or after this time. Imported points have the time that the import gives. Write a `+` in the time as `%2B`.
 	UpdatedSince time.Time
 
 	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
@@ -223,10 +235,10 @@ func (c *ReelTally) GetAccount(ctx context.Context, accountID AccountIDOrLink) (
 
 // GetAccountHistoryOptions are the options of GetAccountHistory.
 type GetAccountHistoryOptions struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate HistoryStart
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate HistoryEnd
 
 	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
@@ -256,10 +268,10 @@ func (c *ReelTally) GetCollection(ctx context.Context, collectionID CollectionID
 
 // GetCollectionHistoryOptions are the options of GetCollectionHistory.
 type GetCollectionHistoryOptions struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate HistoryStart
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate HistoryEnd
 
 	// IncludeChildren `true`: also count the videos of all collections below the collection.
@@ -273,10 +285,10 @@ func (c *ReelTally) GetCollectionHistory(ctx context.Context, collectionID Colle
 
 // GetCollectionStatisticsOptions are the options of GetCollectionStatistics.
 type GetCollectionStatisticsOptions struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate HistoryStart
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate HistoryEnd
 
 	// IncludeChildren `true`: also count the videos of all collections below the collection.
@@ -290,10 +302,10 @@ func (c *ReelTally) GetCollectionStatistics(ctx context.Context, collectionID Co
 
 // GetOrganisationHistoryOptions are the options of GetOrganisationHistory.
 type GetOrganisationHistoryOptions struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate HistoryStart
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate HistoryEnd
 }
 
@@ -314,10 +326,10 @@ func (c *ReelTally) GetVideo(ctx context.Context, adid VideoIDOrLink) (Video, er
 
 // GetVideoHistoryOptions are the options of GetVideoHistory.
 type GetVideoHistoryOptions struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
+	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400. Histories accept a future day.
 	StartDate HistoryStart
 
-	// EndDate The last day, inclusive. The default is today.
+	// EndDate The last day, inclusive. The default is today. An `end_date` more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day is accepted.
 	EndDate HistoryEnd
 
 	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
@@ -347,7 +359,7 @@ type ListAccountVideosOptions struct {
 	// EndDate Only videos uploaded on or before this day.
 	EndDate openapi_types.Date
 
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -389,7 +401,7 @@ func (c *ReelTally) AllAccountVideos(ctx context.Context, accountID AccountIDOrL
 
 // ListAccountsOptions are the options of ListAccounts.
 type ListAccountsOptions struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -420,6 +432,7 @@ type ListAccountsOptions struct {
 
 	// Link Only the account of this link, in any form of the link. Use this filter instead of
 	// `GET /accounts/{account_id}` if a proxy decodes `/` in paths. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
+	// A short link that leads nowhere gives an empty list. Any other link that is not the link of an account gives 400.
 	Link string
 
 	// IncludeLinked `true`: also list accounts that are only linked from videos.
@@ -449,7 +462,7 @@ func (c *ReelTally) AllAccounts(ctx context.Context, o ListAccountsOptions) iter
 
 // ListCollectionAccountsOptions are the options of ListCollectionAccounts.
 type ListCollectionAccountsOptions struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -491,7 +504,7 @@ func (c *ReelTally) AllCollectionAccounts(ctx context.Context, collectionID Coll
 
 // ListCollectionVideosOptions are the options of ListCollectionVideos.
 type ListCollectionVideosOptions struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -539,7 +552,7 @@ type ListCollectionsOptions struct {
 	// IncludeChildren `true` together with `parent_id`: all collections below the parent, not only its children.
 	IncludeChildren bool
 
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -595,7 +608,7 @@ func (c *ReelTally) ListEvents(ctx context.Context, o ListEventsOptions) (EventF
 
 // ListReportsOptions are the options of ListReports.
 type ListReportsOptions struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -633,7 +646,7 @@ func (c *ReelTally) ListTokens(ctx context.Context) (TokenList, error) {
 
 // ListVideosOptions are the options of ListVideos.
 type ListVideosOptions struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -686,13 +699,14 @@ type ListVideosOptions struct {
 	Collections []string
 
 	// Link Only the video of this link, in any form of the link. Use this filter instead of
-	// `GET /videos/{ad_id}` if a proxy decodes `/` in paths. Stopped videos are found with `include_removed=true`.
+	// `GET /videos/{ad_id}` if a proxy decodes `/` in paths. Stopped videos are found with `include_removed=true`. A short link that leads
+	// nowhere gives an empty list. Any other link that is not the link of a video gives 400.
 	Link string
 
 	// Platform Only videos of this platform.
 	Platform Platform
 
-	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal.
+	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal. The hashtags of a caption have only letters, digits, marks and `_`, so any other hashtag matches nothing.
 	Hashtag string
 
 	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal.
@@ -722,7 +736,7 @@ func (c *ReelTally) AllVideos(ctx context.Context, o ListVideosOptions) iter.Seq
 
 // ListWebhookDeliveriesOptions are the options of ListWebhookDeliveries.
 type ListWebhookDeliveriesOptions struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -760,8 +774,10 @@ func (c *ReelTally) ListWebhooks(ctx context.Context) (WebhookList, error) {
 
 // RefreshAccountOptions are the options of RefreshAccount.
 type RefreshAccountOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -781,8 +797,10 @@ func (c *ReelTally) RefreshAccount(ctx context.Context, o RefreshAccountOptions)
 
 // RefreshVideoOptions are the options of RefreshVideo.
 type RefreshVideoOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -828,8 +846,10 @@ func (c *ReelTally) RemoveCollectionVideos(ctx context.Context, collectionID Col
 
 // ReplayWebhookDeliveryOptions are the options of ReplayWebhookDelivery.
 type ReplayWebhookDeliveryOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -850,8 +870,10 @@ func (c *ReelTally) RevokeToken(ctx context.Context, tokenID TokenID) error {
 
 // RotateWebhookSecretOptions are the options of RotateWebhookSecret.
 type RotateWebhookSecretOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -924,8 +946,10 @@ func (c *ReelTally) StopVideos(ctx context.Context, o StopVideosOptions) (StopRe
 
 // TestWebhookOptions are the options of TestWebhook.
 type TestWebhookOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -940,8 +964,10 @@ func (c *ReelTally) TestWebhook(ctx context.Context, webhookID WebhookID, o Test
 
 // TrackAccountOptions are the options of TrackAccount.
 type TrackAccountOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -961,7 +987,7 @@ type TrackAccountOptions struct {
 	// Example: https://www.tiktok.com/@northwind.studio
 	Link string
 
-	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. All later uploads are tracked with
 	// every type. The default is `latest_30`.
 	//
 	// Example: latest_30
@@ -975,8 +1001,10 @@ func (c *ReelTally) TrackAccount(ctx context.Context, o TrackAccountOptions) (Tr
 
 // TrackAccountsOptions are the options of TrackAccounts.
 type TrackAccountsOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -986,10 +1014,10 @@ type TrackAccountsOptions struct {
 	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
 	Links []string
 
-	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. All later uploads are tracked with
 	// every type. The default is `latest_30`.
 	//
 	// Example: latest_30
@@ -1003,8 +1031,10 @@ func (c *ReelTally) TrackAccounts(ctx context.Context, o TrackAccountsOptions) (
 
 // TrackVideoOptions are the options of TrackVideo.
 type TrackVideoOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -1032,8 +1062,10 @@ func (c *ReelTally) TrackVideo(ctx context.Context, o TrackVideoOptions) (TrackV
 
 // TrackVideosOptions are the options of TrackVideos.
 type TrackVideosOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
-	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
+	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
+	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
+	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
 	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
 	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
 	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
@@ -1043,7 +1075,7 @@ type TrackVideosOptions struct {
 	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
 	Links []string
 }
 
@@ -1067,7 +1099,7 @@ type UpdateCollectionOptions struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal. A hashtag of a caption has only letters, digits, marks and `_`. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string]

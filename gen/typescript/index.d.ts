@@ -55,9 +55,9 @@ export interface Account {
   next_fetch_at: string | null;
   /** The id of the organisation that tracks this video or account, or owns this collection. */
   organisation_id: string;
-  /** The percentage of the account's tracked videos with at least 10 times the median of views. */
+  /** The percentage of the account's tracked videos with known views that have at least 10 times the median of views. */
   percent_outperform_10x: number | null;
-  /** The percentage of the account's tracked videos with at least 25 times the median of views. */
+  /** The percentage of the account's tracked videos with known views that have at least 25 times the median of views. */
   percent_outperform_25x: number | null;
   /** The platform of a video or account. */
   platform: Platform;
@@ -151,7 +151,7 @@ export interface AccountVideoPage {
 
 /** What the request changed in the collection. */
 export interface AddedAccounts {
-  /** The number of videos or accounts that were not in the collection before. */
+  /** The number of accounts that had not been added to the collection before. */
   accounts_added: number;
   /** The collection. */
   collection_id: string;
@@ -165,7 +165,7 @@ export interface AddedVideos {
   collection_id: string;
   /** Always `true`; a failed request has a problem as its response. */
   success: boolean;
-  /** The number of videos or accounts that were not in the collection before. */
+  /** The number of videos that had not been added to the collection before. */
   videos_added: number;
 }
 
@@ -314,7 +314,7 @@ export interface CollectionList {
   pagination?: Pagination | undefined;
 }
 
-/** The members by which a list of collections can be sorted. */
+/** What a list of collections can be sorted by. */
 export type CollectionOrder = "created_at" | "updated_at" | "name" | "video_count" | "account_count";
 
 /** The counts of a collection's videos added up at the end of a period, and the views that the videos gained in the period. */
@@ -839,7 +839,7 @@ export interface Pagination {
   page: number;
   /** The number of items in the whole list. */
   total: number;
-  /** The number of pages; 0 if the list is empty. */
+  /** The number of pages of `limit` items; 0 if the list is empty. */
   total_pages: number;
 }
 
@@ -914,7 +914,7 @@ export interface RefreshAccountRequest {
   link: string;
 }
 
-/** Says that the last fetch is less than 4 hours old, and when the next fetch can be requested. */
+/** Says that the last successful fetch is less than 4 hours old, and when the next fetch can be requested. */
 export interface RefreshNotDue {
   /** When the video or account was last fetched; null for the tiers limited and basic, whose metrics are masked. */
   latest_updated_at: string | null;
@@ -932,7 +932,7 @@ export interface RefreshVideoRequest {
 
 /** What the request changed in the collection. */
 export interface RemovedAccounts {
-  /** The number of videos or accounts that were taken out of the collection. */
+  /** The number of added accounts that were taken out. */
   accounts_removed: number;
   /** The collection. */
   collection_id: string;
@@ -946,7 +946,7 @@ export interface RemovedVideos {
   collection_id: string;
   /** Always `true`; a failed request has a problem as its response. */
   success: boolean;
-  /** The number of videos or accounts that were taken out of the collection. */
+  /** The number of added videos that were taken out. */
   videos_removed: number;
 }
 
@@ -1144,15 +1144,15 @@ export interface Statistics {
 
 /** The number of tracked and stopped videos or accounts by `fetch_status`. */
 export interface StatusCounts {
-  /** The number of videos or accounts whose fetch is late. */
+  /** The number of videos or accounts whose fetch is late, or whose source is paused. */
   delayed: number;
   /** The number of videos or accounts whose last attempts failed. */
   failing: number;
   /** The number of videos or accounts that do not exist any more. */
   gone: number;
-  /** The number of videos or accounts whose last fetch succeeded. */
+  /** The number of videos or accounts whose last fetch succeeded, or of which only one attempt failed after it. */
   ok: number;
-  /** The number of videos or accounts that were not fetched since tracking began. */
+  /** The number of videos or accounts of which no fetch has succeeded since tracking began. */
   pending: number;
   /** The number of videos or accounts that are private. */
   private: number;
@@ -1204,7 +1204,7 @@ export interface StopResult {
 
 /** How many entries of a bulk request succeeded and failed. */
 export interface StopSummary {
-  /** The number of unknown ids. */
+  /** The number of ids that are unknown or were stopped before. */
   failed: number;
   /** The number of entries that were stopped. */
   succeeded: number;
@@ -1263,7 +1263,7 @@ export interface TrackAccountRequest {
   collection_names?: string[] | null | undefined;
   /** Any form of the link of an account. */
   link: string;
-  /** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. */
+  /** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. */
   tracking_type?: TrackingType | undefined;
 }
 
@@ -1309,7 +1309,7 @@ export interface TrackAccountsRequest {
   label_ids?: string[] | null | undefined;
   /** The links. */
   links: string[];
-  /** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. */
+  /** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. */
   tracking_type?: TrackingType | undefined;
 }
 
@@ -1419,7 +1419,7 @@ export interface TrackVideosResult {
   warnings: string[];
 }
 
-/** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. */
+/** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. */
 export type TrackingType = "latest_30" | "latest_200" | "new_only" | "all";
 
 /** The members of a collection to change. */
@@ -1541,7 +1541,7 @@ export interface Video {
 /** Videos, in the requested order. */
 export type VideoArray = Video[];
 
-/** The filters that were applied, in normalised form; null for each filter that is not used. */
+/** The filters that were applied. */
 export interface VideoFilters {
   /** The value of the filter `ad_info_shop`: only shop ads if true, only other videos if false. */
   ad_info_shop: boolean | null;
@@ -1555,7 +1555,7 @@ export interface VideoFilters {
   has_metrics: boolean | null;
   /** The hashtag of the filter `hashtag`, in lower case, without `#`. */
   hashtag: string | null;
-  /** Whether the list includes stopped videos. */
+  /** The value of `include_removed`. */
   include_removed: boolean;
   /** A range of time. */
   latest_updated_at_range: TimeRange;
@@ -1565,7 +1565,7 @@ export interface VideoFilters {
   linked_account_id: string | null;
   /** The platform of the filter `platform`. */
   platform: string | null;
-  /** The words that the caption must contain, each also inside a longer word. */
+  /** The filter `q`, as it was sent: the words that the caption must contain, each also inside a longer word. */
   q: string | null;
   /** A range of UTC days. */
   uploaded_at_range: DateRange;
@@ -1611,13 +1611,13 @@ export type VideoOrder = "created_at" | "uploaded_at" | "latest_updated_at" | "l
 export interface VideoPage {
   /** The videos, in the requested order. */
   data: Video[];
-  /** The filters that were applied, in normalised form; null for each filter that is not used. */
+  /** The filters that were applied. */
   filters: VideoFilters;
-  /** Describes this page of the list and the filters that were applied. */
+  /** Describes this page of the list and its order. */
   pagination: VideoPagination;
 }
 
-/** Describes this page of the list and the filters that were applied. */
+/** Describes this page of the list and its order. */
 export interface VideoPagination {
   /** Whether there is a next page. */
   has_more: boolean;
@@ -1633,7 +1633,7 @@ export interface VideoPagination {
   page: number;
   /** The number of videos that match the filters. */
   total: number;
-  /** The number of pages; 0 if no video matches the filters. */
+  /** The number of pages of `limit` items; 0 if no video matches the filters. */
   total_pages: number;
 }
 

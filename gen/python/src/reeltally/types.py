@@ -55,9 +55,9 @@ class Account(TypedDict):
     next_fetch_at: str | None
     # The id of the organisation that tracks this video or account, or owns this collection.
     organisation_id: str
-    # The percentage of the account's tracked videos with at least 10 times the median of views.
+    # The percentage of the account's tracked videos with known views that have at least 10 times the median of views.
     percent_outperform_10x: float | None
-    # The percentage of the account's tracked videos with at least 25 times the median of views.
+    # The percentage of the account's tracked videos with known views that have at least 25 times the median of views.
     percent_outperform_25x: float | None
     # The platform of a video or account.
     platform: Platform
@@ -137,7 +137,7 @@ class AccountVideoPage(TypedDict):
 class AddedAccounts(TypedDict):
     """What the request changed in the collection."""
 
-    # The number of videos or accounts that were not in the collection before.
+    # The number of accounts that had not been added to the collection before.
     accounts_added: int
     # The collection.
     collection_id: str
@@ -152,7 +152,7 @@ class AddedVideos(TypedDict):
     collection_id: str
     # Always `true`; a failed request has a problem as its response.
     success: bool
-    # The number of videos or accounts that were not in the collection before.
+    # The number of videos that had not been added to the collection before.
     videos_added: int
 
 
@@ -821,7 +821,7 @@ class Pagination(TypedDict):
     page: int
     # The number of items in the whole list.
     total: int
-    # The number of pages; 0 if the list is empty.
+    # The number of pages of `limit` items; 0 if the list is empty.
     total_pages: int
 
 
@@ -900,7 +900,7 @@ class RefreshAccountRequest(TypedDict):
 
 
 class RefreshNotDue(TypedDict):
-    """Says that the last fetch is less than 4 hours old, and when the next fetch can be requested."""
+    """Says that the last successful fetch is less than 4 hours old, and when the next fetch can be requested."""
 
     # When the video or account was last fetched; null for the tiers limited and basic, whose metrics are masked.
     latest_updated_at: str | None
@@ -920,7 +920,7 @@ class RefreshVideoRequest(TypedDict):
 class RemovedAccounts(TypedDict):
     """What the request changed in the collection."""
 
-    # The number of videos or accounts that were taken out of the collection.
+    # The number of added accounts that were taken out.
     accounts_removed: int
     # The collection.
     collection_id: str
@@ -935,7 +935,7 @@ class RemovedVideos(TypedDict):
     collection_id: str
     # Always `true`; a failed request has a problem as its response.
     success: bool
-    # The number of videos or accounts that were taken out of the collection.
+    # The number of added videos that were taken out.
     videos_removed: int
 
 
@@ -1137,15 +1137,15 @@ class Statistics(TypedDict):
 class StatusCounts(TypedDict):
     """The number of tracked and stopped videos or accounts by `fetch_status`."""
 
-    # The number of videos or accounts whose fetch is late.
+    # The number of videos or accounts whose fetch is late, or whose source is paused.
     delayed: int
     # The number of videos or accounts whose last attempts failed.
     failing: int
     # The number of videos or accounts that do not exist any more.
     gone: int
-    # The number of videos or accounts whose last fetch succeeded.
+    # The number of videos or accounts whose last fetch succeeded, or of which only one attempt failed after it.
     ok: int
-    # The number of videos or accounts that were not fetched since tracking began.
+    # The number of videos or accounts of which no fetch has succeeded since tracking began.
     pending: int
     # The number of videos or accounts that are private.
     private: int
@@ -1202,7 +1202,7 @@ class StopResult(TypedDict):
 class StopSummary(TypedDict):
     """How many entries of a bulk request succeeded and failed."""
 
-    # The number of unknown ids.
+    # The number of ids that are unknown or were stopped before.
     failed: int
     # The number of entries that were stopped.
     succeeded: int
@@ -1264,7 +1264,7 @@ class TrackAccountRequest(TypedDict):
     collection_names: NotRequired[list[str] | None]
     # Any form of the link of an account.
     link: str
-    # Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all.
+    # Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000.
     tracking_type: NotRequired[TrackingType]
 
 
@@ -1313,7 +1313,7 @@ class TrackAccountsRequest(TypedDict):
     label_ids: NotRequired[list[str] | None]
     # The links.
     links: list[str]
-    # Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all.
+    # Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000.
     tracking_type: NotRequired[TrackingType]
 
 
@@ -1544,7 +1544,7 @@ class Video(TypedDict):
 
 
 class VideoFilters(TypedDict):
-    """The filters that were applied, in normalised form; null for each filter that is not used."""
+    """The filters that were applied."""
 
     # The value of the filter `ad_info_shop`: only shop ads if true, only other videos if false.
     ad_info_shop: bool | None
@@ -1558,7 +1558,7 @@ class VideoFilters(TypedDict):
     has_metrics: bool | None
     # The hashtag of the filter `hashtag`, in lower case, without `#`.
     hashtag: str | None
-    # Whether the list includes stopped videos.
+    # The value of `include_removed`.
     include_removed: bool
     # A range of time.
     latest_updated_at_range: TimeRange
@@ -1568,7 +1568,7 @@ class VideoFilters(TypedDict):
     linked_account_id: str | None
     # The platform of the filter `platform`.
     platform: str | None
-    # The words that the caption must contain, each also inside a longer word.
+    # The filter `q`, as it was sent: the words that the caption must contain, each also inside a longer word.
     q: str | None
     # A range of UTC days.
     uploaded_at_range: DateRange
@@ -1610,14 +1610,14 @@ class VideoPage(TypedDict):
 
     # The videos, in the requested order.
     data: list[Video]
-    # The filters that were applied, in normalised form; null for each filter that is not used.
+    # The filters that were applied.
     filters: VideoFilters
-    # Describes this page of the list and the filters that were applied.
+    # Describes this page of the list and its order.
     pagination: VideoPagination
 
 
 class VideoPagination(TypedDict):
-    """Describes this page of the list and the filters that were applied."""
+    """Describes this page of the list and its order."""
 
     # Whether there is a next page.
     has_more: bool
@@ -1633,7 +1633,7 @@ class VideoPagination(TypedDict):
     page: int
     # The number of videos that match the filters.
     total: int
-    # The number of pages; 0 if no video matches the filters.
+    # The number of pages of `limit` items; 0 if no video matches the filters.
     total_pages: int
 
 
