@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"runtime/debug"
 	"strings"
 
 	"github.com/google/uuid"
@@ -235,10 +234,7 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 // Operations implements web.Backend. It returns the JSON of /status, and the versions of the
 // program and of the API.
 func (b pageBackend) Operations(visitorRequest *http.Request) ([]byte, web.Version, error) {
-	version := web.Version{Program: "(development)", API: b.s.contract.version}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		version.Program = info.Main.Version
-	}
+	version := web.Version{Program: b.s.version, API: b.s.contract.version}
 	if b.s.status == nil {
 		return nil, version, b.problem(visitorRequest.Context(), problem(CodeNotFound, "This server does not know the state of the queue and the sources."))
 	}

@@ -51,6 +51,8 @@ type Options struct {
 	// Status answers with JSON about the queue, the sources and their call budgets. If Status is
 	// nil, the operator's page of the dashboard shows only an error.
 	Status http.Handler
+	// Version is the version of the program, for the operator's page of the dashboard.
+	Version string
 	// Traces starts a span for each request and for each batch of events that is sent to a webhook. If Traces is nil, no spans are recorded.
 	Traces trace.TracerProvider
 	// Webhooks are the settings for sending events to webhooks.
@@ -85,6 +87,7 @@ type Server struct {
 	dataReadAt       atomic.Int64         // time when dataIsMadeUp last read the database, in nanoseconds since 1970
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status
+	version          string               // version of the program, see Options.Version
 	previewAllowance int
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of a list page as JSON, in bytes
@@ -121,7 +124,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
 		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
-		maxPage: maxPageBytes, traces: o.Traces, status: o.Status, webhooks: o.Webhooks}
+		maxPage: maxPageBytes, traces: o.Traces, status: o.Status, version: o.Version, webhooks: o.Webhooks}
 	if s.webhooks.Key == nil {
 		s.webhooks.Key = o.CursorKey
 	}

@@ -162,8 +162,8 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	if len(due) > 0 && w.Failures > 0 {
 		// The previous attempt has failed. So try a single event first, and send the others only if it
 		// succeeds.
-		attempts = append(attempts, s.attemptDelivery(ctx, &w, due[0], view))
-		if due = due[1:]; attempts[0].Error != "" {
+		attempts = s.attemptDeliveries(ctx, &w, due[:1], view)
+		if due = due[1:]; len(attempts) == 0 || attempts[0].Error != "" {
 			due = nil
 		}
 	}

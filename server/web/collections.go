@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,11 +26,16 @@ const maxCollectionFilters = 100
 // maxCollections is the maximum number of collections that a page lists.
 const maxCollections = 1000
 
-// collections returns the collections of the organisation, ordered by name.
+// collections returns the first maxCollections collections of the organisation, ordered by name.
 func (v *visit) collections() ([]client.Collection, error) {
-	var found client.CollectionList
-	err := v.getFromAPI("/collections", url.Values{"order_by": {"name"}, "order_direction": {"asc"}, "paginated": {"true"}, "limit": {"1000"}}, &found)
+	found, err := v.listCollections()
 	return found.Data, err
+}
+
+// listCollections returns the same collections as the method collections, and the total number of collections.
+func (v *visit) listCollections() (found client.CollectionList, err error) {
+	err = v.getFromAPI("/collections", url.Values{"order_by": {"name"}, "order_direction": {"asc"}, "paginated": {"true"}, "limit": {strconv.Itoa(maxCollections)}}, &found)
+	return found, err
 }
 
 // branch is a collection with its level in the tree of collections.
@@ -46,11 +52,11 @@ type collectionsPage struct {
 
 // showCollections shows the tree of collections.
 func showCollections(v *visit) error {
-	found, err := v.collections()
+	found, err := v.listCollections()
 	if err != nil {
 		return err
 	}
-	return v.renderPage(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found), len(found) == maxCollections})
+	return v.renderPage(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found.Data), found.Pagination.Total > maxCollections})
 }
 
 // treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
@@ -187,6 +193,9 @@ func showCollection(v *visit) error {
 	case "history":
 		if err := v.loadGains(path, p, &content); err != nil {
 			return err
+		}
+		if content.Refused != nil {
+			return content.Refused
 		}
 		return v.sendHistory("collection-history", content.Chart)
 	case "videos":

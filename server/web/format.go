@@ -64,8 +64,8 @@ func (p *Pages) templateFunctions() template.FuncMap {
 // rate limit.
 var rateGroupTexts = map[string]string{
 	"authenticate": "Requests that check a token",
-	"read":         "Lists, single items and collections",
-	"write":        "Tracking, stopping and histories",
+	"read":         "Lists, single items, collections, statistics, reports, events and refreshes",
+	"write":        "Tracking, stopping, histories, changes of tokens and webhooks",
 }
 
 // deref returns the text to which s points, or "" if s is nil.

@@ -363,6 +363,7 @@ func showProgress(v *visit) error {
 		return err
 	}
 	lookUps := 0
+	var lookedUp []string // items that still wait after their look-up; they come last in the next request, so that it looks up other items
 	for _, item := range waiting {
 		kind, text, _ := strings.Cut(item, ":")
 		id, err := uuid.Parse(text)
@@ -370,18 +371,23 @@ func showProgress(v *visit) error {
 			continue
 		}
 		state, ok := recent[id]
-		if !ok && lookUps < maxLookUps {
+		looksUp := !ok && lookUps < maxLookUps
+		if looksUp {
 			lookUps++
 			if state, err = v.lookUpItem(kind, id); err != nil {
 				return err
 			}
 		}
-		if state.Status == "" || state.Status == "pending" {
+		switch {
+		case state.Status != "" && state.Status != "pending":
+			p.Arrived = append(p.Arrived, state)
+		case looksUp:
+			lookedUp = append(lookedUp, item)
+		default:
 			p.Waiting = append(p.Waiting, item)
-			continue
 		}
-		p.Arrived = append(p.Arrived, state)
 	}
+	p.Waiting = append(p.Waiting, lookedUp...)
 	return v.executeTemplate(http.StatusOK, "track", "progress", p)
 }
 

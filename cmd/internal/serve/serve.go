@@ -210,7 +210,7 @@ func New(ctx context.Context, c Config, st *store.Store, statusHandler http.Hand
 	a.server, err = server.New(server.Options{
 		RateStore: rates, TierLimits: c.TierLimits, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
 		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
-		RequestTimeout: c.RequestTimeout, Status: statusHandler, Webhooks: webhooks, Traces: traces.Provider,
+		RequestTimeout: c.RequestTimeout, Status: statusHandler, Version: boot.Version(), Webhooks: webhooks, Traces: traces.Provider,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.Close())

@@ -217,7 +217,7 @@
   // isChanged returns true if the visitor has changed a form field that is not sent yet.
   function isChanged(field) {
     if (field.type === "checkbox") return field.checked !== field.defaultChecked;
-    if (field.tagName === "SELECT") return field.selectedIndex > 0 && !field.options[field.selectedIndex].defaultSelected;
+    if (field.tagName === "SELECT") return field.selectedIndex !== Math.max(0, [...field.options].findIndex(option => option.defaultSelected));
     return field.type !== "hidden" && field.value !== field.defaultValue;
   }
   // isInUse returns true if the visitor uses the page: if a part of it has the focus, a menu or the search dialog is open, a field is changed, or
@@ -236,7 +236,7 @@
   });
   // A form that changes data is sent only once, even after a double click. Empty fields of a filter form are left out of the URL.
   document.addEventListener("submit", event => {
-    if (event.target.method !== "get") {
+    if ((event.submitter?.formMethod || event.target.method) !== "get") { // a button can have another method than its form
       if (event.target.dataset.sent) event.preventDefault();
       event.target.dataset.sent = "true";
       return;
