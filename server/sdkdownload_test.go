@@ -25,15 +25,16 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startTruncatingServer starts a server whose first response has an incomplete body. The server
-// forwards all later requests to the app. The result `requests` counts all requests.
-func (a *app) startTruncatingServer(t *testing.T) (address string, requests *atomic.Int32) {
+// startTruncatingServer starts a server whose first response has the given status and an incomplete
+// body. The server forwards all later requests to the app. The result `requests` counts all requests.
+func (a *app) startTruncatingServer(t *testing.T, status int) (address string, requests *atomic.Int32) {
 	t.Helper()
 	requests = new(atomic.Int32)
 	truncating := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) == 1 {
 			w.Header().Set("Content-Length", "1000")
 			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
 			_, _ = io.WriteString(w, `{"organisation":`)
 			return // the body is shorter than Content-Length, so the server closes the connection
 		}
@@ -49,9 +50,15 @@ func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, s := range sdks {
-		address, requests := a.startTruncatingServer(t)
-		require.Equal(t, "accepted\n", s.runProgram(t, address, c.token, "testdata/sdk/authenticate"+s.extension), s.name)
-		require.EqualValues(t, 2, requests.Load(), s.name)
+		// 422 is the status of a result if the type is application/json.
+		for _, status := range []int{http.StatusOK, http.StatusUnprocessableEntity, http.StatusServiceUnavailable} {
+			address, requests := a.startTruncatingServer(t, status)
+			require.Equal(t, "accepted\n", s.runProgram(t, address, c.token, "testdata/sdk/authenticate"+s.extension), "%s, %d", s.name, status)
+			require.EqualValues(t, 2, requests.Load(), "%s, %d", s.name, status)
+		}
+		address, requests := a.startTruncatingServer(t, http.StatusForbidden)
+		require.Equal(t, "refused\n", s.runProgram(t, address, c.token, "testdata/sdk/authenticate"+s.extension), s.name)
+		require.EqualValues(t, 1, requests.Load(), s.name)
 	}
 }
 
@@ -59,7 +66,7 @@ func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	address, requests := a.startTruncatingServer(t)
+	address, requests := a.startTruncatingServer(t, http.StatusOK)
 	sdk, err := client.New(address, c.token)
 	require.NoError(t, err)
 	who, err := sdk.Authenticate(t.Context())
@@ -67,7 +74,7 @@ func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.Equal(t, c.org.ID, who.Organisation.ID)
 	require.EqualValues(t, 2, requests.Load())
 
-	address, requests = a.startTruncatingServer(t)
+	address, requests = a.startTruncatingServer(t, http.StatusOK)
 	sdk, err = client.New(address, c.token)
 	require.NoError(t, err)
 	created, err := sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the client may repeat this POST request, because it sends an idempotency key
@@ -77,7 +84,7 @@ func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 
 	c.track(videoURL(1))
 	c.track(videoURL(2))
-	address, requests = a.startTruncatingServer(t)
+	address, requests = a.startTruncatingServer(t, http.StatusOK)
 	sdk, err = client.New(address, c.token)
 	require.NoError(t, err)
 	list := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
@@ -88,7 +95,7 @@ func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 3, requests.Load(), "the list has two pages, and one request must be repeated")
 
 	var part bytes.Buffer
-	address, requests = a.startTruncatingServer(t)
+	address, requests = a.startTruncatingServer(t, http.StatusOK)
 	sdk, err = client.New(address, c.token)
 	require.NoError(t, err)
 	_, err = sdk.Download(t.Context(), &part, "/videos", nil, client.XLSX)

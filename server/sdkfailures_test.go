@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,6 +103,42 @@ func TestSDKs_reportAnUnreachableServerAndAnEmptyToken(t *testing.T) {
 			require.True(t, got.Cause)
 			require.Contains(t, got.Message, "the server sent no complete answer: ")
 			require.Contains(t, strings.ToLower(got.Message), "refused")
+		})
+	}
+}
+
+// timeoutSeconds is the timeout that the programs timeout.mjs and timeout.py in testdata/sdk get.
+const timeoutSeconds = 2
+
+func TestSDKs_timeoutIsTheTimeWithoutAnyData(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for _, s := range sdks {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for path, want := range map[string]string{"/slow": "12345\n", "/hanging": "the server sent no complete answer: "} {
+				var requests atomic.Int64
+				slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					requests.Add(1)
+					w.Header().Set("Content-Type", "application/json")
+					parts := []string{`{"organisation": "`, "1", "2", "3", "4", `5"}`}
+					for _, part := range parts {
+						_, _ = w.Write([]byte(part))
+						_ = http.NewResponseController(w).Flush()
+						if strings.HasPrefix(r.URL.Path, "/hanging") {
+							<-r.Context().Done()
+							return
+						}
+						time.Sleep(timeoutSeconds * time.Second * 2 / time.Duration(len(parts)))
+					}
+				}))
+				t.Cleanup(slow.Close)
+				out := s.runProgram(t, slow.URL+path, "rt_x", "testdata/sdk/timeout"+s.extension, strconv.Itoa(timeoutSeconds))
+				require.Contains(t, out, want)
+				require.Equal(t, 1, strings.Count(out, "\n"), out)
+				require.LessOrEqual(t, strings.Count(out, "complete answer"), 1, out)
+				require.EqualValues(t, 1, requests.Load())
+			}
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
@@ -115,5 +116,46 @@ func TestLists_refuseUnknownCollections(t *testing.T) {
 		require.Equal(t, 1, status)
 		require.Empty(t, stdout)
 		require.Contains(t, stderr, `there is no collection "Nope"`)
+	}
+}
+
+func TestCollections_areFoundByIDIfTheTierHidesThem(t *testing.T) {
+	t.Parallel()
+	caller, operator := startDemo(t)
+	ids := map[string]string{}
+	for _, name := range []string{"Spring", "Autumn"} {
+		status, stdout, stderr := caller("collections", "create", name)
+		require.Zero(t, status, stderr)
+		fields := strings.Fields(stdout)
+		ids[name] = fields[len(fields)-1]
+	}
+	status, stdout, stderr := operator("org", "list", "--json")
+	require.Zero(t, status, stderr)
+	_, organisation, _ := strings.Cut(stdout, `"organisation_id":"`)
+	status, _, stderr = operator("org", "set-tier", organisation[:36], "basic")
+	require.Zero(t, status, stderr)
+	require.Eventually(t, func() bool {
+		_, _, stderr := caller("list")
+		return strings.Contains(stderr, "returns only the first result")
+	}, startTimeout, 100*time.Millisecond)
+
+	const video = "https://youtu.be/dQw4w9WgXcQ"
+	for name, id := range ids {
+		for _, command := range [][]string{
+			{"track", "--collection", id, video}, {"collections", "add", id, video}, {"collections", "remove", id, video},
+			{"collections", "create", "Below " + name, "--parent", strings.ToUpper(id)},
+		} {
+			status, _, stderr = caller(command...)
+			require.Zero(t, status, "%s: %s", command, stderr)
+		}
+	}
+	unknownID := uuid.NewString()
+	for nameOrID, want := range map[string]string{
+		unknownID:               "there is no collection with the id " + unknownID,
+		"Hidden from this tier": `shows only one collection in the list, and its name is not "Hidden from this tier"; use the id of the collection`,
+	} {
+		status, _, stderr = caller("track", "--collection", nameOrID, video)
+		require.Equal(t, 1, status)
+		require.Contains(t, stderr, want)
 	}
 }

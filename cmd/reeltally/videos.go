@@ -23,27 +23,43 @@ import (
 // maxLinks is the largest number of links or ids in one request of the API.
 const maxLinks = 500
 
-// findCollection returns the id of the collection with this name or id.
+// findCollection returns the id of the collection with this name or id. It reads a collection with an id directly, because with the
+// tier "limited" or "basic", the list has only one collection of the organisation.
 func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string) (uuid.UUID, error) {
+	id, idErr := uuid.Parse(nameOrID)
+	if idErr == nil {
+		collection, err := api.GetCollection(ctx, id, client.GetCollectionOptions{})
+		var refused *client.Error
+		switch {
+		case err == nil:
+			return collection.ID, nil
+		case !errors.As(err, &refused) || refused.StatusCode != http.StatusNotFound:
+			return uuid.Nil, err
+		}
+		// The name of a collection can have the form of an id.
+	}
 	var found []uuid.UUID
+	masked := false
 	for collection, err := range api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true}) {
 		if err != nil {
 			return uuid.Nil, err
 		}
-		if collection.ID.String() == nameOrID {
-			return collection.ID, nil
-		}
 		if collection.Name == nameOrID {
 			found = append(found, collection.ID)
 		}
+		masked = masked || collection.MetricsMasked != nil
 	}
-	switch len(found) {
-	case 0:
-		return uuid.Nil, unknownCollectionError(nameOrID)
-	case 1:
+	switch {
+	case len(found) == 1:
 		return found[0], nil
+	case len(found) > 1:
+		return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
+	case masked && idErr == nil:
+		return uuid.Nil, fmt.Errorf("there is no collection with the id %s", nameOrID)
+	case masked:
+		return uuid.Nil, fmt.Errorf("the tier of this organisation shows only one collection in the list, and its name is not %q; use the id of the collection", nameOrID)
 	}
-	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
+	return uuid.Nil, unknownCollectionError(nameOrID)
 }
 
 // checkCollections returns an error if a name or id belongs to no collection. For an unknown

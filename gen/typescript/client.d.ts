@@ -12,7 +12,7 @@ export interface ClientOptions {
   maxRetries?: number | undefined;
   /** The longest time in seconds that a request waits before it is repeated. The default is 90. */
   maxWait?: number | undefined;
-  /** How long an attempt may take, in seconds. The default is 60. */
+  /** How long the server may send nothing, in seconds. The default is 60. */
   timeout?: number | undefined;
   /** The function that sends requests. The default is the global fetch. */
   fetch?: typeof globalThis.fetch | undefined;

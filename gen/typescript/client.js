@@ -33,7 +33,7 @@ export class Client {
 
   request(method, path, options) {
     return this.#repeat(method, path, options, async (response, limit) => {
-      const content = await contentOf(response);
+      const content = await contentOf(response, limit);
       limit.end();
       return content;
     });
@@ -80,9 +80,9 @@ export class Client {
         const response = await this.send(url, { method, headers: all, body: text, signal: limit.signal });
         if (response.ok || isResult(response)) return await read(response, limit);
         const retryAfter = Number(response.headers.get("Retry-After")) || undefined;
-        failure = new ReelTallyError(response.status, await problemOf(response), retryAfter);
+        failure = new ReelTallyError(response.status, await problemOf(response, limit), retryAfter);
       } catch (error) {
-        failure = noAnswer(error);
+        failure = error instanceof ReelTallyError ? error : noAnswer(error);
       }
       limit.end();
       if (signal?.aborted) throw signal.reason;
@@ -108,7 +108,8 @@ export class Client {
   }
 }
 
-// Limit has a signal that aborts after the given number of seconds, or when the signal of the caller aborts.
+// Limit has a signal that aborts when the server has sent nothing for the given number of seconds, or when the signal of the caller aborts.
+// Code that receives data must call restart().
 class Limit {
   #controller = new AbortController();
   #abort = () => this.#controller.abort(this.#caller.reason);
@@ -204,17 +205,27 @@ function queryText(query = {}) {
 // 422 have the type application/problem+json.
 const isResult = response => response.status === 422 && (response.headers.get("Content-Type") ?? "").startsWith("application/json");
 
-async function contentOf(response) {
+async function contentOf(response, limit) {
+  const text = await textOf(response, limit);
   if (response.status === 204) return undefined;
-  return (response.headers.get("Content-Type") ?? "").startsWith("application/json") ? response.json() : response.text();
+  return (response.headers.get("Content-Type") ?? "").startsWith("application/json") ? JSON.parse(text) : text;
 }
 
-async function problemOf(response) {
+async function problemOf(response, limit) {
   try {
-    return await response.json();
+    return JSON.parse(await textOf(response, limit));
   } catch {
-    return {}; // a proxy answered instead of the server
+    return {}; // a proxy answered instead of the server, or the answer is incomplete
   }
+}
+
+// textOf returns the body of a response as text.
+async function textOf(response, limit) {
+  if (response.body?.getReader === undefined) return response.text(); // the body is empty, or the function fetch of the caller has no streams
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const part of partsOf(response, limit)) text += decoder.decode(part, { stream: true });
+  return text + decoder.decode();
 }
 
 function pause(seconds, signal) {

@@ -47,9 +47,9 @@ class Client:
 
     def __init__(self, base_url: str | None = None, token: str | None = None, *, max_retries: int = 4, max_wait: float = 90, timeout: float = 60) -> None:
         """Without base_url and token, they are the environment variables REELTALLY_URL and REELTALLY_TOKEN. A request is repeated up to max_retries times
-        after 429, 502, 503, 504 and failures of the network, after a wait of at most max_wait seconds. An attempt may take timeout seconds. If an
-        earlier attempt with the same Idempotency-Key still runs or was interrupted, the request is repeated for up to max_wait seconds, unless
-        max_retries is 0."""
+        after 429, 502, 503, 504 and failures of the network, after a wait of at most max_wait seconds. An attempt fails if the server sends
+        nothing for timeout seconds. If an earlier attempt with the same Idempotency-Key still runs or was interrupted, the request is repeated for
+        up to max_wait seconds, unless max_retries is 0."""
         base_url = os.environ.get("REELTALLY_URL") if base_url is None else base_url
         token = os.environ.get("REELTALLY_TOKEN") if token is None else token
         if not base_url:
@@ -117,10 +117,13 @@ class Client:
         while True:
             wait = min(8.0, 0.5 * 2**attempt) * random.uniform(0.5, 1)
             try:
-                return read(urllib.request.urlopen(request, timeout=self.timeout))
-            except urllib.error.HTTPError as refused:
-                if refused.code == 422 and refused.headers.get_content_type() == "application/json":
+                try:
+                    return read(urllib.request.urlopen(request, timeout=self.timeout))
+                except urllib.error.HTTPError as refused:
+                    if refused.code != 422 or refused.headers.get_content_type() != "application/json":
+                        raise
                     return _content_of(refused)  # the answer to a bulk request is a result: it says for each entry why it failed
+            except urllib.error.HTTPError as refused:
                 error = _error_of(refused)
                 wait = error.retry_after if error.retry_after is not None else wait
                 if error.code == "idempotency_key_in_use":
@@ -191,7 +194,7 @@ def _error_of(response: urllib.error.HTTPError) -> ReelTallyError:
     with response:
         try:
             problem = json.loads(response.read())
-        except ValueError:  # a proxy answered
+        except (ValueError, OSError, http.client.HTTPException):  # a proxy answered, or the answer is incomplete
             problem = {}
     retry_after = response.headers.get("Retry-After")
     seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
