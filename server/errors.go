@@ -105,7 +105,7 @@ var codes = [...]CodeInfo{
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
 	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
-	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body."},
+	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body or path."},
 	{CodeRateLimited, 429, "Rate limit reached", "Too many requests in this minute; Retry-After tells how long to wait."},
 	{CodeIdempotencyStoreFull, 429, "Idempotency store full", "The organisation's Idempotency-Keys of the last 24 hours use all the space reserved for them. Requests without a key are still served."},
 	{CodeInternal, 500, "Internal error", "The server failed; its log contains the cause with the request id."},

@@ -65,7 +65,7 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 			e.RetryAfter = known.RetryAfter
 			return e
 		case store.KeyMismatch:
-			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body. "+
+			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body or path. "+
 				"Use a new key for a new request.", quoteText(key))
 		case store.KeyStoreFull:
 			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB reserved for them. "+
