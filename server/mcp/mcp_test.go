@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -374,6 +375,16 @@ func TestToolCall_sendsNullOnlyForMembersThatCanBeNull(t *testing.T) {
 	require.JSONEq(t, `{"b": null}`, string(body))
 }
 
+// getWeeklyReport returns the text of the prompt weekly_report.
+func getWeeklyReport(t *testing.T, session *sdk.ClientSession, arguments map[string]string) (string, error) {
+	t.Helper()
+	result, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "weekly_report", Arguments: arguments})
+	if err != nil {
+		return "", err
+	}
+	return result.Messages[0].Content.(*sdk.TextContent).Text, nil
+}
+
 func TestWeeklyReportPrompt_namesTheDaysOfTheWeek(t *testing.T) {
 	t.Parallel()
 	session := connect(t, listPaths, nil)
@@ -381,25 +392,52 @@ func TestWeeklyReportPrompt_namesTheDaysOfTheWeek(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list.Prompts, 1)
 	require.Equal(t, "weekly_report", list.Prompts[0].Name)
-	get := func(arguments map[string]string) (string, error) {
-		result, err := session.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "weekly_report", Arguments: arguments})
-		if err != nil {
-			return "", err
-		}
-		return result.Messages[0].Content.(*sdk.TextContent).Text, nil
-	}
-	text, err := get(nil)
+	text, err := getWeeklyReport(t, session, nil)
 	require.NoError(t, err)
 	require.Contains(t, text, "END is yesterday in UTC")
-	require.NotContains(t, text, "collections=")
-	text, err = get(map[string]string{"end_date": "2026-03-02", "collection": `Spring "launch"`})
+	require.Contains(t, text, "BEFORE is the day before START.")
+	text, err = getWeeklyReport(t, session, map[string]string{"end_date": "2026-03-02"})
 	require.NoError(t, err)
-	require.Contains(t, text, "START is 2026-02-24 and END is 2026-03-02.")
-	require.Contains(t, text, `collections=["Spring \"launch\""]`)
-	_, err = get(map[string]string{"end_date": "next week"})
+	require.Contains(t, text, "START is 2026-02-24 and END is 2026-03-02. BEFORE is 2026-02-23, the day before START.")
+	_, err = getWeeklyReport(t, session, map[string]string{"end_date": "next week"})
 	require.ErrorContains(t, err, `end_date must be a day such as 2026-02-22, but is "next week"`)
-	_, err = get(map[string]string{"collection": strings.Repeat("x", 101)})
+	_, err = getWeeklyReport(t, session, map[string]string{"collection": strings.Repeat("x", 101)})
 	require.ErrorContains(t, err, "the argument 'collection' has more than 100 characters")
+}
+
+func TestWeeklyReportPrompt_usesTheToolsOfTheCollection(t *testing.T) {
+	t.Parallel()
+	session := connect(t, listPaths, nil)
+	for name, wants := range map[string][]string{
+		`Spring "launch"`:                      {`the collection "Spring \"launch\""`, "list_collections"},
+		"01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a": {"COLLECTION is 01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a."},
+	} {
+		text, err := getWeeklyReport(t, session, map[string]string{"collection": name})
+		require.NoError(t, err)
+		for _, want := range append(wants, "get_collection_statistics with collection_id=COLLECTION, start_date=START and end_date=END",
+			"get_collection_history with collection_id=COLLECTION, start_date=BEFORE and end_date=END", "collections=[COLLECTION]") {
+			require.Contains(t, text, want)
+		}
+		require.NotContains(t, text, "get_organisation_history")
+		require.NotContains(t, text, "_7d")
+		require.Equal(t, strings.Count(text, "list_videos"), strings.Count(text, "collections=[COLLECTION]"), "each list of videos must have the collection's videos")
+	}
+}
+
+func TestWeeklyReportPrompt_computesGainsFromTheDayBeforeTheWeek(t *testing.T) {
+	t.Parallel()
+	session := connect(t, listPaths, nil)
+	day := func(daysAgo int) string { return time.Now().UTC().AddDate(0, 0, -daysAgo).Format(time.DateOnly) }
+	for endDate, recent := range map[string]bool{"": true, day(0): true, day(1): true, day(3): false, "2026-03-02": false} {
+		text, err := getWeeklyReport(t, session, map[string]string{"end_date": endDate})
+		require.NoError(t, err)
+		require.Contains(t, text, "get_video_history with start_date=BEFORE and end_date=END")
+		require.Contains(t, text, "The newest point before START")
+		require.Contains(t, text, "other videos can have gained more")
+		require.NotContains(t, text, "collection")
+		require.NotContains(t, text, "increase_7d")
+		require.Equal(t, recent, strings.Contains(text, "order_by=views_gained_7d"), endDate)
+	}
 }
 
 func TestToolResult_describesTheStatusCodeIfTheResponseIsEmpty(t *testing.T) {
