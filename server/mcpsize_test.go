@@ -110,6 +110,7 @@ func TestMCP_instructionsSayOnceThatArgumentsAreNotPercentEncoded(t *testing.T) 
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).openAssistant()
 	require.Equal(t, 1, strings.Count(session.InitializeResult().Instructions, "percent"))
+	require.Contains(t, session.InitializeResult().Instructions, "parent_id of update_collection: null then removes the value")
 	for name, tool := range session.tools() {
 		schema, err := json.Marshal(tool.InputSchema)
 		require.NoError(t, err)

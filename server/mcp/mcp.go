@@ -94,7 +94,8 @@ func instructions(sandbox bool) string {
 	lines := []string{
 		"ReelTally tracks short videos on TikTok, Instagram, YouTube and Facebook, the accounts that post them, and their counts over time.",
 		"Every tool acts for the organisation that the token belongs to, and sees nothing else.",
-		"Write links and times as they are: arguments are never percent-encoded. An argument that is null counts as missing.",
+		"Write links and times as they are: arguments are never percent-encoded. " +
+			"An argument that is null counts as missing, unless null is a value of it, such as parent_id of update_collection: null then removes the value.",
 		fmt.Sprintf("Lists have %d entries a page; send limit for another number, and pagination.next_cursor as cursor for the next page. ", defaultLimit) +
 			"In list_events, it is next_cursor, and has_more says whether there are more events. " +
 			"Entries have only their most important members; send fields to select others. " +
