@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // initialize is the first message of an MCP session.
@@ -177,6 +178,19 @@ func TestMCP_sandboxSaysThatDataIsMadeUp(t *testing.T) {
 	session := a.newCaller(t, store.TierPremium).openAssistant()
 	require.Contains(t, session.InitializeResult().Instructions, "made up")
 	require.Contains(t, textBlocks(t, session.callTool("get_video_statistics", nil))[0], "made up")
+}
+
+func TestMCP_eachSessionReadsWhetherDataIsMadeUp(t *testing.T) {
+	t.Parallel()
+	for kind, sandbox := range map[store.DataKind]bool{store.DemoData: true, store.RealData: false} {
+		for _, atStart := range []bool{true, false} {
+			a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = atStart })
+			c := a.newCaller(t, store.TierPremium)
+			require.Equal(t, atStart, strings.Contains(c.openAssistant().InitializeResult().Instructions, "made up"), "the database has no data")
+			storetest.SetDataKind(t, a.DB, kind)
+			require.Equal(t, sandbox, strings.Contains(c.openAssistant().InitializeResult().Instructions, "made up"), kind)
+		}
+	}
 }
 
 func TestMCP_getCollectionReturnsAnETagForUpdateCollection(t *testing.T) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -134,16 +135,23 @@ func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest || s.dataKnown.Load() {
 		return s.sandbox.Load()
 	}
-	now := s.now()
 	// While the database has no numbers, GET /authenticate causes at most one read in identityTTL.
-	if op := s.contract.requestedOperation(c); op != nil && op.group == groupAuthenticate && now.Sub(time.Unix(0, s.dataReadAt.Load())) < identityTTL {
+	if op := s.contract.requestedOperation(c); op != nil && op.group == groupAuthenticate && s.now().Sub(time.Unix(0, s.dataReadAt.Load())) < identityTTL {
+		return s.sandbox.Load()
+	}
+	return s.readDataKind(ctx)
+}
+
+// readDataKind returns true if the sandbox made up the numbers in the database. It reads the database, until the database has numbers.
+func (s *Server) readDataKind(ctx context.Context) bool {
+	if s.dataKnown.Load() {
 		return s.sandbox.Load()
 	}
 	kind, err := s.store.DataKind(ctx)
 	if err != nil {
 		return s.sandbox.Load()
 	}
-	s.dataReadAt.Store(now.UnixNano())
+	s.dataReadAt.Store(s.now().UnixNano())
 	// Once the database has numbers, their kind never changes: made-up and real numbers are never mixed.
 	if kind != store.NoData {
 		s.sandbox.Store(kind == store.DemoData)

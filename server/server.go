@@ -84,7 +84,7 @@ type Server struct {
 	pages            *web.Pages           // the dashboard
 	draining         atomic.Bool          // true after Drain was called
 	dataKnown        atomic.Bool          // true after the server has found counts of videos or accounts in the database; `sandbox` then never changes again
-	dataReadAt       atomic.Int64         // time when dataIsMadeUp last read the database, in nanoseconds since 1970
+	dataReadAt       atomic.Int64         // time when readDataKind last read the database, in nanoseconds since 1970
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status
 	version          string               // version of the program, see Options.Version

@@ -23,9 +23,9 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox is true if the data is made up. This setting affects only the instructions for the
-	// model, not the results of tool calls.
-	Sandbox bool
+	// Sandbox returns true if the data is made up. The handler calls it for the instructions of each session, because an empty database can
+	// get data of either kind while the server runs. It does not affect the results of tool calls. Nil means that the data is real.
+	Sandbox func(context.Context) bool
 	// AnyHost must be true behind a proxy on this machine: it allows every Host header. If it is false,
 	// requests to a loopback address must name a loopback host, to prevent DNS rebinding.
 	AnyHost bool
@@ -56,10 +56,13 @@ func New(o Options) http.Handler {
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Version},
 		&sdk.ServerOptions{
-			Instructions: instructions(o.Sandbox),
+			Instructions: instructions(false),
 			// The capabilities announce no notifications about changes, because tools and prompts do not change while the server runs.
 			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}},
 		})
+	if o.Sandbox != nil {
+		server.AddReceivingMiddleware(addSandboxNotice(o.Sandbox))
+	}
 	server.AddPrompt(weeklyReport, writeWeeklyReport)
 	for _, t := range o.Tools {
 		c := toolCaller{tool: t, do: o.Do, logger: o.Logger}
@@ -69,6 +72,25 @@ func New(o Options) http.Handler {
 		// Because the handler keeps no state, a load balancer can send each request to any server.
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: o.AnyHost, PropagateRequestCancellation: true,
 	})}
+}
+
+// addSandboxNotice returns a middleware that adds sandboxNotice to the instructions of a session if the data is made up.
+func addSandboxNotice(sandbox func(context.Context) bool) sdk.Middleware {
+	return func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			result, err := next(ctx, method, r)
+			if err != nil {
+				return result, err
+			}
+			switch result := result.(type) {
+			case *sdk.InitializeResult:
+				result.Instructions = instructions(sandbox(ctx))
+			case *sdk.DiscoverResult: // the answer to server/discover, with which newer clients begin
+				result.Instructions = instructions(sandbox(ctx))
+			}
+			return result, nil
+		}
+	}
 }
 
 type requestKey struct{}
