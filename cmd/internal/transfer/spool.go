@@ -32,6 +32,21 @@ type videoGroup struct {
 	// Points has at most one history point for each day, oldest first. Lines has, for each point, the line number of its last row.
 	Points []backfill.LoadPoint
 	Lines  []int
+
+	// latest says where each count of the last point comes from, in the order of countFields. It is used only while rows are added.
+	latest [5]countOrigin
+}
+
+// countOrigin says which row gave a count. The zero value is the origin of an unknown count.
+type countOrigin struct {
+	at      store.Instant
+	line    int
+	rounded bool
+}
+
+// countFields returns pointers to the five counts of c.
+func countFields(c *store.Counts) [5]**int64 {
+	return [...]**int64{&c.Views, &c.Likes, &c.Comments, &c.Shares, &c.Bookmarks}
 }
 
 func (g *videoGroup) newImportVideo() backfill.ImportVideo {
@@ -55,8 +70,8 @@ func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted
 	return sorted, failure
 }
 
-// addRow adds a row to the group. Known values, such as the title, replace earlier values.
-// Different counts for the same time are an error.
+// addRow adds a row to the group. Known values, such as the title, replace earlier values. A count that differs from the same count in another row with
+// the same time is an error.
 func (g *videoGroup) addRow(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
@@ -77,34 +92,35 @@ func (g *videoGroup) addRow(r record) error {
 	if !r.Measured {
 		return nil
 	}
-	n := len(g.Points)
-	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
-		g.Points, g.Lines = append(g.Points, backfill.LoadPoint{At: r.At, Counts: r.Counts, Rounded: r.Rounded}), append(g.Lines, r.Line)
-		return nil
-	}
-	last := &g.Points[n-1]
-	if last.At == r.At && areCountsInConflict(last.Counts, r.Counts) {
-		return fmt.Errorf("line %d has different counts for the same video and time", g.Lines[n-1])
-	}
-	// The known counts of the row replace those of an earlier row of the same day.
-	last.At, last.Rounded, g.Lines[n-1] = r.At, last.Rounded || r.Rounded, r.Line
-	for _, c := range []struct{ to, from **int64 }{{&last.Views, &r.Counts.Views}, {&last.Likes, &r.Counts.Likes},
-		{&last.Comments, &r.Counts.Comments}, {&last.Shares, &r.Counts.Shares}, {&last.Bookmarks, &r.Counts.Bookmarks}} {
-		if *c.from != nil {
-			*c.to = *c.from
-		}
-	}
-	return nil
+	return g.addCounts(r)
 }
 
-// areCountsInConflict reports whether a count, such as the views, is known in both a and b and has different values.
-func areCountsInConflict(a, b store.Counts) bool {
-	for _, pair := range [][2]*int64{{a.Views, b.Views}, {a.Likes, b.Likes}, {a.Comments, b.Comments}, {a.Shares, b.Shares}, {a.Bookmarks, b.Bookmarks}} {
-		if pair[0] != nil && pair[1] != nil && *pair[0] != *pair[1] {
-			return true
+// addCounts adds the counts of a row to the point of the row's day. The known counts of the row replace those of an earlier row of the same day.
+func (g *videoGroup) addCounts(r record) error {
+	n := len(g.Points)
+	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
+		g.Points, g.Lines, g.latest = append(g.Points, backfill.LoadPoint{}), append(g.Lines, 0), [5]countOrigin{}
+		n++
+	}
+	last := &g.Points[n-1]
+	stored, added := countFields(&last.Counts), countFields(&r.Counts)
+	for i, origin := range g.latest {
+		// Rows of the same time can each have other counts, for example one count for each row.
+		if *stored[i] != nil && *added[i] != nil && origin.at == r.At && **stored[i] != **added[i] {
+			return fmt.Errorf("line %d has different counts for the same video and time", origin.line)
 		}
 	}
-	return false
+	last.At, last.Rounded, g.Lines[n-1] = r.At, false, r.Line
+	for i := range g.latest {
+		origin := &g.latest[i]
+		if *added[i] != nil {
+			// If two rows of the same time have the same count and only one of them is rounded, the count is exact.
+			rounded := r.Rounded[i] && (*stored[i] == nil || origin.at != r.At || origin.rounded)
+			*stored[i], *origin = *added[i], countOrigin{r.At, r.Line, rounded}
+		}
+		last.Rounded = last.Rounded || origin.rounded
+	}
+	return nil
 }
 
 // spool is a temporary file with the videos of an import and their history points, one JSON object (videoGroup) for each video. It can be

@@ -356,6 +356,47 @@ func (f failingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Some trackers export one row for each metric.
+func TestImport_comparesOnlyCountsOfTheSameTime(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	day := store.DateOf(db.Clock.Now()) - 1
+	rows := func(lines ...string) string {
+		text := "link,date,time,views,likes,rounded\n"
+		for _, line := range lines {
+			clock, counts, _ := strings.Cut(line, " ")
+			text += fmt.Sprintf("%s,%s,%sT%s:00Z,%s\n", videoURL, day, day, clock, counts)
+		}
+		return text
+	}
+	for name, c := range map[string]struct {
+		lines        []string
+		views, likes int64
+		quality      store.Quality
+		conflict     string
+	}{
+		"one metric a row":                   {lines: []string{"10:00 100,,", "10:00 ,5,", "12:00 120,,", "12:00 ,7,"}, views: 120, likes: 7, quality: store.QualityMeasured},
+		"different counts":                   {lines: []string{"10:00 100,,", "12:00 120,,", "12:00 ,7,", "12:00 121,,"}, conflict: "line 5: line 3 has different counts"},
+		"all rounded counts replaced":        {lines: []string{"10:00 12.3K,1K,", "12:00 12345,1001,"}, views: 12345, likes: 1001, quality: store.QualityMeasured},
+		"the only rounded count replaced":    {lines: []string{"10:00 12.3K,5,", "12:00 12345,,"}, views: 12345, likes: 5, quality: store.QualityMeasured},
+		"a rounded count kept":               {lines: []string{"10:00 12345,1K,", "12:00 12346,,"}, views: 12346, likes: 1000, quality: store.QualityRounded},
+		"a row marked as rounded":            {lines: []string{"10:00 12345,5,", "12:00 12000,,true"}, views: 12000, likes: 5, quality: store.QualityRounded},
+		"the same count exact, then rounded": {lines: []string{"12:00 12000,5,", "12:00 12K,,"}, views: 12000, likes: 5, quality: store.QualityMeasured},
+		"the same count rounded, then exact": {lines: []string{"12:00 12K,5,", "12:00 12000,,"}, views: 12000, likes: 5, quality: store.QualityMeasured},
+	} {
+		o := newOrg(t, db)
+		_, err := runImport(t, db, o, rows(c.lines...), func(i *transfer.Import) { i.Numbers = transfer.DecimalPoint })
+		if c.conflict != "" {
+			require.ErrorContains(t, err, c.conflict, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, day, day)
+		require.NoError(t, err, name)
+		require.Equal(t, []any{c.views, c.likes, c.quality}, []any{*points[0].Views, *points[0].Likes, points[0].Quality}, name)
+	}
+}
+
 func TestImport_reportsReadErrors(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

@@ -25,8 +25,8 @@ type record struct {
 	Measured bool   `json:",omitempty"` // whether the row has counts
 	At       store.Instant
 	Counts   store.Counts
-	Rounded  bool   `json:",omitempty"` // whether the counts are rounded, for example "12.3K"
-	Title    string `json:",omitempty"`
+	Rounded  [5]bool `json:",omitzero"` // whether each count is rounded, for example "12.3K"; in the order of countFields
+	Title    string  `json:",omitempty"`
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
@@ -78,7 +78,8 @@ func (p rowParser) parseRow(ctx context.Context, line int, v *values) (record, e
 	if interpolated {
 		return out, errInterpolated
 	}
-	if out.Rounded, err = parseBool(v, fieldRounded); err != nil {
+	allRounded, err := parseBool(v, fieldRounded)
+	if err != nil {
 		return out, err
 	}
 	if out.Stopped, err = parseBool(v, fieldRemoved); err != nil {
@@ -89,13 +90,13 @@ func (p rowParser) parseRow(ctx context.Context, line int, v *values) (record, e
 	}
 	out.MadeUp = v[fieldSource] == store.SandboxSource
 	hasCounts := false
-	for f, to := range map[field]**int64{fieldViews: &out.Counts.Views, fieldLikes: &out.Counts.Likes, fieldComments: &out.Counts.Comments,
-		fieldShares: &out.Counts.Shares, fieldBookmarks: &out.Counts.Bookmarks} {
+	counts := countFields(&out.Counts)
+	for i, f := range [...]field{fieldViews, fieldLikes, fieldComments, fieldShares, fieldBookmarks} { // the order of countFields
 		n, rounded, err := parseCount(v[f], p.formats.numbers[f])
 		if err != nil {
 			return out, fmt.Errorf("%s is %w", f, err)
 		}
-		*to, hasCounts, out.Rounded = n, hasCounts || n != nil, out.Rounded || rounded
+		*counts[i], hasCounts, out.Rounded[i] = n, hasCounts || n != nil, n != nil && (allRounded || rounded)
 	}
 	if v[fieldDate] == "" && v[fieldTime] == "" {
 		if hasCounts {
