@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -326,4 +327,70 @@ func TestMigration_refusesMadeUpNumbersInDatabaseWithRealNumbers(t *testing.T) {
 	_, _, err = s.runMigration(t, db, filepath.Join(t.TempDir(), "work"))
 	var kind *store.DataKindError
 	require.ErrorAs(t, err, &kind)
+}
+
+// A ReelTally server ends a page before its limit if the page would be too large.
+func TestListAll_readsEveryEntryOfPagesThatAreCut(t *testing.T) {
+	t.Parallel()
+	const total, cut = 2500, 700
+	var numbers []int
+	for n := range total {
+		numbers = append(numbers, n)
+	}
+	list := func(cursors bool, cut int) ([]account, []string, error) {
+		s := newService(t)
+		s.intercept = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+			q := r.URL.Query()
+			limit, err := strconv.Atoi(q.Get("limit"))
+			assert.NoError(t, err)
+			start := 0
+			if q.Has("cursor") {
+				start, err = strconv.Atoi(q.Get("cursor"))
+				assert.False(t, q.Has("page"), "a server refuses a cursor together with a page")
+			} else if n, failed := strconv.Atoi(q.Get("page")); failed == nil {
+				start = (n - 1) * limit
+			}
+			assert.NoError(t, err)
+			end := min(start+min(limit, cut), total)
+			answer := map[string]any{"total": total, "total_pages": (total + limit - 1) / limit, "next_cursor": nil}
+			if cursors && end < total {
+				answer["next_cursor"] = strconv.Itoa(end)
+			}
+			var data []map[string]any
+			for _, n := range numbers[start:end] {
+				data = append(data, map[string]any{"account_id": strconv.Itoa(n)})
+			}
+			assert.NoError(t, json.NewEncoder(w).Encode(map[string]any{"data": data, "pagination": answer}))
+			return true
+		}
+		accounts, err := listAll(t.Context(), s.newRemote(t), "/accounts", nil, func(a *account) string { return a.ID })
+		return accounts, s.requests, err
+	}
+	for _, c := range []struct {
+		cursors       bool
+		cut, requests int
+	}{{true, cut, 4}, {true, pageSize, 3}, {false, pageSize, 3}} {
+		accounts, requests, err := list(c.cursors, c.cut)
+		require.NoError(t, err)
+		require.Equal(t, total, len(accounts)) //nolint:testifylint // Len would print all entries
+		require.Len(t, requests, c.requests)
+	}
+	_, _, err := list(false, cut)
+	require.ErrorContains(t, err, "GET /accounts: the service returned only 1900 of 2500 entries of the list")
+}
+
+// A list can change while it is read. Deleted entries must not make the migration fail.
+func TestListAll_acceptsListsThatChange(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.intercept = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		_, _ = w.Write([]byte([]string{
+			`{"data":[{"account_id":"1"},{"account_id":"2"}],"pagination":{"total":3,"total_pages":2,"next_cursor":"a"}}`,
+			`{"data":[{"account_id":"3"},{"account_id":"4"}],"pagination":{"total":3,"total_pages":2,"next_cursor":"b"}}`,
+			`{"data":[],"pagination":{"total":2,"total_pages":1,"next_cursor":null}}`}[n-1]))
+		return true
+	}
+	accounts, err := listAll(t.Context(), s.newRemote(t), "/accounts", nil, func(a *account) string { return a.ID })
+	require.NoError(t, err)
+	require.Len(t, accounts, 4)
 }

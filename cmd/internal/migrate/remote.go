@@ -196,10 +196,12 @@ func errorMessage(response *http.Response, body []byte) string {
 	return strings.ToValidUTF8(strings.TrimSpace(text), "?")
 }
 
-// pagination is the part of a response that says how many rows and pages the whole list has.
+// pagination is the part of a response that says how many rows and pages the whole list has. NextCursor is "" on the last page, and on all pages of a
+// service that has no cursors.
 type pagination struct {
-	Total      int64 `json:"total"`
-	TotalPages int   `json:"total_pages"`
+	Total      int64  `json:"total"`
+	TotalPages int    `json:"total_pages"`
+	NextCursor string `json:"next_cursor"`
 }
 
 // page is the response to a request for one page of a list.
@@ -209,12 +211,19 @@ type page[T any] struct {
 }
 
 // listAll requests all pages of a list and returns the entries, the oldest first. The function idOf returns the id of
-// an entry.
+// an entry. If the result would have fewer entries than the list, listAll returns an error.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}
+	cursor := ""
 	for n := 1; ; n++ {
-		q := url.Values{"page": {strconv.Itoa(n)}, "limit": {strconv.Itoa(pageSize)}, "order_by": {"created_at"}, "order_direction": {"asc"}}
+		q := url.Values{"limit": {strconv.Itoa(pageSize)}, "order_by": {"created_at"}, "order_direction": {"asc"}}
+		if cursor != "" {
+			// A server can end a large page before its limit. The number of the next page would then skip entries, but the cursor does not.
+			q.Set("cursor", cursor)
+		} else {
+			q.Set("page", strconv.Itoa(n))
+		}
 		maps.Copy(q, query)
 		var p page[T]
 		if err := r.getJSON(ctx, path, q, &p); err != nil {
@@ -227,8 +236,17 @@ func listAll[T any](ctx context.Context, r *Remote, path string, query url.Value
 				out = append(out, p.Data[i])
 			}
 		}
-		if len(p.Data) == 0 || n >= p.Pagination.TotalPages {
-			return out, nil
+		next := p.Pagination.NextCursor
+		hasNext := next != "" && next != cursor || next == "" && cursor == "" && n < p.Pagination.TotalPages
+		if len(p.Data) > 0 && hasNext {
+			cursor = next
+			continue
 		}
+		// If the list grows while it is read, the new entries are on its last pages, because it is ordered by time. If it shrinks, the result also has
+		// deleted entries. So the result never has fewer entries than the list had at the last request, unless the service left entries out.
+		if int64(len(out)) < p.Pagination.Total {
+			return nil, fmt.Errorf("GET %s: the service returned only %d of %d entries of the list", path, len(out), p.Pagination.Total)
+		}
+		return out, nil
 	}
 }
