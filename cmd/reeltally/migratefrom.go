@@ -69,7 +69,7 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		m := migrate.Migration{Remote: remote, From: from, Org: st.Org(org.ID), Dir: c.WorkDir, Now: time.Now(), Resolve: shorts.resolve}
+		m := migrate.Migration{Remote: remote, From: from, Org: st.Org(org.ID), Dir: c.WorkDir, Now: time.Now, Resolve: shorts.resolve}
 		if m.Dir == "" {
 			m.Dir = migrate.DefaultDir(org.ID)
 		}

@@ -93,7 +93,8 @@ type historyState struct {
 // were measured.
 const dailyDays = 90
 
-// historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.
+// historyDays is the age, in days, of the oldest history points that are requested. The remote server refuses requests for points older than 730 days.
+// So a request stays valid if a day begins before it is answered.
 const historyDays = 729
 
 // These are the names of the subfolder and of some files in a migration's folder.
@@ -220,7 +221,7 @@ func (r *Remote) listQuery(path string) url.Values {
 
 // downloadAll downloads all data of the organisation into the folder dir. After an interruption, it skips the lists and
 // histories that the folder already has.
-func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
+func (r *Remote) downloadAll(ctx context.Context, dir string, now func() time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
 	if d.collections, err = readOrCreateFile(dir, "collections.json", func() ([]collection, error) {
 		return listAll(ctx, r, "/collections", r.listQuery("/collections"), func(c *collection) string { return c.ID })
@@ -260,12 +261,12 @@ func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, p
 		return nil, err
 	}
 	d.histories = filepath.Join(dir, historiesFile)
-	return &d, r.downloadHistories(ctx, dir, &d, today, progress)
+	return &d, r.downloadHistories(ctx, dir, &d, now, progress)
 }
 
 // downloadHistories downloads the histories that are not in the file of histories yet, and appends them. After each history it saves the
 // progress.
-func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download, today time.Time, progress func(stage Stage, done, total int)) (err error) {
+func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download, now func() time.Time, progress func(stage Stage, done, total int)) (err error) {
 	if d.state, err = readOrCreateFile(dir, stateFile, func() (historyState, error) { return historyState{}, nil }); err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	for d.state.Videos < len(d.videos) {
 		progress(Histories, d.state.Videos, len(d.videos))
 		next := d.state
-		text, err := r.requestHistory(ctx, &d.videos[d.state.Videos], today, &next)
+		text, err := r.requestHistory(ctx, &d.videos[d.state.Videos], now().UTC(), &next)
 		if err != nil {
 			return err
 		}

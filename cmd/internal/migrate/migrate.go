@@ -41,8 +41,9 @@ type Migration struct {
 	Org    *store.Org   // the organisation that receives the data
 	// Dir is the folder for the downloaded data: a new or empty folder, or that of an interrupted migration. A migration that was interrupted
 	// continues if it is run again with the same folder. A migration that succeeds deletes its files, and the folder if it is then empty.
-	Dir      string
-	Now      time.Time
+	Dir string
+	// Now returns the current time. A migration can take several days, so it is called again for each history.
+	Now      func() time.Time
 	Progress func(stage Stage, done, total int)
 	// ImportProgress is called with the progress of the import of the histories.
 	ImportProgress func(stage transfer.Stage, done, total int64)
@@ -75,7 +76,7 @@ func (m Migration) Run(ctx context.Context) (Summary, error) {
 	if err := m.openDir(); err != nil {
 		return Summary{}, err
 	}
-	d, err := m.Remote.downloadAll(ctx, m.Dir, m.Now.UTC(), m.Progress)
+	d, err := m.Remote.downloadAll(ctx, m.Dir, m.Now, m.Progress)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -148,7 +149,7 @@ func (m Migration) importHistories(ctx context.Context, d *download, s *Summary)
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	s.Import, err = transfer.Import{Org: m.Org, In: f, Numbers: transfer.DecimalPoint, Dates: transfer.AutoDates, Resolve: m.Resolve, Now: m.Now, TempDir: temp,
+	s.Import, err = transfer.Import{Org: m.Org, In: f, Numbers: transfer.DecimalPoint, Dates: transfer.AutoDates, Resolve: m.Resolve, Now: m.Now(), TempDir: temp,
 		Progress: m.ImportProgress, Bad: func(r transfer.BadRow) error {
 			if len(s.Bad) < maxBad && !slices.Contains(s.Bad, r.Reason) {
 				s.Bad = append(s.Bad, r.Reason)

@@ -100,7 +100,7 @@ func (s *service) runMigrationInto(t *testing.T, o *store.Org, db *storetest.DB,
 	if err != nil {
 		return Summary{}, err
 	}
-	return Migration{Remote: r, From: from, Org: o, Dir: dir, Now: db.Clock.Now(), Progress: func(Stage, int, int) {},
+	return Migration{Remote: r, From: from, Org: o, Dir: dir, Now: db.Clock.Now, Progress: func(Stage, int, int) {},
 		ImportProgress: func(transfer.Stage, int64, int64) {}, Resolve: func(_ context.Context, l link.Link) (link.Link, error) { return l, nil }}.Run(t.Context())
 }
 
@@ -393,4 +393,30 @@ func TestListAll_acceptsListsThatChange(t *testing.T) {
 	accounts, err := listAll(t.Context(), s.newRemote(t), "/accounts", nil, func(a *account) string { return a.ID })
 	require.NoError(t, err)
 	require.Len(t, accounts, 4)
+}
+
+// A migration can take several days, because the service limits the rate of requests.
+func TestMigration_requestsOnlyAllowedDaysAfterSeveralMidnights(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	s := newService(t)
+	s.responses["/videos"] = `{"data":[{"ad_id":"v1","ad_link":"https://www.tiktok.com/@a/video/7301234567890123451"},{"ad_id":"v2","ad_link":"https://www.tiktok.com/@a/video/7301234567890123452"}],"pagination":{"total":2,"total_pages":1}}`
+	var first []string
+	s.intercept = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if !strings.HasSuffix(r.URL.Path, "/history") {
+			return false
+		}
+		today := store.DateOf(db.Clock.Now())
+		first = append(first, r.URL.Query().Get("start_date"))
+		assert.Equal(t, (today - historyDays).String(), r.URL.Query().Get("start_date"))
+		assert.Equal(t, today.String(), r.URL.Query().Get("end_date"))
+		_, _ = w.Write([]byte(historyJSON(t, map[string]any{"date": today.String(), "views": 20})))
+		db.Clock.Advance(3 * 24 * time.Hour)
+		return true
+	}
+	_, summary, err := s.runMigration(t, db, filepath.Join(t.TempDir(), "work"))
+	require.NoError(t, err)
+	require.Len(t, first, 2)
+	require.Empty(t, summary.Bad, "points of days after the start of the migration must be imported")
+	require.EqualValues(t, 2, summary.Import.Added)
 }
