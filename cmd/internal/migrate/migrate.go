@@ -206,7 +206,7 @@ type place struct {
 // createCollections creates the collections of the remote server in this database, parents before children. The result
 // is a map from remote ids to local ids.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
-	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
+	local, err := m.localCollections(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 		p.nth = count[p]
 		return p
 	}
-	for _, c := range page.Collections {
+	for _, c := range local {
 		existing[at(last, c.ParentID, c.Name)] = c
 	}
 	known := map[string]bool{}
@@ -260,6 +260,23 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 		}
 	}
 	return ids, nil
+}
+
+// localCollections returns all collections of the organisation in this database, the oldest first.
+func (m Migration) localCollections(ctx context.Context) ([]store.Collection, error) {
+	var out []store.Collection
+	query := store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
+	for {
+		page, err := m.Org.Collections(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.Collections...)
+		if page.Next == nil {
+			return out, nil
+		}
+		query.Window.After = page.Next
+	}
 }
 
 // maxListed is the maximum number of collections or videos that one query of this database returns.
