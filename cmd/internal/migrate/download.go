@@ -33,6 +33,7 @@ type collection struct {
 	Access          string          `json:"access"`
 	DisplaySettings json.RawMessage `json:"display_settings"`
 	Hashtags        []string        `json:"hashtags"`
+	ShareExpiresAt  *time.Time      `json:"share_expires_at"` // when the share page closes; nil if it stays open
 }
 
 // account is an account on the remote server. Removed means that the remote server has stopped tracking it.
@@ -102,8 +103,9 @@ const (
 	identityFile  = "identity.json"
 	historiesFile = "histories.jsonl" // a migration appends to this file; its other files are written completely or not at all
 	stateFile     = "histories-state.json"
-	tempDir       = "reeltally-import" // the subfolder for the temporary files of the import; the name is rare, so that it is no folder of another program
-	newSuffix     = ".new"             // ending of the name of a file that saveJSON has not written completely
+	newIDsFile    = "new-collections.json" // the ids of the collections that the migration creates
+	tempDir       = "reeltally-import"     // the subfolder for the temporary files of the import; the name is rare, so that it is no folder of another program
+	newSuffix     = ".new"                 // ending of the name of a file that saveJSON has not written completely
 )
 
 // listFiles are the names of the files with the downloaded lists. Like identityFile, they are written completely or not at all.
@@ -156,7 +158,7 @@ func removeFiles(dir string) error {
 	errs := []error{os.RemoveAll(filepath.Join(dir, tempDir))}
 	// The state of the histories is deleted first, because it is not valid without the lists and the file of histories. The identity is
 	// deleted last. A migration that is killed here can then be run again.
-	for _, name := range slices.Concat([]string{stateFile, historiesFile}, listFiles, []string{identityFile}) {
+	for _, name := range slices.Concat([]string{stateFile, historiesFile, newIDsFile}, listFiles, []string{identityFile}) {
 		for _, path := range []string{name + newSuffix, name} {
 			if err := os.Remove(filepath.Join(dir, path)); !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)

@@ -227,6 +227,17 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 	for _, c := range remote {
 		known[c.ID] = true
 	}
+	// A migration that was interrupted after it had created a collection must recognise this collection, so the ids are chosen and saved first.
+	newIDs, err := readOrCreateFile(m.Dir, newIDsFile, func() (map[string]uuid.UUID, error) {
+		chosen := map[string]uuid.UUID{}
+		for id := range known {
+			chosen[id] = store.NewID()
+		}
+		return chosen, nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	ids, seen := map[string]uuid.UUID{}, map[place]int{}
 	for len(ids) < len(remote) {
 		before := len(ids)
@@ -245,9 +256,13 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 			m.Progress(Writing, len(ids), len(remote))
 			have, exists := existing[at(seen, parent, c.Name)]
 			// A repeated migration finds the collection by its place, and does not create it twice.
-			if !exists {
-				if have, err = m.createCollection(ctx, c, parent, s); err != nil {
+			if !exists || have.ID == newIDs[c.ID] {
+				if have, err = m.createCollection(ctx, newIDs[c.ID], c, parent); err != nil {
 					return nil, err
+				}
+				s.NewCollections++
+				if c.isProtected() {
+					s.Protected++
 				}
 			}
 			if err := m.copyDisplaySettings(ctx, &have, c); err != nil {
@@ -282,19 +297,29 @@ func (m Migration) localCollections(ctx context.Context) ([]store.Collection, er
 // maxListed is the maximum number of collections or videos that one query of this database returns.
 const maxListed = 5000
 
-// createCollection creates a copy of a remote collection in this database. If the remote collection has a password, the
-// copy is private.
-func (m Migration) createCollection(ctx context.Context, c collection, parent *uuid.UUID, s *Summary) (store.Collection, error) {
-	access := store.Access(c.Access)
-	if access == store.AccessProtected {
-		// The remote server does not reveal passwords.
-		s.Protected++
+// isProtected returns true if the remote collection has a password. The remote server does not reveal passwords.
+func (c *collection) isProtected() bool { return store.Access(c.Access) == store.AccessProtected }
+
+// createCollection creates a copy of a remote collection in this database, with the given id. If the remote collection has a password, the copy is private.
+// If the share page of the remote collection has closed, that of the copy is closed too. If an interrupted run created the copy, createCollection completes it.
+func (m Migration) createCollection(ctx context.Context, id uuid.UUID, c collection, parent *uuid.UUID) (store.Collection, error) {
+	// The copy is private until its expiry is stored, so its share page cannot be open for too long if the migration is interrupted here.
+	made, err := m.Org.CreateCollection(ctx, store.NewCollection{ID: id, Name: c.Name, ParentID: parent, Access: store.AccessPrivate, Hashtags: c.Hashtags})
+	if err != nil {
+		return made, err
 	}
-	if access != store.AccessPublic {
-		access = store.AccessPrivate
+	var patch store.CollectionPatch
+	if store.Access(c.Access) == store.AccessPublic {
+		patch.Access = new(store.AccessPublic)
 	}
-	s.NewCollections++
-	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
+	if c.ShareExpiresAt != nil {
+		patch.ShareExpiry = &store.ShareExpiryChange{At: new(store.InstantOf(*c.ShareExpiresAt))}
+	}
+	// If the collection was changed since it was created, an interrupted run has already completed it.
+	if patch == (store.CollectionPatch{}) || made.UpdatedAt != made.CreatedAt {
+		return made, nil
+	}
+	return m.Org.UpdateCollection(ctx, made.ID, patch)
 }
 
 // copyDisplaySettings gives the collection in this database the display settings of the remote collection. If the collection in this database already

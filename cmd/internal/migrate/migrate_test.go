@@ -21,7 +21,6 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -420,26 +419,4 @@ func TestMigration_requestsOnlyAllowedDaysAfterSeveralMidnights(t *testing.T) {
 	require.Len(t, first, 2)
 	require.Empty(t, summary.Bad, "points of days after the start of the migration must be imported")
 	require.EqualValues(t, 2, summary.Import.Added)
-}
-
-// The organisation that receives the data can have more collections than one query returns.
-func TestMigration_findsExistingCollectionsAfterTheFirstPage(t *testing.T) {
-	t.Parallel()
-	db := storetest.New(t, "sqlite")
-	made, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
-	require.NoError(t, err)
-	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, MaxCollections: store.MaxLabels})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	var b backfill.LoadBatch
-	for n := range maxListed + 1 {
-		b.Collections = append(b.Collections, backfill.LoadCollection{ID: store.NewID(), Name: strconv.Itoa(n), CreatedAt: store.InstantOf(db.Clock.Now())})
-	}
-	require.NoError(t, backfill.Load(t.Context(), st.Org(made.ID), b))
-	s := newService(t)
-	s.responses["/collections"] = fmt.Sprintf(`{"data":[{"id":"c","name":"%d","access":"private"}],"pagination":{"total":1,"total_pages":1}}`, maxListed)
-	s.responses["/collections/c/accounts"] = s.responses["/accounts"]
-	summary, err := s.runMigrationInto(t, st.Org(made.ID), db, filepath.Join(t.TempDir(), "work"))
-	require.NoError(t, err)
-	require.Zero(t, summary.NewCollections)
 }
