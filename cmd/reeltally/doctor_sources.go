@@ -74,7 +74,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 		}
 		f := finding{check, stateWarning, fmt.Sprintf("of %s, %s", numberWithNoun(p.Targets, "target"), strings.Join(problems, "; ")),
 			"See the check of the source in this report, and run `reeltally status`. A collector or a source may be missing, or a budget may be used up. With a small budget or a long interval in the settings, targets are fetched less often, down to once a week."}
-		if p.Fresh == 0 {
+		if p.Fresh == 0 && existing > 0 {
 			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found
 		}
 		if failing {

@@ -222,7 +222,7 @@ func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 		add("tiktok", "active", 0, 9, hoursAgo(200), "")
 		add("youtube", "active", 0, 30, hoursAgo(5), "")
 		add("youtube", "parked", 4, 1, hoursAgo(500), "private")
-		add("youtube", "gone", 3, 9, hoursAgo(500), "left out")
+		add("youtube", "gone", 3, 9, hoursAgo(5), "left out")
 
 		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
 		require.Equal(t, 1, status)

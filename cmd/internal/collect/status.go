@@ -68,7 +68,7 @@ type Platform struct {
 	Failing      int64  `json:"failing"`       // number of active targets whose last fetch failed
 	NeverFetched int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
 	Stale        int64  `json:"stale"`         // number of active targets whose numbers are older than 48 hours
-	Fresh        int64  `json:"fresh"`         // number of targets fetched within the last 36 hours
+	Fresh        int64  `json:"fresh"`         // number of targets fetched within the last 36 hours, without those that are gone
 }
 
 // SourceStatus is the state of one source, such as "youtube": its results, its current pause, and its budgets.
@@ -191,7 +191,7 @@ var (
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)          // index of the entry "48 hours" in the list queue.FreshWithin; a target is stale if its last successful fetch was more than 48 hours ago
 )
 
-// platformCounts returns the counts for each platform. They include videos and accounts of all lanes (priorities) and states.
+// platformCounts returns the counts for each platform. They include videos and accounts of all lanes (priorities).
 func platformCounts(c queue.CollectingState) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
@@ -201,7 +201,9 @@ func platformCounts(c queue.CollectingState) []Platform {
 		p := &out[len(out)-1]
 		p.Targets += q.Targets
 		p.NeverFetched += q.Overdue
-		p.Fresh += q.Fresh[freshBy]
+		if q.State != "gone" {
+			p.Fresh += q.Fresh[freshBy]
+		}
 		switch q.State {
 		case "gone":
 			p.Gone += q.Targets
