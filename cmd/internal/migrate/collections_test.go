@@ -15,6 +15,7 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -134,4 +135,45 @@ func TestMigration_completesCollectionsOfInterruptedRun(t *testing.T) {
 	require.Equal(t, ids["c"], made["C"].ID)
 	require.Equal(t, store.AccessPublic, made["C"].Access)
 	require.Equal(t, &future, made["C"].ShareExpiresAt)
+}
+
+// The help of the command migrate-from states what this test checks.
+func TestMigration_addsOnlyMembersAndMissingDataToExistingRecords(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	made, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	o := db.Org(made.ID)
+	for _, name := range []string{"bare", "styled"} {
+		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: name, Access: store.AccessPrivate, Hashtags: []string{"here"}})
+		require.NoError(t, err)
+	}
+	own, remote := json.RawMessage(`{"own":1}`), `{"remote":1}`
+	_, err = o.UpdateCollection(t.Context(), collectionsByName(t, o)["styled"].ID, store.CollectionPatch{DisplaySettings: &own})
+	require.NoError(t, err)
+	stopped, err := link.Parse("https://www.tiktok.com/@bb")
+	require.NoError(t, err)
+	_, err = o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{stopped}, Type: store.TrackNewOnly})
+	require.NoError(t, err)
+	_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: stopped}}, true)
+	require.NoError(t, err)
+
+	s := newService(t)
+	s.responses["/collections"] = `{"data":[{"id":"bare","name":"bare","access":"public","display_settings":` + remote + `,"hashtags":["there"]},{"id":"styled","name":"styled","access":"public","display_settings":` + remote + `}],"pagination":{"total":2,"total_pages":1}}`
+	s.responses["/collections/bare/accounts"], s.responses["/collections/styled/accounts"] = s.responses["/accounts"], s.responses["/accounts"]
+	s.responses["/accounts"] = `{"data":[{"account_id":"b","account_link":"https://www.tiktok.com/@bb","tracking_type":"all"}],"pagination":{"total":1,"total_pages":1}}`
+	s.responses["/videos"] = `{"data":[{"ad_id":"v1","ad_link":"` + serviceVideo + `","label_ids":["bare"]}],"pagination":{"total":1,"total_pages":1}}`
+	summary, err := s.runMigrationInto(t, o, db, filepath.Join(t.TempDir(), "work"))
+	require.NoError(t, err)
+	require.Zero(t, summary.NewCollections+summary.UnknownAccounts)
+	require.EqualValues(t, 1, summary.Members)
+	for name, settings := range map[string]string{"bare": remote, "styled": string(own)} {
+		c := collectionsByName(t, o)[name]
+		require.Equal(t, settings, *c.DisplaySettings)
+		require.Equal(t, store.AccessPrivate, c.Access)
+		require.Equal(t, []string{"here"}, c.Hashtags)
+	}
+	a, err := o.Account(t.Context(), store.AccountRef{Link: stopped})
+	require.NoError(t, err)
+	require.True(t, a.Tracked)
 }
