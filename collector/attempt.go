@@ -87,6 +87,18 @@ func (a attempt) firstAnswerOfClass(class source.Class) *answer {
 	return nil
 }
 
+// shortestPause returns the answer of the paused source whose pause ends first. It returns nil if no
+// source was paused.
+func (a attempt) shortestPause() *answer {
+	var shortest *answer
+	for _, r := range a.Answers {
+		if r.Class == quota.Paused && (shortest == nil || r.Until.Before(shortest.Until)) {
+			shortest = &r
+		}
+	}
+	return shortest
+}
+
 // nextSource returns the first configured source that serves the target and has not yet answered in
 // the current attempt, or nil if there is none.
 func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {

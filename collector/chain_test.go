@@ -16,6 +16,7 @@ import (
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -209,4 +210,98 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		db.Clock.Advance(52 * time.Hour) // advance by more than ResearchLag, so that the returned counts are newer than the stored counts
 		w.waitUntil("the video of the authorized account must get newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
+}
+
+// chainedSource is a source of TikTok videos. A test decides with which failure its calls end.
+type chainedSource struct {
+	name   string
+	failed *source.Failure // the failure of each call; nil if the calls succeed
+	calls  int
+}
+
+func (s *chainedSource) Name() string                             { return s.name }
+func (*chainedSource) Timeout() time.Duration                     { return time.Minute }
+func (*chainedSource) Concurrency() int                           { return 1 }
+func (*chainedSource) Group(source.Target) string                 { return "" }
+func (*chainedSource) NeedsHandle(source.Target) bool             { return false }
+func (*chainedSource) Budgets() []source.Budget                   { return nil }
+func (*chainedSource) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{{}}} }
+func (*chainedSource) Serves(t source.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == source.KindVideo
+}
+
+func (s *chainedSource) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+	s.calls++
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	return []source.Result{{Target: batch[0], Class: source.OK, Facts: &source.Facts{Views: new(int64(100))}}}, nil
+}
+
+// A target must not wait for a paused source while an earlier source works again.
+func TestFallback_targetOfAPausedSourceReturnsToAnEarlierSource(t *testing.T) {
+	t.Parallel()
+	quotaSpent := source.Failure{Class: source.QuotaSpent, OfSource: true, Detail: "no credits"}
+	for name, tt := range map[string]struct {
+		firstFailure *source.Failure // the failure of the first source's call
+		firstPause   time.Duration   // the length of the first source's pause at the beginning; 0 if it is not paused
+		secondPause  time.Duration   // the length of the second source's pause at the beginning; 0 if it is not paused
+		scheduled    bool            // true if the fetch is a scheduled one, for which no organisation waits
+		back         time.Duration   // the time after which the target must have counts
+		calls        [2]int          // the calls of both sources until then
+	}{
+		"first source failed, second source is paused": {
+			firstFailure: &source.Failure{Class: source.Temporary, Detail: "HTTP 500"}, secondPause: 30 * 24 * time.Hour, back: 10 * time.Second, calls: [2]int{2, 0}},
+		"first source failed, second source refuses the call": {
+			firstFailure: &source.Failure{Class: source.Temporary, Detail: "HTTP 500"}, back: 10 * time.Second, calls: [2]int{2, 1}},
+		"first source is paused, second source is paused longer": {
+			firstPause: 15 * time.Minute, secondPause: 30 * 24 * time.Hour, back: 20 * time.Minute, calls: [2]int{1, 0}},
+		"first source is paused for a week, second source is paused longer, scheduled fetch": {
+			firstPause: 7 * 24 * time.Hour, secondPause: 30 * 24 * time.Hour, scheduled: true, back: 7*24*time.Hour + 10*time.Minute, calls: [2]int{1, 0}},
+		"first source is paused, second source is paused shorter": {
+			firstPause: 7 * 24 * time.Hour, secondPause: 15 * time.Minute, back: 20 * time.Minute, calls: [2]int{0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				w := newTestSystem(t, db)
+				first, second := &chainedSource{name: "first", failed: tt.firstFailure}, &chainedSource{name: "second"}
+				c, err := collector.New(collector.Options{Store: db.Store, Sources: []source.Source{first, second}, Now: db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
+				require.NoError(t, err)
+				require.NoError(t, c.Start(t.Context()))
+				tracked := w.trackVideos("https://www.tiktok.com/@some.body/video/7106594312292453675")
+				start := db.Clock.Now()
+				if tt.scheduled {
+					db.Exec(t, "UPDATE fetch_targets SET lane = base_lane")
+				}
+				for sourceName, pause := range map[string]time.Duration{"first": tt.firstPause, "second": tt.secondPause} {
+					if pause > 0 {
+						require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: sourceName, Class: string(source.RateLimited), Detail: "limited", BlockedUntil: store.InstantOf(start.Add(pause))}))
+					}
+				}
+				if tt.secondPause == 0 {
+					second.failed = &quotaSpent
+				}
+				claims := 0
+				fetchUntil := func(end time.Time, step time.Duration) {
+					for now := start; now.Before(end); now = now.Add(step) {
+						db.Clock.Advance(now.Sub(db.Clock.Now()))
+						for busy := true; busy; claims++ {
+							busy, err = c.ClaimAndFetch(t.Context())
+							require.NoError(t, err)
+							require.Less(t, claims, 20000, "a paused target must not be claimed again and again")
+						}
+					}
+				}
+				fetchUntil(start.Add(time.Second), time.Second)
+				require.Nil(t, w.video(tracked[0]).LatestViews)
+				require.LessOrEqual(t, claims, 4, "a paused target must not be claimed again and again")
+				require.LessOrEqual(t, first.calls+second.calls, 2)
+				first.failed = nil // the first source works again
+				fetchUntil(start.Add(tt.back), min(time.Hour, max(time.Second, tt.back/100)))
+				require.NotNil(t, w.video(tracked[0]).LatestViews, w.log.String())
+				require.Equal(t, tt.calls, [2]int{first.calls, second.calls})
+			})
+		})
+	}
 }

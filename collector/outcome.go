@@ -56,7 +56,7 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, r, now)
 	case r.Class == quota.Paused:
-		return w.pausedOutcome(t, r, now)
+		return w.pausedOutcome(t, asked, r, now)
 	case slices.Contains(lastingClasses, r.Class):
 		return w.noAnswerOutcome(t, asked, r, now)
 	}
@@ -148,14 +148,33 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 }
 
 // pausedOutcome returns the outcome for a target whose source is paused. The target is due when the pause ends, or after about longestDefer
-// if the pause is longer.
-func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
+// if the pause is longer. If an earlier source of the attempt can be asked again before the pause ends, the attempt ends. The next fetch then
+// begins with the first source.
+func (w *worker) pausedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
+	failed := a.firstAnswerOfClass(source.Temporary)
+	if failed != nil && failed.At.Add(schedule.FailureWaits.Nth(t.Attempts+1)).Before(r.Failed.RetryAt) {
+		return w.failedOutcome(t, a, r, *failed, now)
+	}
 	o := unchangedOutcome(t)
-	o.Fetch = fetchstatus.StatusChangeDuringPause(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
-	o.Detail, o.NextAt = r.Detail, store.InstantOf(r.Failed.RetryAt)
-	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(r.Failed.RetryAt) {
+	first := a.shortestPause()
+	o.Detail, o.NextAt = r.Detail, store.InstantOf(first.Until)
+	if first.Source != w.source.Name() {
+		o.Detail = first.Detail + "; " + r.Detail
+		w.endAttempt(&o, a, lastingClasses...)
+	}
+	o.Fetch = fetchstatus.StatusChangeDuringPause(t, first.Source, first.Until, first.Pause, o.Detail, now)
+	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(first.Until) {
 		o.NextAt = store.InstantOf(soon)
 	}
+	return o
+}
+
+// failedOutcome returns the outcome of an attempt without numbers in which a call to a source failed. The target does not count as refused, and
+// the source will be asked again. `failed` is the answer for the failed call, and r is the result of the source that was asked last.
+func (w *worker) failedOutcome(t queue.Target, a attempt, r source.Result, failed answer, now time.Time) ingest.Outcome {
+	r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
+	o := w.refusedOutcome(t, a, r, now)
+	o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, failed.Source)
 	return o
 }
 
@@ -164,10 +183,7 @@ func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now
 	// A source that failed or is paused will be asked again, so the target does not count as
 	// refused.
 	if failed := a.firstAnswerOfClass(source.Temporary); failed != nil {
-		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
-		o := w.refusedOutcome(t, a, r, now)
-		o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, failed.Source)
-		return o
+		return w.failedOutcome(t, a, r, *failed, now)
 	}
 	if p := a.firstAnswerOfClass(quota.Paused); p != nil {
 		o := unchangedOutcome(t)
