@@ -188,8 +188,8 @@ func (c Call) needsHandle() bool {
 	return slices.ContainsFunc(c.templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos requests the v.count newest videos of an account and adds them to r. `required` is the number of
-// videos that the collector needs.
+// addVideos requests the v.count newest videos of an account and adds them to r. It requests further pages in place of the entries of other
+// authors, within the limit of l.maxCalls. `required` is the number of videos that the collector needs.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, required int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllValuesFor(l.Request) {
@@ -200,7 +200,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	more := true
 	calls := l.maxCalls(v.count)
 	for n := range calls {
-		v.units = l.unitsForEntries(v.count - len(found))
+		v.units = l.unitsForEntries(v.count - len(videosOfAccount(found)))
 		page, err := s.fetchPage(ctx, budget, l.Request, v)
 		switch {
 		case err != nil:
@@ -222,12 +222,13 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		found = removeDuplicates(append(found, entries...))
 		next := l.nextCursor(page.body)
 		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget does not allow the call for the next page; no more pages are then requested
-		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(found) >= v.count {
+		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(videosOfAccount(found)) >= v.count {
 			break
 		}
 		v.cursor = next
 	}
-	// More pages follow after the last allowed call, but too few videos were found.
+	// More pages follow after the last allowed call, but the pages had too few entries. Entries of other authors count
+	// here, so that an account with many reposts does not fail.
 	if more && len(found) < required {
 		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 	}

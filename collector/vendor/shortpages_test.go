@@ -15,8 +15,8 @@ import (
 )
 
 // serveVideoList starts a server that simulates ScrapeCreators with one account. pageSize returns the number of videos on the given page of
-// the list. calls counts the requested pages.
-func serveVideoList(t *testing.T, videoCount int, pageSize func(page int) int) (base string, calls *atomic.Int32) {
+// the list. isRepost returns true if another account published the entry with the given index. calls counts the requested pages.
+func serveVideoList(t *testing.T, videoCount int, pageSize func(page int) int, isRepost func(entry int) bool) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,11 @@ func serveVideoList(t *testing.T, videoCount int, pageSize func(page int) int) (
 		end := min(start+pageSize(page), videoCount)
 		var entries []string
 		for i := start; i < end; i++ {
-			entries = append(entries, fmt.Sprintf(`{"aweme_id":"75610000000000%05d","create_time":1760400000}`, i))
+			author := 1
+			if isRepost(i) {
+				author = 2
+			}
+			entries = append(entries, fmt.Sprintf(`{"aweme_id":"75610000000000%05d","create_time":1760400000,"author":{"uid":"%d"}}`, i, author))
 		}
 		more := 0
 		if end < videoCount {
@@ -62,7 +66,7 @@ func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, calls := serveVideoList(t, tt.videos, tt.size)
+			base, calls := serveVideoList(t, tt.videos, tt.size, func(int) bool { return false })
 			s := newSource(t, "scrapecreators", base, nil)
 			batch := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
 			budget := source.NewCallBudget(s.Plan(batch)[0])
@@ -75,6 +79,34 @@ func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 				require.True(t, results[0].Account.Listed)
 				require.Len(t, results[0].Account.Videos, tt.found)
 			}
+		})
+	}
+}
+
+func TestSource_requestsFurtherPagesInPlaceOfReposts(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		depth, entries int
+		isRepost       func(entry int) bool
+		found, calls   int
+	}{
+		"ten reposts among the newest thirty entries": {30, 500, func(entry int) bool { return entry < 10 }, 30, 4},
+		"each third entry is a repost":                {30, 500, func(entry int) bool { return entry%3 == 0 }, 33, 5},
+		"a short list with reposts":                   {30, 25, func(entry int) bool { return entry < 10 }, 15, 3},
+		"only reposts":                                {30, 500, func(int) bool { return true }, 0, 5},
+		"four of five entries are reposts":            {200, 500, func(entry int) bool { return entry%5 > 0 }, 48, 24},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, calls := serveVideoList(t, tt.entries, func(int) int { return 10 }, tt.isRepost)
+			s := newSource(t, "scrapecreators", base, nil)
+			batch := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+			require.NoError(t, err)
+			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
+			require.True(t, results[0].Account.Listed)
+			require.Len(t, results[0].Account.Videos, tt.found)
+			require.EqualValues(t, tt.calls, calls.Load())
 		})
 	}
 }
