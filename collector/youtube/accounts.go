@@ -15,10 +15,10 @@ import (
 
 const kindChannels = "youtube#channelListResponse"
 
-// account says how to request a channel with channels.list: by its channel id or by its names.
+// account says how to request a channel with channels.list: by its channel id or by its name.
 type account struct {
-	id    string // "" if the channel is requested by its names
-	names []name // requested in this order until an answer has a channel or is incomplete
+	id   string // "" if the channel is requested by its name
+	name name   // empty if the channel is requested by its id
 }
 
 // name is a query parameter of channels.list that selects a channel by a handle or a user name.
@@ -32,30 +32,14 @@ func accountOf(t source.Target) (account, bool) {
 	}
 	if user, ok := link.YouTubeUser(t.Platform, t.Handle); ok {
 		// A link /user/NAME has a user name. The handle @NAME can belong to another channel.
-		return account{names: []name{{"forUsername", user}}}, fetch.ParseHandle(&user) != nil
+		return account{name: name{"forUsername", user}}, fetch.ParseHandle(&user) != nil
 	}
+	// The custom name in a link /NAME or /c/NAME is usually also the channel's handle.
 	value, ok := strings.CutPrefix(t.ExternalID, "@")
 	if !ok || fetch.ParseHandle(&value) == nil {
 		return account{}, false
 	}
-	handle, user := name{"forHandle", "@" + value}, name{"forUsername", value}
-	switch first, _, _ := strings.Cut(linkPath(t.Link), "/"); {
-	case first == "" || first == "c" || strings.HasPrefix(first, "@"):
-		// The custom name in a link /c/NAME is usually also the channel's handle.
-		return account{names: []name{handle}}, true
-	default:
-		// A link /NAME has a user name or a custom name.
-		return account{names: []name{handle, user}}, true
-	}
-}
-
-// linkPath returns the path of a link without the leading slash, or "" if the link is not a valid URL.
-func linkPath(link string) string {
-	u, err := url.Parse(link)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimPrefix(u.Path, "/")
+	return account{name: name{"forHandle", "@" + value}}, true
 }
 
 // accountBatchSize returns the size of the largest batch in which an account may be fetched. It
@@ -87,9 +71,13 @@ func maxAccountUnits(batch []source.Target) int64 {
 		if !ok {
 			continue
 		}
-		byID = byID || a.id != ""
-		// Looking up one name costs one unit, and so does each page of the list of uploads.
-		units += len(a.names) + wantedPages(t)
+		// Looking up a name costs one unit, and so does each page of the list of uploads.
+		units += wantedPages(t)
+		if a.id == "" {
+			units++
+		} else {
+			byID = true
+		}
 	}
 	// All channel ids together cost one unit.
 	if byID {
@@ -146,15 +134,13 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	}
 	found, id := knownChannels, a.id
 	// If the channel id is unknown, request the channel by its handle or user name.
-	for _, n := range a.names {
+	if id == "" {
 		var err error
-		found, err = s.fetchChannels(ctx, budget, n.parameter+"="+url.QueryEscape(n.value), nil)
+		found, err = s.fetchChannels(ctx, budget, a.name.parameter+"="+url.QueryEscape(a.name.value), nil)
 		if err != nil {
 			return source.Result{}, err
 		}
-		if id = found.idOfSingleChannel(); id != "" || found.incomplete != "" {
-			break
-		}
+		id = found.idOfSingleChannel()
 	}
 	r := found.resultFor(id)
 	if r.Class != source.OK {

@@ -127,7 +127,7 @@ func TestSource_derivesRequestParameterFromLink(t *testing.T) {
 		"https://www.youtube.com/@吃货Mira":          {"channels?forHandle=%40%E5%90%83%E8%B4%A7mira"},
 		"https://www.youtube.com/user/MiraCooks":   {"channels?forUsername=miracooks"},
 		"https://www.youtube.com/c/MiraCooks":      {"channels?forHandle=%40miracooks"},
-		"https://www.youtube.com/MiraCooks":        {"channels?forHandle=%40miracooks", "channels?forUsername=miracooks"},
+		"https://www.youtube.com/MiraCooks":        {"channels?forHandle=%40miracooks"},
 		"https://www.youtube.com/channel/" + mira:  {"channels?id=" + mira},
 		"https://www.youtube.com/@MiraCooks/about": {"channels?forHandle=%40miracooks"},
 	} {
