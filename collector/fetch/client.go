@@ -59,7 +59,7 @@ type Options struct {
 }
 
 // Client holds the settings and connections of all endpoints. It follows no redirects, stores no
-// cookies and never retries. All methods may be called concurrently.
+// cookies and never repeats a request after an answer. All methods may be called concurrently.
 type Client struct {
 	options   Options
 	timeout   time.Duration

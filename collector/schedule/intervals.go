@@ -33,10 +33,12 @@ func (i Intervals) intervalOf(lane queue.Lane) time.Duration {
 	return DefaultInterval
 }
 
-// tierLanes maps the tier of an organisation (its level of service) to the lane in which the targets of this organisation are fetched.
+// tierLanes maps the tier names in the setting of the intervals to lanes. The lane of an organisation also depends on its subscription (see
+// [queue.LaneOf]): "limited" means organisations of any tier without a subscription, "basic" means organisations of the tiers limited and basic
+// with a subscription, and "premium" means organisations of the tier premium with a subscription.
 var tierLanes = map[string]queue.Lane{"limited": queue.LaneFree, "basic": queue.LaneBasic, "premium": queue.LanePremium}
 
-// ParseIntervals converts the intervals of tiers to Intervals. It returns an error for an unknown tier,
+// ParseIntervals converts the intervals of tier names to Intervals (see tierLanes). It returns an error for an unknown name,
 // and for an interval that is not from MinInterval to MaxInterval.
 func ParseIntervals(ofTiers map[string]time.Duration) (Intervals, error) {
 	out := Intervals{}

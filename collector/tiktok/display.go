@@ -132,7 +132,7 @@ func (d *Display) Serves(t source.Target) (int, bool) {
 // OwnAccountsOnly returns true, because the Display API shows only the videos of the account that has logged in.
 func (d *Display) OwnAccountsOnly() bool { return true }
 
-// Plan returns how many calls to reserve. Videos need one call. An account needs one call for its
+// Plan returns how many calls to reserve. Videos need one call; they rarely need a second one, which is not reserved. An account needs one call for its
 // profile, and more calls for its list of videos.
 func (d *Display) Plan(batch []source.Target) [][]source.Call {
 	units := int64(1)

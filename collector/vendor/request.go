@@ -99,7 +99,7 @@ type batchValues struct {
 	join    string // separator between the values of several targets
 }
 
-// replacePlaceholders replaces each placeholder in a template by the joined values of all targets.
+// replacePlaceholders expands the template once for each target and joins the results. It returns a template without placeholders unchanged.
 func (b batchValues) replacePlaceholders(template string) string {
 	if !placeholder.MatchString(template) {
 		return template
