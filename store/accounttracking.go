@@ -154,7 +154,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		}
 		switch {
 		case len(restarted) > 0:
-			err = o.updateSums(tx, accountKeys(o.id, restarted))
+			err = t.updateSums(accountKeys(o.id, restarted))
 		case len(start) > 0:
 			err = db.RunWrites(tx, t.statementsForToday(0, 0)...)
 		}
@@ -345,7 +345,8 @@ func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing 
 		if err != nil {
 			return err
 		}
-		return o.stopTrackedVideos(tx, db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids)
+		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
+		return t.stopTrackedVideos(db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids)
 	})
 	return unmatched, err
 }

@@ -29,27 +29,27 @@ func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef
 	if err != nil || len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
 		return unmatched, err
 	}
-	return unmatched, t.stopTrackedVideos(t.Tx, accounts, "videos.id IN ?", ids)
+	return unmatched, t.stopTrackedVideos(accounts, "videos.id IN ?", ids)
 }
 
 // stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given accounts. The caller must pass the
 // accounts of all videos that match.
-func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
-	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
-		append([]any{o.id}, args...)...)
+func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args ...any) error {
+	err := queue.Unsubscribe(t.Tx, t.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
+		append([]any{t.id}, args...)...)
 	if err != nil {
 		return err
 	}
-	events, err := NewEventRecorder(tx, o.s.db.Now(), o.id)
+	events, err := t.eventRecorder()
 	if err != nil {
 		return err
 	}
 	var videos []Video
-	update := tx
-	if events.IsRecording(o.id) { // if events are recorded, the UPDATE also returns the stopped videos
-		update = tx.Model(&videos).Clauses(clause.Returning{})
+	update := t.Tx
+	if events.IsRecording(t.id) { // if events are recorded, the UPDATE also returns the stopped videos
+		update = t.Tx.Model(&videos).Clauses(clause.Returning{})
 	}
-	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(setStoppedStatus(map[string]any{"removed": true, "pending": false}))
+	stopped := db.Scoped(update, "videos", t.id).Where("NOT videos.removed AND "+condition, args...).Updates(setStoppedStatus(map[string]any{"removed": true, "pending": false}))
 	if stopped.Error != nil {
 		return stopped.Error
 	}
@@ -57,12 +57,12 @@ func (o *Org) stopTrackedVideos(tx *gorm.DB, accounts []db.RowKey, condition str
 	if err := events.Save(); err != nil {
 		return err
 	}
-	err = tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
-		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+	err = t.Tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
+		stopped.RowsAffected, stopped.RowsAffected, t.id).Error
 	if err != nil {
 		return err
 	}
-	return o.updateSums(tx, accounts)
+	return t.updateSums(accounts)
 }
 
 // trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no

@@ -81,8 +81,17 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 // Tracking starts and stops the tracking of an organisation's videos and accounts inside the transaction Tx.
 type Tracking struct {
 	*Org
-	Tx  *gorm.DB
-	Now db.Instant
+	Tx            *gorm.DB
+	Now           db.Instant
+	WithoutEvents bool // record no events, because an import changes the data
+}
+
+// eventRecorder returns the recorder for the events of t. If t.WithoutEvents is true, the recorder ignores all events.
+func (t Tracking) eventRecorder() (*EventRecorder, error) {
+	if t.WithoutEvents {
+		return NewEventRecorder(t.Tx, t.Now)
+	}
+	return NewEventRecorder(t.Tx, t.Now, t.id)
 }
 
 // AccountIDs returns the ids of the links' accounts, with AccountKey as the key. It creates missing
@@ -179,7 +188,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	if err := db.RunWrites(t.Tx, append(writes, enqueue...)...); err != nil || len(restarted) == 0 {
 		return tracked, err
 	}
-	return tracked, t.updateSums(t.Tx, t.accountsOf(restarted))
+	return tracked, t.updateSums(t.accountsOf(restarted))
 }
 
 // trackStoredVideos tracks the videos of a request that are already stored, and returns a result for
@@ -401,21 +410,21 @@ ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id,
 
 // updateSums recomputes the statistics of accounts, and writes today's points of the accounts and of
 // the organisation. The caller must correct the organisation's totals first.
-func (o *Org) updateSums(tx *gorm.DB, accounts []db.RowKey) error {
-	today := o.s.db.Now().Day()
+func (t Tracking) updateSums(accounts []db.RowKey) error {
+	today := t.Now.Day()
 	if len(accounts) > 0 {
-		events, err := NewEventRecorder(tx, o.s.db.Now(), o.id)
+		events, err := t.eventRecorder()
 		if err != nil {
 			return err
 		}
-		if err := RefreshAccounts(tx, accounts, DayStamp{Day: today}, events); err != nil {
+		if err := RefreshAccounts(t.Tx, accounts, DayStamp{Day: today}, events); err != nil {
 			return err
 		}
 		if err := events.Save(); err != nil {
 			return err
 		}
 	}
-	return db.RunWrites(tx, StatementsForOrganisationDays(tx, []uuid.UUID{o.id}, today)...)
+	return db.RunWrites(t.Tx, StatementsForOrganisationDays(t.Tx, []uuid.UUID{t.id}, today)...)
 }
 
 // enqueuePending adds the organisation's pending videos, which are saved but not fetched, to the fetch queue. It also adds the tracked

@@ -92,7 +92,7 @@ type ImportedVideo struct {
 // measured point. A repeated import changes nothing. If dryRun is true, Import writes nothing.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool) ([]ImportedVideo, error) {
 	i := importing{in: videos, dryRun: dryRun}
-	i.Org, i.Now = o, store.DatabaseOf(o).Now()
+	i.Org, i.Now, i.WithoutEvents = o, store.DatabaseOf(o).Now(), true
 	if err := i.checkVideos(); err != nil {
 		return nil, err
 	}
