@@ -53,11 +53,15 @@ func (h *history) addChange(day db.Date, c dayChange) {
 }
 
 // addCounts adds the steps of one video to the recorded changes if sign is 1, and subtracts them if sign is -1. Steps
-// before the day firstDay change the rows from firstDay.
-func (h *history) addCounts(steps []step, sign int64, firstDay db.Date) {
+// before the day firstDay change the rows from firstDay. If hiddenSince is not nil, the sums of this day and of all later
+// days do not include the likes of the video.
+func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSince *db.Date) {
 	var known store.Counts
 	for _, s := range steps {
 		was := known.All()
+		if hiddenSince != nil && s.day >= *hiddenSince {
+			s.Likes = nil
+		}
 		known.Update(s.Counts)
 		var c dayChange
 		for n, is := range known.All() {
@@ -68,6 +72,44 @@ func (h *history) addCounts(steps []step, sign int64, firstDay db.Date) {
 		}
 		h.addChange(max(s.day, firstDay), c)
 	}
+	if hiddenSince != nil && known.Likes != nil {
+		var c dayChange
+		c.counts[likesMetric], c.known[likesMetric] = -sign**known.Likes, -sign
+		h.addChange(max(*hiddenSince, firstDay), c)
+	}
+}
+
+// likesMetric is the index of the likes in the list that store.Counts.All returns.
+var likesMetric = slices.Index(store.MetricNames(""), "likes")
+
+// areLikesHidden returns true if the platform hides the likes of the stored video. The video then has no latest likes, although older points can have
+// likes.
+func (m *mergedVideo) areLikesHidden() bool {
+	return m.before.HiddenStats && m.before.LatestLikes == nil
+}
+
+// likesHiddenSince returns the first day whose sums do not include the video's likes. It returns nil if the likes are not hidden. The result is the
+// day of the first measured point after the last measured point with likes. If no point is later, the likes were hidden on the day of that last point.
+func (m *mergedVideo) likesHiddenSince() *db.Date {
+	if !m.areLikesHidden() {
+		return nil
+	}
+	var since *db.Date
+	withLikes := true // the previous measured point has likes, or there is no previous measured point
+	for n := range m.stored {
+		s := &m.stored[n]
+		if s.isImported() {
+			continue
+		}
+		switch {
+		case s.Likes != nil:
+			since = &s.Day
+		case withLikes:
+			since = new(s.firstDay())
+		}
+		withLikes = s.Likes != nil
+	}
+	return since
 }
 
 // trackedSince returns the first day whose sums include the video: the day of the first step or the day on
@@ -86,10 +128,11 @@ func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 // addVideo records in h how the import of one video changes the sums. countedBefore is true if the sums of the account or organisation already
 // include the video. Rows before the day firstDay do not change.
 func (h *history) addVideo(m *mergedVideo, countedBefore bool, firstDay, today db.Date) {
-	h.addCounts(m.steps(true), 1, firstDay)
+	hiddenSince := m.likesHiddenSince()
+	h.addCounts(m.steps(true), 1, firstDay, hiddenSince)
 	h.addChange(max(m.trackedSince(true, today), firstDay), dayChange{videos: 1})
 	if countedBefore {
-		h.addCounts(m.steps(false), -1, firstDay)
+		h.addCounts(m.steps(false), -1, firstDay, hiddenSince)
 		if !m.isNew {
 			h.addChange(max(m.trackedSince(false, today), firstDay), dayChange{videos: -1})
 		}

@@ -2,10 +2,12 @@ package backfill_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -31,5 +33,37 @@ func TestImport_recordsNoEvents(t *testing.T) {
 		list, err := o.ListEvents(t.Context(), store.EventQuery{Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
 		require.Empty(t, list.Rows)
+	})
+}
+
+// likesPoint returns a point that has a number of views and a number of likes.
+func likesPoint(day store.Date, views, likes int64) backfill.LoadPoint {
+	p := viewsPoint(day, views)
+	p.Likes = &likes
+	return p
+}
+
+func TestImport_keepsHiddenLikesHidden(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, begin := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
+		storetest.Track(t, o, l)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(100)), Likes: new(int64(10))}})
+		db.Clock.Advance(2 * 24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(120)), HiddenStats: new(true)}})
+		db.Clock.Advance(2 * 24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(140)), HiddenStats: new(true)}})
+		require.Nil(t, storetest.VideoOf(t, o, l).LatestLikes)
+
+		importResults(t, o, importOf(l, likesPoint(begin-3, 40, 4), likesPoint(begin+1, 110, 11), likesPoint(begin+3, 130, 13)))
+		v := storetest.VideoOf(t, o, l)
+		require.True(t, v.HiddenStats)
+		require.Nil(t, v.LatestLikes)
+		require.Nil(t, v.LatestEngagement)
+		for table, id := range map[string]any{"organisation_days": o.ID(), "account_days": *v.LinkedAccountID} {
+			column := map[string]string{"organisation_days": "organisation_id", "account_days": "account_id"}[table]
+			likes := storetest.Column[int64](t, db, "SELECT COALESCE(likes, 0) FROM "+table+" WHERE organisation_id = ? AND "+column+" = ? ORDER BY day", o.ID(), id)
+			require.Equal(t, []int64{4, 10, 11, 0, 0, 0}, likes, table)
+		}
 	})
 }

@@ -249,7 +249,11 @@ func (m *mergedVideo) setLatestCounts() {
 			newer.Update(p.Counts)
 		}
 	}
+	hidden := m.areLikesHidden()
 	for n, latest := range v.LatestFields() {
+		if hidden && n == likesMetric {
+			continue
+		}
 		if *latest != nil && was.All()[n] == nil {
 			// No stored point has a value of this metric, so the day of the latest value is unknown. Only
 			// imported points that are newer than all stored points may replace it.
