@@ -100,7 +100,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	}
 	// A later fetch may already have given the account a newer handle and name. The older handle and name in this answer must not replace them.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
-	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
+	if a.Username != "" && !outdated && !(b.claimed && row.isHandleConfirmed()) && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {
 			handleOwner.HandleCurrent = false
 			b.lost = append(b.lost, handleOwner)
@@ -128,6 +128,12 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.MarkChanged(row)
 	}
 	return row
+}
+
+// isHandleConfirmed returns true if a fetch of the account has confirmed the handle. A link in a request must not replace such a handle: for example,
+// the link of a Facebook page can contain the page's title and id in place of its handle.
+func (a *Account) isHandleConfirmed() bool {
+	return a.HandleCurrent && a.CheckedAt != nil && a.ExternalID != nil && a.Username != "" && a.Username != *a.ExternalID
 }
 
 // userNameID returns the SourceID of the channel that a YouTube link /user/NAME names. It returns "" if the handle is not that of such a link. The user

@@ -377,3 +377,22 @@ func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWri
 	storetest.DeliverAccount(t, db, facts) // the account is due again, so this call fetches it a second time
 	require.EqualValues(t, 7, *storetest.AccountByLink(t, late, l).LatestFollowersCount)
 }
+
+func TestTrackAccounts_keepsAHandleThatASourceReported(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, byID := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.facebook.com/profile.php?id=100063551323670")
+		title := storetest.ParseLink(t, "https://www.facebook.com/My-Page-100063551323670")
+		require.Equal(t, []string{"100063551323670", "my-page-100063551323670"}, []string{title.ID, title.Handle})
+		storetest.Follow(t, o, store.TrackNewOnly, byID)
+		c := storetest.ClaimOne(t, db, link.Facebook, "account")
+		facts := ingest.AccountFacts{ID: new("100063551323670"), Username: new("mypage"), Listed: true}
+		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		before := storetest.AccountByLink(t, o, byID)
+		require.Equal(t, "mypage", before.Username)
+
+		storetest.Follow(t, o, store.TrackNewOnly, title)
+		after := storetest.AccountByLink(t, o, byID)
+		require.Equal(t, []string{before.ID.String(), "mypage", before.Link}, []string{after.ID.String(), after.Username, after.Link})
+	})
+}
