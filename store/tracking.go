@@ -32,7 +32,8 @@ type TrackRequest struct {
 	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
 	// as soon as possible.
 	Scheduled bool
-	// Imported is true if an import tracks the videos. The import writes the totals of today itself.
+	// Imported is true if an import tracks the videos. The import changes the organisation's points itself: a new video counts from the day of
+	// its first point, or from today if it has no points.
 	Imported bool
 	// Unsupported is a function that returns why no configured source can fetch a video. It returns
 	// "" for other videos. If it is nil, all videos are fetchable.
@@ -163,7 +164,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	}
 	writes := t.addAccounts(missing, accounts, true)
 	if len(missing) > 0 {
-		// In the other two cases, the totals of today are written elsewhere: by updateSums, or by the import.
+		// In the other two cases, the organisation's points are written elsewhere: by updateSums, or by the import.
 		if len(restarted) == 0 && !r.Imported {
 			writes = append(writes, t.statementsForToday(len(missing), 0)...)
 		}

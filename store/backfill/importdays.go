@@ -35,7 +35,7 @@ func (d *dayChange) addAmounts(o dayChange) {
 type history struct {
 	// The key is a day. The value has the amounts that are added to the sums of this day and of all later days.
 	changes map[db.Date]dayChange
-	// The import adds a point on each of these days, so each of them needs a row.
+	// Each of these days needs a row: the import adds a point on this day, or begins to track a video on this day.
 	measured map[db.Date]bool
 }
 
@@ -147,8 +147,10 @@ func (h *history) addVideo(m *mergedVideo, countedBefore bool, firstDay, today d
 // updateDays updates the rows of organisation_days. It also updates the rows of account_days of the accounts whose videos the import changes.
 func (i *importing) updateDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
+	begun := false // the import adds a video without points, which the sums include from today
 	for _, m := range i.merged {
 		org.addVideo(m, true, 0, today)
+		begun = begun || m.isNew && len(m.steps(true)) == 0
 		// The statistics of an account do not include stopped videos.
 		if id := m.after.LinkedAccountID; id != nil && !m.after.Removed {
 			if accounts[*id] == nil {
@@ -161,7 +163,7 @@ func (i *importing) updateDays() error {
 			accounts[*id].addVideo(m, counted, firstDay, today)
 		}
 	}
-	if err := i.updateOrganisationDays(org); err != nil {
+	if err := i.updateOrganisationDays(org, begun); err != nil {
 		return err
 	}
 	return i.updateAccountDays(accounts)
@@ -191,8 +193,9 @@ func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, stor
 	}
 }
 
-// updateOrganisationDays updates the rows of organisation_days with the changes of h.
-func (i *importing) updateOrganisationDays(h *history) error {
+// updateOrganisationDays updates the rows of organisation_days with the changes of h. If begun is true, today gets a row, as if the organisation
+// had tracked videos today. As with such tracking, the organisation's first row needs a point.
+func (i *importing) updateOrganisationDays(h *history, begun bool) error {
 	var rows []organisationDay
 	if err := db.Scoped(i.Tx, "organisation_days", i.ID()).Order("day").Find(&rows).Error; err != nil {
 		return err
@@ -200,6 +203,9 @@ func (i *importing) updateOrganisationDays(h *history) error {
 	days := make([]db.Date, len(rows))
 	for n := range rows {
 		days[n] = rows[n].Day
+	}
+	if begun && len(rows)+len(h.measured) > 0 {
+		h.measured[i.Now.Day()] = true
 	}
 	var out []organisationDay
 	h.eachDay(days, func(day db.Date, row int, c dayChange) {

@@ -67,3 +67,22 @@ func TestImport_keepsHiddenLikesHidden(t *testing.T) {
 		}
 	})
 }
+
+func TestImport_addsAPointOfTodayForVideosWithoutPoints(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, _, _, begin := trackedFor(t, db)
+		db.Clock.Advance(24 * time.Hour)
+		importResults(t, o, importOf(storetest.VideoLink(t, 3), viewsPoint(begin, 3)))
+		require.Equal(t, []dayTotals{{begin, 3, 110}}, organisationTotals(t, db, o), "a video counts from the day of its first point")
+		importResults(t, o, importOf(storetest.VideoLink(t, 4)))
+		want := []dayTotals{{begin, 3, 110}, {begin + 1, 4, 110}}
+		require.Equal(t, want, organisationTotals(t, db, o), "a video without points counts from today")
+		importResults(t, o, importOf(storetest.VideoLink(t, 4)))
+		require.Equal(t, want, organisationTotals(t, db, o))
+
+		fresh := storetest.NewOrg(t, db)
+		importResults(t, fresh, importOf(storetest.VideoLink(t, 4)))
+		require.Empty(t, organisationTotals(t, db, fresh), "the history must begin with the first counts")
+	})
+}
