@@ -23,8 +23,8 @@ const ImportSource = "import"
 // ImportVideo is a video in the export of another tracker. A field is "" or nil if the export does not have the value.
 type ImportVideo struct {
 	Link        link.Link   // the link of the video; an import must not contain a video twice
-	Username    string      // the account's handle in lower case and without "@"; used only if neither the link nor the stored video has a handle
-	AccountID   string      // the platform's own id of the account; used only if neither the link nor the stored video has a handle
+	Username    string      // the account's handle in lower case and without "@"; used only if the link has no handle and the stored video has no account
+	AccountID   string      // the platform's own id of the account; used only if the link has no handle and the stored video has no account
 	Title       string      // the caption; used only if the stored video has no caption
 	UploadedAt  *db.Date    // the upload date; used only if the stored video has no upload date
 	VideoLength *string     // the length in seconds; used only if the stored video has no length

@@ -68,6 +68,26 @@ func TestImport_keepsHiddenLikesHidden(t *testing.T) {
 	})
 }
 
+func TestImport_doesNotMoveAVideoAwayFromItsAccountWithoutHandle(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, today := storetest.NewOrg(t, db), storetest.Today(db)
+		watch := storetest.ParseLink(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ")
+		storetest.Track(t, o, watch)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{watch: storetest.FactsWithAuthor("UCLqxVugv74EIW3VWh2NOa3Q", "")})
+		before := storetest.VideoOf(t, o, watch)
+		require.NotNil(t, before.LinkedAccountID)
+		require.Empty(t, before.Username)
+
+		for n, in := range []backfill.ImportVideo{{Username: "rick"}, {AccountID: "UC38IQsAvIsxxjztdMZQtwHA", Username: "other"}} {
+			in.Link, in.Points = watch, []backfill.LoadPoint{viewsPoint(today-9+store.Date(n), 20)}
+			importResults(t, o, []backfill.ImportVideo{in})
+			require.Equal(t, before.LinkedAccountID, storetest.VideoOf(t, o, watch).LinkedAccountID)
+			require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT total_videos_tracked FROM accounts"))
+		}
+	})
+}
+
 func TestImport_addsAPointOfTodayForVideosWithoutPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -27,7 +27,7 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 		switch {
 		case m.isNew:
 			links, fresh = append(links, l), append(fresh, m)
-		case m.before.Username == "" && l.Handle != "":
+		case m.lacksAccount() && l.Handle != "":
 			handles = append(handles, l)
 		}
 	}
@@ -96,10 +96,16 @@ func (i *importing) setHandlesByID(videos []*mergedVideo) error {
 	return nil
 }
 
-// mustFindAccountByID returns true if the import has the id of the video's account, and if neither the link nor
-// the stored video has the handle. It ignores the imported Username.
+// mustFindAccountByID returns true if the import has the id of the video's account, the link has no handle, and the
+// stored video has neither an account nor a handle. It ignores the imported Username.
 func (m *mergedVideo) mustFindAccountByID() bool {
-	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
+	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.lacksAccount()
+}
+
+// lacksAccount returns true if the stored video has neither an account nor a handle. A video can have an account without a handle: for example, if
+// a source reports only the id of a YouTube channel.
+func (m *mergedVideo) lacksAccount() bool {
+	return m.before.LinkedAccountID == nil && m.before.Username == ""
 }
 
 // trackLinks tracks new videos by their links. The lists have the same order: newVideos[n] is the video of links[n]. trackLinks sets the field
