@@ -44,8 +44,8 @@ type Account struct {
 	MedianViews          *float64
 	MedianViewsNonZero   *float64
 	MostViewed           *int64
-	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // percentage of the account's tracked videos with at least 10 times the median views
-	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"` // percentage of the account's tracked videos with at least 25 times the median views
+	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // percentage of the tracked videos with known views that have at least 10 times the median views
+	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"` // percentage of the tracked videos with known views that have at least 25 times the median views
 	TotalVideosTracked   int64
 	TotalViews           *int64
 	TotalLikes           *int64
@@ -85,7 +85,7 @@ const (
 	TrackLatest30  TrackingType = "latest_30"  // track the 30 newest existing videos
 	TrackLatest200 TrackingType = "latest_200" // track the 200 newest existing videos
 	TrackNewOnly   TrackingType = "new_only"   // track no existing videos
-	TrackAll       TrackingType = "all"        // track all existing videos
+	TrackAll       TrackingType = "all"        // track the existing videos, at most the 5,000 newest
 )
 
 // ParseTrackingType returns the tracking type with the given name, or an error if there is no such type.

@@ -74,7 +74,7 @@ func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.
 			}
 		}
 	}
-	for i, l := range links { // find the account by the platform's id in the link, or by the handle if the link has no id
+	for i, l := range links { // find the account by the YouTube user name, by the platform's id or, if the link has no id, by the handle
 		user := userNameID(l.Platform, l.Handle)
 		switch {
 		case user != "":

@@ -13,12 +13,12 @@ import (
 // FetchStatus says whether a video or account can be fetched.
 type FetchStatus = queue.FetchStatus
 
-// FetchState is the fetch status of an organisation's video or account. It ignores fetches that ran
-// before the tracking began.
+// FetchState is the fetch status of an organisation's video or account. It is reset when the organisation
+// begins to track the video or account.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
 	FetchReason   string      // the stored reason for the status; if it is "", FetchDetail uses the default reason for the status
-	LastAttemptAt *db.Instant // time of the last request to a source since the organisation began to track the video or account
+	LastAttemptAt *db.Instant // time of the last request to a source; reset to nil when tracking begins
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
 }
 

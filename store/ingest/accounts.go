@@ -126,8 +126,8 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	depth := 0
 	for _, sub := range subs {
 		if !slices.Contains(orgs, sub.OrganisationID) {
-			// The organisation subscribed after the call of lockSubscribers, so the account is due
-			// again immediately.
+			// The organisation subscribed after the call of lockSubscribers. So the account is due again
+			// immediately, unless deferRecentlyFetched has delayed it.
 			continue
 		}
 		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
