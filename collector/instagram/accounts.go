@@ -67,12 +67,28 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 				r.Account.Videos = append(r.Account.Videos, v)
 			}
 		}
-		if p.after == "" || p.after == after || len(r.Account.Videos) >= t.Depth {
+		r.Account.ListContinues = p.after != "" && p.after != after
+		r.Account.CompleteSince = p.completeSince()
+		if !r.Account.ListContinues || len(r.Account.Videos) >= t.Depth {
 			break
 		}
 		after = p.after
 	}
 	return r, nil
+}
+
+// completeSince returns the upload time of the last post on a page that is not the last one. All newer posts are on this page, or on earlier
+// pages. It returns nil if the time is unknown, or if all posts on the page may be pinned ones, which can be old.
+func (p page) completeSince() *store.Instant {
+	const maxPinned = 3
+	if p.after == "" || len(p.posts) <= maxPinned {
+		return nil
+	}
+	last := p.posts[len(p.posts)-1].uploaded
+	if last == nil {
+		return nil
+	}
+	return new(store.InstantOf(*last))
 }
 
 // asFoundVideo returns the post as a video of an account. It returns false if the post is not a video, for example if it is a photo.

@@ -137,8 +137,9 @@ func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t so
 			}
 		}
 		sameCursor := body.Cursor != nil && page.cursor != nil && *body.Cursor == *page.cursor
+		r.Account.ListContinues = page.more && page.cursor != nil && !sameCursor && (added > 0 || len(page.videos) == 0)
 		// Stop at the list's end, at the wanted number of videos, or when the budget is spent.
-		if !page.more || page.cursor == nil || sameCursor || len(r.Account.Videos) >= wanted || len(page.videos) > 0 && added == 0 ||
+		if !r.Account.ListContinues || len(r.Account.Videos) >= wanted ||
 			i+1 < maxPages(t) && budget.Exhausted() && len(r.Account.Videos) > 0 {
 			r.Account.Listed = true
 			return r, nil

@@ -221,8 +221,9 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		}
 		found = removeDuplicates(append(found, entries...))
 		next := l.nextCursor(page.body)
+		r.Account.ListContinues = next != "" && next != v.cursor
 		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget does not allow the call for the next page; no more pages are then requested
-		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(videosOfAccount(found)) >= v.count {
+		if more = r.Account.ListContinues && !outOfBudget; !more || len(videosOfAccount(found)) >= v.count {
 			break
 		}
 		v.cursor = next

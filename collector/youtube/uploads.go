@@ -55,7 +55,8 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 				r.Account.Videos = append(r.Account.Videos, v)
 			}
 		}
-		if page.next == "" || page.next == token || budget.Exhausted() {
+		r.Account.ListContinues = page.next != "" && page.next != token
+		if !r.Account.ListContinues || budget.Exhausted() {
 			break
 		}
 		token = page.next

@@ -31,6 +31,11 @@ type AccountFacts struct {
 	// Listed is true if the source was asked for the account's videos and listed them. If it is false, Videos is empty although the account
 	// may have videos.
 	Listed bool
+	// ListContinues is true if the source says that the account's list has further entries after Videos. It is false if the list has ended, or if
+	// the source does not know this.
+	ListContinues bool
+	// CompleteSince is a time after which no uploaded video is missing from Videos. It is nil if the source does not know such a time.
+	CompleteSince *db.Instant
 }
 
 // FoundVideo is a video in an account's list of videos.

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxPinned   = 3  // an account can pin this many videos, of any age, at the top of its list
-	minFullPage = 10 // a full page of a source has at least this many videos; a shorter list contains all videos of the account
+	minFullPage = 10 // a full page of a source has at least this many videos, unless photos or reposts fill it
 )
 
 // If a list is too short to reach the last known upload, the next list is requested with the next of these
@@ -68,8 +68,16 @@ func (d discovery) nextDepth(a *store.Account, reach int) int {
 		}
 		return 0
 	}
-	if reach >= 0 || d.at <= *a.DiscoveredAt || n < max(requested, minFullPage) {
+	if reach >= 0 || d.at <= *a.DiscoveredAt {
 		return 0
+	}
+	if f := d.outcome.Account; n < max(requested, minFullPage) {
+		complete := !f.ListContinues || f.CompleteSince != nil && *f.CompleteSince < *a.DiscoveredAt
+		// An account that publishes hardly any videos, but many photos or reposts, gets only the first of the longer
+		// lists, because such a list costs many calls at every fetch.
+		if complete || requested >= listDepths[0] {
+			return 0
+		}
 	}
 	// The list may be too short to contain all new videos.
 	for _, depth := range listDepths {

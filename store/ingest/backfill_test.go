@@ -18,6 +18,7 @@ import (
 type channel struct {
 	pageSize, maxListed int
 	undated             bool
+	tellsEnd            bool                // true if the source says whether its list continues after the listed videos
 	videos              []ingest.FoundVideo // all videos of the account, the newest first
 	pinned              []ingest.FoundVideo
 }
@@ -53,6 +54,7 @@ func (ch *channel) fetchAccountWhileDue(t *testing.T, db *storetest.DB) []int {
 		require.Less(t, len(depths), 5, "the target must not be due any more: %v", depths)
 		n := min(max(target.Depth, ch.pageSize), ch.maxListed, len(ch.videos))
 		facts := storetest.ListedAccount(slices.Concat(ch.pinned, ch.videos[:n]))
+		facts.ListContinues = ch.tellsEnd && n < len(ch.videos)
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
 		db.Clock.Advance(time.Second)
 	}
@@ -79,6 +81,8 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 		"more than 200 new videos":                                 {channel{pageSize: 20, maxListed: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
 		"a source that lists at most one page":                     {channel{pageSize: 20, maxListed: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
 		"a source that lists at most 200 videos":                   {channel{pageSize: 20, maxListed: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
+		"few videos on a page that does not end the list":          {channel{pageSize: 5, maxListed: 5000, tellsEnd: true}, store.TrackLatest30, 40, 28, 58, []int{0, 200}},
+		"few videos on a page that ends the list":                  {channel{pageSize: 9, maxListed: 5000, tellsEnd: true}, store.TrackNewOnly, 0, 9, 9, []int{0}},
 		"fewer videos than fit on a page":                          {channel{pageSize: 20, maxListed: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +106,47 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 				require.Equal(t, []int{0}, ch.fetchAccountWhileDue(t, db), "the next fetch must request only one page")
 				require.Equal(t, c.all, storetest.TrackedVideos(t, o))
 				storetest.RequireConsistent(t, db, o)
+			})
+		})
+	}
+}
+
+// If an account publishes hardly any videos, but many photos, no fetch must request more than one of the longer
+// lists.
+func TestBackfill_requestsFewLongerListsOfAnAccountWithHardlyAnyVideos(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reachesBack bool  // true if the listed photos are older than the last complete list
+		asked       []int // the lengths of the lists that each daily fetch requests
+	}{
+		"photos that reach back to the last complete list": {true, []int{0}},
+		"photos without upload times":                      {false, []int{0, 200}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				o, ch := storetest.NewOrg(t, db), channel{}
+				ch.uploadVideos(t, db, 2)
+				storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
+				for day := range 3 {
+					var asked []int
+					for claims := storetest.Claim(t, db, link.TikTok, "account"); len(claims) > 0; claims = storetest.Claim(t, db, link.TikTok, "account") {
+						target := claims[0].Targets[0]
+						asked = append(asked, target.Depth)
+						require.Less(t, len(asked), 5)
+						facts := storetest.ListedAccount(ch.videos)
+						facts.ListContinues = true
+						if c.reachesBack {
+							facts.CompleteSince = new(store.InstantOf(db.Clock.Now().Add(-2 * 24 * time.Hour)))
+						}
+						require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
+						db.Clock.Advance(time.Second)
+					}
+					if day > 0 {
+						require.Equal(t, c.asked, asked)
+					}
+					db.Clock.Advance(25 * time.Hour)
+				}
 			})
 		})
 	}
