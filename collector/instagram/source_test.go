@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
@@ -196,4 +199,39 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		New: newTestSource, Target: accountTarget("mira.cooks", 120), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "media.after(") },
 	})
+}
+
+func TestSource_reportsWhetherTheListOfAnAccountContinues(t *testing.T) {
+	t.Parallel()
+	lastPost := postJSON("DBXkB8LpR2q", `"media_type":"IMAGE","timestamp":"2024-11-05T10:00:00+0000"`)
+	since := new(store.InstantOf(time.Date(2024, 11, 5, 10, 0, 0, 0, time.UTC)))
+	for name, tt := range map[string]struct {
+		list      string
+		continues bool
+		since     *store.Instant
+	}{
+		"further posts follow":                      {mediaList("QVFIUnA", photo, postJSON(pancakes, reel), postJSON(train, night), lastPost), true, since},
+		"the listed posts may all be pinned":        {mediaList("QVFIUnA", photo, lastPost), true, nil},
+		"the list has ended":                        {mediaList("", photo, postJSON(pancakes, reel), postJSON(train, night), lastPost), false, nil},
+		"the time of the last post is not reported": {mediaList("QVFIUnA", photo, postJSON(pancakes, reel), lastPost, postJSON("DCXkB8LpR2q", "")), true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.Contains(r.URL.Query().Get("fields"), "business_discovery") {
+					serveOtherRequests(w, r)
+					return
+				}
+				_, _ = w.Write([]byte(discoveryAnswer(mira, tt.list)))
+			}))
+			t.Cleanup(web.Close)
+			s := newSource(t, web.URL+"/v25.0", nil)
+			batch := []source.Target{accountTarget("mira.cooks", 0)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+			require.NoError(t, err)
+			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
+			require.Equal(t, tt.continues, results[0].Account.ListContinues)
+			require.Equal(t, tt.since, results[0].Account.CompleteSince)
+		})
+	}
 }
