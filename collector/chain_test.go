@@ -248,18 +248,18 @@ func TestFallback_targetOfAPausedSourceReturnsToAnEarlierSource(t *testing.T) {
 		secondPause  time.Duration   // the length of the second source's pause at the beginning; 0 if it is not paused
 		scheduled    bool            // true if the fetch is a scheduled one, for which no organisation waits
 		back         time.Duration   // the time after which the target must have counts
-		calls        [2]int          // the calls of both sources until then
+		wantCalls    [2]int          // the calls of both sources until then
 	}{
 		"first source failed, second source is paused": {
-			firstFailure: &source.Failure{Class: source.Temporary, Detail: "HTTP 500"}, secondPause: 30 * 24 * time.Hour, back: 10 * time.Second, calls: [2]int{2, 0}},
+			firstFailure: &source.Failure{Class: source.Temporary, Detail: "HTTP 500"}, secondPause: 30 * 24 * time.Hour, back: 10 * time.Second, wantCalls: [2]int{2, 0}},
 		"first source failed, second source refuses the call": {
-			firstFailure: &source.Failure{Class: source.Temporary, Detail: "HTTP 500"}, back: 10 * time.Second, calls: [2]int{2, 1}},
+			firstFailure: &source.Failure{Class: source.Temporary, Detail: "HTTP 500"}, back: 10 * time.Second, wantCalls: [2]int{2, 1}},
 		"first source is paused, second source is paused longer": {
-			firstPause: 15 * time.Minute, secondPause: 30 * 24 * time.Hour, back: 20 * time.Minute, calls: [2]int{1, 0}},
+			firstPause: 15 * time.Minute, secondPause: 30 * 24 * time.Hour, back: 20 * time.Minute, wantCalls: [2]int{1, 0}},
 		"first source is paused for a week, second source is paused longer, scheduled fetch": {
-			firstPause: 7 * 24 * time.Hour, secondPause: 30 * 24 * time.Hour, scheduled: true, back: 7*24*time.Hour + 10*time.Minute, calls: [2]int{1, 0}},
+			firstPause: 7 * 24 * time.Hour, secondPause: 30 * 24 * time.Hour, scheduled: true, back: 7*24*time.Hour + 10*time.Minute, wantCalls: [2]int{1, 0}},
 		"first source is paused, second source is paused shorter": {
-			firstPause: 7 * 24 * time.Hour, secondPause: 15 * time.Minute, back: 20 * time.Minute, calls: [2]int{0, 1}},
+			firstPause: 7 * 24 * time.Hour, secondPause: 15 * time.Minute, back: 20 * time.Minute, wantCalls: [2]int{0, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -300,7 +300,8 @@ func TestFallback_targetOfAPausedSourceReturnsToAnEarlierSource(t *testing.T) {
 				first.failed = nil // the first source works again
 				fetchUntil(start.Add(tt.back), min(time.Hour, max(time.Second, tt.back/100)))
 				require.NotNil(t, w.video(tracked[0]).LatestViews, w.log.String())
-				require.Equal(t, tt.calls, [2]int{first.calls, second.calls})
+				require.Equal(t, tt.wantCalls[0], first.calls)
+				require.Equal(t, tt.wantCalls[1], second.calls)
 			})
 		})
 	}

@@ -129,7 +129,7 @@ func TestSDKs_timeoutIsTheTimeWithoutAnyData(t *testing.T) {
 							<-r.Context().Done()
 							return
 						}
-						time.Sleep(timeoutSeconds * time.Second * 2 / time.Duration(len(parts)))
+						<-time.After(timeoutSeconds * time.Second * 2 / time.Duration(len(parts)))
 					}
 				}))
 				t.Cleanup(slow.Close)

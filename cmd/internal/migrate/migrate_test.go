@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
@@ -272,7 +271,7 @@ func TestMigration_keepsFilesThatWereAddedToItsFolder(t *testing.T) {
 	note := filepath.Join(dir, "tmp", "note.txt")
 	s.intercept = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
 		if r.URL.Path == "/videos" {
-			assert.NoError(t, errors.Join(os.Mkdir(filepath.Dir(note), 0o700), os.WriteFile(note, nil, 0o600)))
+			_ = errors.Join(os.Mkdir(filepath.Dir(note), 0o700), os.WriteFile(note, nil, 0o600)) // the test checks the file below
 		}
 		return false
 	}
@@ -342,15 +341,21 @@ func TestListAll_readsEveryEntryOfPagesThatAreCut(t *testing.T) {
 		s.intercept = func(w http.ResponseWriter, r *http.Request, _ int) bool {
 			q := r.URL.Query()
 			limit, err := strconv.Atoi(q.Get("limit"))
-			assert.NoError(t, err)
-			start := 0
-			if q.Has("cursor") {
-				start, err = strconv.Atoi(q.Get("cursor"))
-				assert.False(t, q.Has("page"), "a server refuses a cursor together with a page")
-			} else if n, failed := strconv.Atoi(q.Get("page")); failed == nil {
-				start = (n - 1) * limit
+			start, wrong := 0, error(nil)
+			switch {
+			case !q.Has("cursor"):
+				if n, failed := strconv.Atoi(q.Get("page")); failed == nil {
+					start = (n - 1) * limit
+				}
+			case q.Has("page"):
+				wrong = errors.New("a cursor together with a page")
+			default:
+				start, wrong = strconv.Atoi(q.Get("cursor"))
 			}
-			assert.NoError(t, err)
+			if err = errors.Join(err, wrong); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return true
+			}
 			end := min(start+min(limit, cut), total)
 			answer := map[string]any{"total": total, "total_pages": (total + limit - 1) / limit, "next_cursor": nil}
 			if cursors && end < total {
@@ -360,7 +365,7 @@ func TestListAll_readsEveryEntryOfPagesThatAreCut(t *testing.T) {
 			for _, n := range numbers[start:end] {
 				data = append(data, map[string]any{"account_id": strconv.Itoa(n)})
 			}
-			assert.NoError(t, json.NewEncoder(w).Encode(map[string]any{"data": data, "pagination": answer}))
+			_ = json.NewEncoder(w).Encode(map[string]any{"data": data, "pagination": answer})
 			return true
 		}
 		accounts, err := listAll(t.Context(), s.newRemote(t), "/accounts", nil, func(a *account) string { return a.ID })
@@ -401,22 +406,22 @@ func TestMigration_requestsOnlyAllowedDaysAfterSeveralMidnights(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	s := newService(t)
 	s.responses["/videos"] = `{"data":[{"ad_id":"v1","ad_link":"https://www.tiktok.com/@a/video/7301234567890123451"},{"ad_id":"v2","ad_link":"https://www.tiktok.com/@a/video/7301234567890123452"}],"pagination":{"total":2,"total_pages":1}}`
-	var first []string
+	var requested, want [][2]string // the first and the last day of each request
 	s.intercept = func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		if !strings.HasSuffix(r.URL.Path, "/history") {
 			return false
 		}
 		today := store.DateOf(db.Clock.Now())
-		first = append(first, r.URL.Query().Get("start_date"))
-		assert.Equal(t, (today - historyDays).String(), r.URL.Query().Get("start_date"))
-		assert.Equal(t, today.String(), r.URL.Query().Get("end_date"))
+		requested = append(requested, [2]string{r.URL.Query().Get("start_date"), r.URL.Query().Get("end_date")})
+		want = append(want, [2]string{(today - historyDays).String(), today.String()})
 		_, _ = w.Write([]byte(historyJSON(t, map[string]any{"date": today.String(), "views": 20})))
 		db.Clock.Advance(3 * 24 * time.Hour)
 		return true
 	}
 	_, summary, err := s.runMigration(t, db, filepath.Join(t.TempDir(), "work"))
 	require.NoError(t, err)
-	require.Len(t, first, 2)
+	require.Len(t, requested, 2)
+	require.Equal(t, want, requested)
 	require.Empty(t, summary.Bad, "points of days after the start of the migration must be imported")
 	require.EqualValues(t, 2, summary.Import.Added)
 }

@@ -1,0 +1,131 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := createDashboardData(a, c)
+		c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"display_settings": map[string]any{"campaign": "Q3", "metrics": []string{"shares", "views"}}}).requireStatus(http.StatusNoContent)
+		v := c.newSignedInVisitor(t)
+		page := "/collection/" + collection.String()
+		require.Contains(t, string(v.visit(page).body), "only your organisation can see it")
+		require.Contains(t, string(v.post(page+"/share", "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body), "password")
+		v.post(page+"/share", "access", "public", "title", "Our launch", "theme", "light", "metric", "views", "metric", "likes", "metric", "shares", "show_history", "true").requireStatus(http.StatusSeeOther)
+
+		changed := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
+		var settings map[string]any
+		require.NoError(t, json.Unmarshal(changed.DisplaySettings, &settings))
+		require.Equal(t, map[string]any{"campaign": "Q3", "title": "Our launch", "theme": "light", "metrics": []any{"shares", "views", "likes"}, "show_history": true, "show_accounts": false}, settings)
+		require.Contains(t, string(v.visit(page).body), "https://app.example.test/c/"+*changed.Hash)
+		require.Contains(t, string((&visitor{app: a, t: t}).visit("/c/"+*changed.Hash).requireStatus(http.StatusOK).body), "Our launch")
+		reader := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
+		reader.post(page+"/share", "access", "private").requireStatus(http.StatusForbidden)
+	})
+}
+
+func TestCollectionPage_checksOnlyTheChosenPartsOfTheSharePage(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	v := c.newSignedInVisitor(t)
+	for _, settings := range []struct {
+		stored            map[string]any
+		history, accounts bool
+	}{
+		{nil, true, false}, // the defaults
+		{map[string]any{"show_history": false, "show_accounts": true}, false, true},
+		{map[string]any{"show_history": true, "show_accounts": false}, true, false},
+	} {
+		if settings.stored != nil {
+			c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"display_settings": settings.stored}).requireStatus(http.StatusNoContent)
+		}
+		page := string(v.visit("/collection/" + collection.String()).requireStatus(http.StatusOK).body)
+		for name, checked := range map[string]bool{"show_history": settings.history, "show_accounts": settings.accounts} {
+			want := `name="` + name + `" value="true">`
+			if checked {
+				want = `name="` + name + `" value="true" checked>`
+			}
+			require.Contains(t, page, want, "%v", settings.stored)
+		}
+	}
+}
+
+func TestCollectionPage_showsExpiryAndLastVisitOfItsSharePage(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := createDashboardData(a, c)
+		v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+		day := a.Clock.Now().UTC().AddDate(0, 0, 2).Format(time.DateOnly)
+		v.post(page+"/share", "access", "public", "metric", "views", "last_day", day).requireStatus(http.StatusSeeOther)
+		closes := a.Clock.Now().UTC().AddDate(0, 0, 3).Format(time.DateOnly) + " 00:00"
+		before := string(v.visit(page).body)
+		require.Contains(t, textOf(v.visit(page).parsePage()), "Open until "+closes)
+		require.Contains(t, before, "Not opened yet")
+		stored := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
+		require.Equal(t, day, stored.ShareExpiresAt.UTC().AddDate(0, 0, -1).Format(time.DateOnly))
+		require.Equal(t, "00:00:00", stored.ShareExpiresAt.UTC().Format(time.TimeOnly), "the page must be open until the end of the day")
+
+		visitor := &visitor{app: a, t: t}
+		opened := func() string {
+			return "Last opened <time datetime=\"" + a.Clock.Now().UTC().Format("2006-01-02T15:04:05")
+		}
+		open := func() {
+			visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
+			a.server.Close() // Close waits for the background write that stores the time of the visit
+		}
+		open()
+		first := opened()
+		require.Contains(t, string(v.visit(page).body), first)
+		a.Clock.Advance(store.ShareVisitInterval - time.Second)
+		open()
+		require.Contains(t, string(v.visit(page).body), first, "the time of the last visit must be stored at most once in each ShareVisitInterval")
+		a.Clock.Advance(time.Second)
+		open()
+		require.Contains(t, string(v.visit(page).body), opened())
+
+		a.Clock.Advance(72 * time.Hour)
+		require.Contains(t, textOf(v.visit(page).parsePage()), "Closed since "+closes)
+		v.post(page+"/share", "access", "public", "metric", "views", "last_day", day, "title", "Our launch").requireStatus(http.StatusSeeOther)
+		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusNotFound)
+		require.Contains(t, string(v.post(page+"/share", "access", "public", "metric", "views", "last_day", "soon").requireStatus(http.StatusBadRequest).body), "2026-12-31")
+		v.post(page+"/share", "access", "public", "metric", "views", "last_day", "").requireStatus(http.StatusSeeOther)
+		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
+	})
+}
+
+func TestCollectionPage_sharePanelDoesNotContradictItself(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+
+	refused := string(v.post(page+"/share", "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body)
+	require.Contains(t, refused, "Type a password of at least 8 characters")
+	require.NotContains(t, refused, "request")
+	require.Contains(t, refused, `href="`+page+`"`, "the error page must have a link to the page of the collection")
+
+	v.post(page+"/share", "access", "public", "metric", "shares").requireStatus(http.StatusSeeOther)
+	require.Contains(t, string(v.post(page+"/share", "access", "public").requireStatus(http.StatusBadRequest).body), "Choose at least one of the numbers")
+	stored := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
+	require.Contains(t, string(stored.DisplaySettings), `"shares"`)
+
+	c.shareCollection(collection, "public", map[string]any{"share_expires_at": a.Clock.Now()})
+	closed := textOf(v.visit(page).parsePage())
+	require.Contains(t, closed, "The page is closed: nobody can open it.")
+	require.NotContains(t, closed, "Everyone who has the address")
+}
