@@ -100,7 +100,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	}
 	// A later fetch may already have given the account a newer handle and name. The older handle and name in this answer must not replace them.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
-	if a.Username != "" && !outdated && !(b.claimed && row.isHandleConfirmed()) && (row.Username != a.Username || !row.HandleCurrent) {
+	if a.Username != "" && !outdated && (!b.claimed || !row.isHandleConfirmed()) && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {
 			handleOwner.HandleCurrent = false
 			b.lost = append(b.lost, handleOwner)
