@@ -311,3 +311,52 @@ func TestSettingsPage_createsOneTokenIfTheFormIsSentTwice(t *testing.T) {
 	require.Contains(t, string(v.post("/settings/webhook", webhook...).requireStatus(http.StatusOK).body), "Its secret is shown only now")
 	require.Contains(t, string(v.post("/settings/webhook", webhook...).requireStatus(http.StatusOK).body), "was already created")
 }
+
+func TestForms_keepTheRestOfTheView(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	for page, hidden := range map[string][2]string{
+		"/collection/" + collection.String() + "?subtree=true&days=7":           {"subtree", "true"},
+		"/compare?video=" + videos[0].String() + "&video=" + videos[1].String(): {"video", videos[1].String()},
+		"/video?order_by=latest_shares&hashtag=launch&has_metrics=true":         {"hashtag", "launch"},
+	} {
+		require.Contains(t, string(v.visit(page).requireStatus(http.StatusOK).body), `<input type="hidden" name="`+hidden[0]+`" value="`+hidden[1]+`">`, page)
+	}
+	require.Contains(t, string(v.visit("/video?order_by=latest_shares").body), `<option value="latest_shares" selected>`, "a filter must not change the order of the list")
+	require.NotContains(t, string(v.visit("/collection/"+collection.String()+"?days=7").body), `<form method="get"><input type="hidden" name="days"`, "the days must not contradict a custom period")
+}
+
+func TestAccountPage_keepsTheTrackingTypeIfTheAccountIsTrackedAgain(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	id := c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@mira.cooks", "tracking_type": "all"}).AccountID.String()
+	v, page := c.newSignedInVisitor(t), "/account/tiktok/"+id
+	v.post(page + "/stop").requireStatus(http.StatusSeeOther)
+	v.post(page + "/track").requireStatus(http.StatusSeeOther)
+	account := decode[client.Account](c.send(http.MethodGet, "/accounts/"+id, nil).requireStatus(http.StatusOK))
+	require.Equal(t, "all", *account.TrackingType)
+}
+
+func TestTrackPage_offersTheChosenCollectionAlsoIfTheTierHidesIt(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierBasic)
+	v := c.newSignedInVisitor(t)
+	for _, name := range []string{"Spring", "Autumn"} {
+		id := c.createNamedCollection(name).String()
+		require.Contains(t, string(v.visit("/track?collection="+id).requireStatus(http.StatusOK).body), `<option value="`+id+`" selected>`)
+	}
+}
+
+func TestTrackPage_refusesTextThatIsTooLongForARequest(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	got := c.newSignedInVisitor(t).post("/track", "links", strings.Repeat("x", 2<<20)+" "+videoURL(1), "tracking_type", "new_only")
+	require.Contains(t, string(got.requireStatus(http.StatusRequestEntityTooLarge).body), "The form may have at most 2 MiB")
+	require.Empty(t, c.listVideos("").Data)
+}

@@ -38,7 +38,7 @@ func TestVideoPage_waitsForNewNumbersAfterTrackingIsRestarted(t *testing.T) {
 	again := v.post(page + "/track").requireStatus(http.StatusSeeOther).Header.Get("Location")
 	text := textOf(v.visit(again).parsePage())
 	require.Contains(t, text, "Waiting for new numbers")
-	require.Contains(t, text, "Tracking was started again. The numbers so far are kept.")
+	require.Contains(t, text, "Tracking was started. The numbers so far are kept.")
 	require.NotContains(t, text, "after a few seconds")
 	require.Contains(t, textOf(v.visit("/video").parsePage()), "Waiting for new numbers")
 	fresh := c.track(videoURL(9))

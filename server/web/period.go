@@ -97,6 +97,11 @@ func (p period) Link(n int32) string {
 	return "?" + withParameters(p.query, "days", strconv.Itoa(int(n)), "start", "", "end", "").Encode()
 }
 
+// HiddenFields returns the hidden inputs of the form for another period. They keep all parameters of the page except those of the period.
+func (p period) HiddenFields() []hiddenField {
+	return hiddenFields(withParameters(p.query, "days", "", "start", "", "end", ""))
+}
+
 // Refused returns true if the first or the last day in the query of the page is invalid. The page then shows the default period.
 func (p period) Refused() bool { return p.first != "" || p.last != "" }
 

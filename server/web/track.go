@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -60,8 +61,25 @@ func (v *visit) renderTrackingForm(status int, content trackPage) error {
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
+	if err := content.addChosenCollection(v); err != nil {
+		return err
+	}
 	content.TrackingTypes = trackingOrder
 	return v.renderPage(status, "track", "", "Track", content)
+}
+
+// addChosenCollection adds the chosen collection to the choices of the form, if it is not among the first collections by name. Without it, the
+// form would track into no collection.
+func (content *trackPage) addChosenCollection(v *visit) error {
+	if content.Collection == "" || slices.ContainsFunc(content.Collections, func(c client.Collection) bool { return c.ID.String() == content.Collection }) {
+		return nil
+	}
+	var chosen client.Collection
+	if err := v.getFromAPI("/collections/"+url.PathEscape(content.Collection), nil, &chosen); err != nil {
+		return err
+	}
+	content.Collections = append(content.Collections, chosen)
+	return nil
 }
 
 // platformAddress matches how a link begins if it lacks http:// and https://: with the host of a platform and a slash.
@@ -121,6 +139,13 @@ func linksIn(text string) []string {
 
 // trackPastedLinks tracks the links in the form and shows the result of each one.
 func trackPastedLinks(v *visit) error {
+	if err := v.r.ParseForm(); err != nil {
+		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return &Problem{Status: http.StatusRequestEntityTooLarge, Title: "The text is too long",
+				Detail: fmt.Sprintf("The form may have at most %d MiB. Go back and paste the text in parts. Nothing was tracked.", tooLarge.Limit>>20)}
+		}
+		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
+	}
 	content := trackPage{Text: v.r.PostFormValue("links"), Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")}
 	links := linksIn(content.Text)
 	surplus := links[min(len(links), maxPasted):]

@@ -170,25 +170,25 @@ func computeChange(points []point, m int, p period) (change *int64, span string)
 
 // changeVideo performs the action of a button on the page of a video, and shows the page again.
 func changeVideo(v *visit) error {
-	return v.changeItem("video", func(path string) (link string, err error) {
+	return v.changeItem("video", func(path string) (any, error) {
 		var video client.Video
-		err = v.getFromAPI(path, nil, &video)
-		return video.AdLink, err
+		err := v.getFromAPI(path, nil, &video)
+		return client.TrackVideoRequest{Link: video.AdLink}, err
 	})
 }
 
 // changeAccount performs the action of a button on the page of an account, and shows the page again.
 func changeAccount(v *visit) error {
-	return v.changeItem("account", func(path string) (link string, err error) {
+	return v.changeItem("account", func(path string) (any, error) {
 		var account client.Account
-		err = v.getFromAPI(path, nil, &account)
-		return account.AccountLink, err
+		err := v.getFromAPI(path, nil, &account)
+		return client.TrackAccountRequest{Link: account.AccountLink, TrackingType: (*client.TrackingType)(account.TrackingType)}, err // without a type, the API would change the type to latest_30
 	})
 }
 
 // changeItem performs the action of a button on the page of an item. kind is "video" or "account".
-// readLink requests the link of the item.
-func (v *visit) changeItem(kind string, readLink func(path string) (link string, err error)) error {
+// trackRequest reads the item, and returns the body of the request that tracks it again.
+func (v *visit) changeItem(kind string, trackRequest func(path string) (any, error)) error {
 	id, err := v.itemID()
 	if err != nil {
 		return err
@@ -203,9 +203,9 @@ func (v *visit) changeItem(kind string, readLink func(path string) (link string,
 		_, err = v.callAPI(http.MethodDelete, list+"/"+id, nil, nil)
 	case "track":
 		notice = "tracked"
-		var link string
-		if link, err = readLink(list + "/" + id); err == nil {
-			_, err = v.sendJSON(http.MethodPost, list, map[string]string{"link": link}, nil)
+		var request any
+		if request, err = trackRequest(list + "/" + id); err == nil {
+			_, err = v.sendJSON(http.MethodPost, list, request, nil)
 		}
 	case "collect":
 		notice = "added"

@@ -410,7 +410,7 @@ func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
 var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no credentials
 	refreshScheduled:  "New numbers are being fetched. They appear here after a few seconds.",
 	"refresh-not-due": "The numbers are less than 4 hours old, so nothing was scheduled.",
-	"tracked":         "Tracking was started again. The numbers so far are kept.",
+	"tracked":         "Tracking was started. The numbers so far are kept.",
 	"deleted":         "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":         "Tracking was stopped. The numbers so far are kept.",
 	"added":           "Added to the collection.",
