@@ -197,9 +197,11 @@ func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (W
 			return w, org, nil, err
 		}
 	}
-	out := make([]DueDelivery, len(due))
-	for i, d := range due {
-		out[i] = DueDelivery{Delivery: d, Event: events[d.Position]}
+	out := make([]DueDelivery, 0, len(due))
+	for _, d := range due {
+		if event, ok := events[d.Position]; ok { // events can expire between the two reads
+			out = append(out, DueDelivery{Delivery: d, Event: event})
+		}
 	}
 	return w, org, out, nil
 }

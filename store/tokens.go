@@ -241,8 +241,11 @@ func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error
 		// If this request is a repetition, an earlier attempt may have created the token. The caller never
 		// received that token's secret, so the token gets a new secret.
 		repeated := db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Update("hash", row.Hash)
-		if repeated.Error != nil || repeated.RowsAffected > 0 {
+		if repeated.Error != nil {
 			return repeated.Error
+		}
+		if repeated.RowsAffected > 0 {
+			return db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Take(&row).Error // the token keeps its times
 		}
 		var have int64
 		if err := db.Scoped(tx, "api_tokens", o.id).Count(&have).Error; err != nil {

@@ -181,3 +181,27 @@ func TestParseScopes_acceptsACommaSeparatedList(t *testing.T) {
 		require.ErrorContains(t, err, "is not one of read, write", bad)
 	}
 }
+
+// A repeated request returns what is stored: the token and the webhook of the first attempt, with a new secret.
+func TestRepeatedCreation_returnsTheStoredTimes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org := storetest.NewOrg(t, db)
+		token := store.NewToken{ID: uuid.New(), Name: "reports", Scopes: []store.Scope{store.ScopeRead}, Validity: 24 * time.Hour}
+		first, secret, err := org.CreateToken(t.Context(), token)
+		require.NoError(t, err)
+		webhook := store.NewWebhook{ID: uuid.New(), URL: "https://hooks.example.com/", Secret: []byte("a")}
+		made, err := org.CreateWebhook(t.Context(), webhook)
+		require.NoError(t, err)
+		db.Clock.Advance(time.Hour)
+		again, newSecret, err := org.CreateToken(t.Context(), token)
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		require.NotEqual(t, secret, newSecret)
+		webhook.Secret = []byte("b")
+		repeated, err := org.CreateWebhook(t.Context(), webhook)
+		require.NoError(t, err)
+		require.Equal(t, made.CreatedAt, repeated.CreatedAt)
+		require.Equal(t, []byte("b"), repeated.Secret)
+	})
+}

@@ -86,8 +86,11 @@ func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) 
 		// If an earlier attempt of this request made the webhook, the webhook only gets the new
 		// secret.
 		repeated := db.Scoped(tx, "webhooks", o.id).Where("id = ?", w.ID).Update("secret", w.Secret)
-		if repeated.Error != nil || repeated.RowsAffected > 0 {
+		if repeated.Error != nil {
 			return repeated.Error
+		}
+		if repeated.RowsAffected > 0 {
+			return db.Scoped(tx, "webhooks", o.id).Where("id = ?", w.ID).Take(&w).Error // the webhook keeps its times, and can be disabled meanwhile
 		}
 		var have int64
 		if err := db.Scoped(tx, "webhooks", o.id).Count(&have).Error; err != nil {

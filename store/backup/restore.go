@@ -142,7 +142,7 @@ type loader struct {
 	columns []db.StoredColumn // columns of the database: columns[i] has the name names[i]
 	org     int               // index of the column organisation_id; -1 if there is none
 	rows    [][]any           // rows that are not yet inserted
-	bytes   int               // number of bytes of the texts in rows
+	bytes   int               // number of bytes of the texts and binary values in rows
 }
 
 // beginRestore prepares the transaction of a restore: it delays the checks of foreign keys, and deletes the rows of the table "settings".
@@ -177,14 +177,17 @@ func (l *loader) startTable(t tableStart) error {
 
 // addRow adds a row of the current table to the collected rows. If isFull returns true, it first inserts the rows that were collected before.
 func (l *loader) addRow(values []any) error {
-	size := 0 // number of bytes of the texts in the row
+	size := 0 // number of bytes of the texts and binary values in the row
 	for i, c := range l.columns {
 		value, err := c.ToInsertable(values[i])
 		if err != nil {
 			return newDamagedError("column %s of table %s: %v", c.Name, l.table, err)
 		}
-		if text, ok := value.(string); ok {
-			size += len(text)
+		switch content := value.(type) {
+		case string:
+			size += len(content)
+		case []byte:
+			size += len(content)
 		}
 		values[i] = value
 	}
@@ -197,7 +200,7 @@ func (l *loader) addRow(values []any) error {
 	return nil
 }
 
-// isFull returns true if the collected rows must be inserted before the next row, whose texts have nextSize bytes, is added:
+// isFull returns true if the collected rows must be inserted before the next row, whose texts and binary values have nextSize bytes, is added:
 // they are too many or would be too large.
 func (l *loader) isFull(next []any, nextSize int) bool {
 	if len(l.rows) == 0 {
