@@ -465,3 +465,24 @@ func TestSharePage_statesNoNumberOfVideosOfALargeCollectionIfNumbersAreHidden(t 
 	require.Contains(t, textOf(got.parsePage()), "The collection has 2000 videos, and the period has 86 days")
 	require.Equal(t, "2,000 videos", got.metaContents()["og:description"])
 }
+
+func TestSharePage_ignoresThePeriodOfTheQueryIfTheChartIsOff(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	earlier := "start=" + a.daysAgo(9) + "&end=" + a.daysAgo(3)
+	visitor := &visitor{app: a, t: t}
+	path := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"show_history": true}})
+	require.NotEqual(t, visitor.visit(path).tileTexts(), visitor.visit(path+"?"+earlier).tileTexts(), "if the chart is on, visitors can choose the period")
+
+	c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"show_history": false}})
+	tiles, card := visitor.visit(path).tileTexts(), visitor.visit(path+"/card.png").body
+	require.NotEmpty(t, tiles)
+	for _, period := range []string{earlier, "days=7", "days=1000", "start=yesterday"} {
+		for _, embed := range []string{"", "&embed=1"} {
+			require.Equal(t, tiles, visitor.visit(path+"?"+period+embed).requireStatus(http.StatusOK).tileTexts(), period)
+		}
+		require.Equal(t, card, visitor.visit(path+"/card.png?"+period).requireStatus(http.StatusOK).body, period)
+	}
+}

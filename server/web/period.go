@@ -33,7 +33,7 @@ type period struct {
 // period returns the period in the query of the page. If the query has no period or an invalid one,
 // the period is the last 30 days.
 func (v *visit) period() (period, error) {
-	p, err := v.requestedPeriod()
+	p, err := v.requestedPeriod(v.r.URL.Query())
 	if err == nil {
 		return p, nil
 	}
@@ -47,9 +47,9 @@ func (v *visit) period() (period, error) {
 	return p, nil
 }
 
-// requestedPeriod returns the period that the query of the page selects. It returns a *Problem if the query is invalid.
-func (v *visit) requestedPeriod() (period, error) {
-	query := v.r.URL.Query()
+// requestedPeriod returns the period that the query selects: the last 30 days if the query has no period. It returns a *Problem if the query
+// is invalid.
+func (v *visit) requestedPeriod(query url.Values) (period, error) {
 	today := store.DateOf(v.Now())
 	p := period{today: today, End: today, Days: 30, Oldest: today - store.Date(v.Backend.HistoryDays(v.id.Organisation.Tier)), query: query} //nolint:gosec // no overflow, because a history has at most two years
 	for _, n := range periodDays {

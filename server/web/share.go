@@ -300,9 +300,18 @@ func (s *shareVisit) page() sharePage {
 	return page
 }
 
+// period returns the period that the page shows. If the page shows no history, visitors cannot choose the period: the sums of chosen days
+// would give them the history.
+func (s *shareVisit) period() (period, error) {
+	if !s.settings.ShowHistory {
+		return s.visit.requestedPeriod(nil)
+	}
+	return s.visit.period()
+}
+
 // loadContent sets the fields of page whose values come from the API.
 func (s *shareVisit) loadContent(page *sharePage) error {
-	p, err := s.visit.period()
+	p, err := s.period()
 	if err != nil {
 		return err
 	}
