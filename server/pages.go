@@ -213,7 +213,7 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 	if err != nil {
 		return web.Response{}, err
 	}
-	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent", "Idempotency-Key"} {
+	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent", "Idempotency-Key", "If-Match"} {
 		if values := visitorRequest.Header.Values(name); len(values) > 0 {
 			r.Header[http.CanonicalHeaderKey(name)] = values
 		}

@@ -129,3 +129,27 @@ func TestCollectionPage_sharePanelDoesNotContradictItself(t *testing.T) {
 	require.Contains(t, closed, "The page is closed: nobody can open it.")
 	require.NotContains(t, closed, "Everyone who has the address")
 }
+
+func TestCollectionPage_shareFormDoesNotOverwriteLaterChanges(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := createDashboardData(a, c)
+		v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+		share := c.shareCollection(collection, "public", nil)
+		shown := fieldValue(v.visit(page).requireStatus(http.StatusOK).parsePage(), "etag")
+		require.NotEmpty(t, shown)
+		a.Clock.Advance(time.Second)
+		c.shareCollection(collection, "private", nil)
+
+		refused := v.post(page+"/share", "etag", shown, "access", "public", "metric", "views", "title", "Our launch").requireStatus(http.StatusPreconditionFailed)
+		require.Contains(t, textOf(refused.parseHTML()), "The collection was changed meanwhile. Nothing was saved: look at the present settings and save again.")
+		require.Contains(t, string(refused.body), `href="`+page+`"`, "the error page must have a link to the page of the collection")
+		(&visitor{app: a, t: t}).visit(share).requireStatus(http.StatusNotFound)
+		require.NotContains(t, string(v.visit(page).body), "Our launch")
+
+		shown = fieldValue(v.visit(page).parsePage(), "etag")
+		v.post(page+"/share", "etag", shown, "access", "public", "metric", "views", "title", "Our launch").requireStatus(http.StatusSeeOther)
+		require.Contains(t, string((&visitor{app: a, t: t}).visit(share).requireStatus(http.StatusOK).body), "Our launch")
+	})
+}

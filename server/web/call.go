@@ -58,34 +58,46 @@ func (v *visit) sendJSONOnce(path string, body, result any) error {
 	return err
 }
 
-// callAPI sends a request to the API. It returns a problem document (RFC 9457) as a *Problem. Any
-// other response, whatever its status, is not an error.
+// getCollection reads the collection at path from the API. It also returns the ETag of the response.
+func (v *visit) getCollection(path string) (found client.Collection, etag string, err error) {
+	response, err := v.exchange(http.MethodGet, path, nil, &found)
+	return found, response.Header.Get("ETag"), err
+}
+
+// callAPI sends a request to the API and returns the response status. Its errors are those of exchange.
 func (v *visit) callAPI(method, target string, body io.Reader, result any) (status int, err error) {
+	response, err := v.exchange(method, target, body, result)
+	return response.Status, err
+}
+
+// exchange sends a request to the API. It decodes the JSON response into result, a pointer, unless result is nil. It returns a problem
+// document (RFC 9457) as a *Problem. Any other response, whatever its status, is not an error.
+func (v *visit) exchange(method, target string, body io.Reader, result any) (Response, error) {
 	response, err := v.Backend.Do(v.id, v.r, method, target, body)
 	if err != nil {
-		return 0, err
+		return Response{}, err
 	}
 	if response.Header.Get("Content-Type") == "application/problem+json" {
 		var p client.Problem
 		if err := json.Unmarshal(response.Body, &p); err != nil {
-			return 0, fmt.Errorf("cannot decode the response to %s %s with status %d: %w", method, target, response.Status, err)
+			return Response{}, fmt.Errorf("cannot decode the response to %s %s with status %d: %w", method, target, response.Status, err)
 		}
 		problem := &Problem{Status: response.Status, Code: p.Code, Title: p.Title, Detail: p.Detail}
 		if seconds, err := parseSeconds(response.Header.Get("Retry-After")); err == nil {
 			problem.RetryAfter = seconds
 		}
-		return response.Status, problem
+		return response, problem
 	}
 	// A bulk request whose links are all refused gets status 422 without a problem document.
 	if result == nil || len(response.Body) == 0 {
-		return response.Status, nil
+		return response, nil
 	}
 	if document, ok := result.(*[]byte); ok {
 		*document = response.Body
-		return response.Status, nil
+		return response, nil
 	}
 	if err := json.Unmarshal(response.Body, result); err != nil {
-		return 0, fmt.Errorf("cannot decode the response to %s %s with status %d: %w", method, target, response.Status, err)
+		return Response{}, fmt.Errorf("cannot decode the response to %s %s with status %d: %w", method, target, response.Status, err)
 	}
-	return response.Status, nil
+	return response, nil
 }

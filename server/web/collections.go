@@ -123,6 +123,7 @@ type collectionPage struct {
 	Collections []client.Collection // collections to which the selected videos can be added
 	Link        string              // URL query of the same page with the opposite value of Subtree
 
+	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
 	ShareMetrics []columnChoice
@@ -178,7 +179,7 @@ func showCollection(v *visit) error {
 		return err
 	}
 	path := "/collections/" + id
-	if err := v.getFromAPI(path, nil, &content.Collection); err != nil {
+	if content.Collection, content.ETag, err = v.getCollection(path); err != nil {
 		return err
 	}
 	if err := content.fillShareForm(v); err != nil {

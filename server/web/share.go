@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -479,8 +480,8 @@ func endOfDay(day string) (*time.Time, error) {
 // saveShare stores the settings of a share page from the form. Display settings that are not in the
 // form do not change.
 func (v *visit) saveShare(path string) error {
-	var before client.Collection
-	if err := v.getFromAPI(path, nil, &before); err != nil {
+	before, etag, err := v.getCollection(path)
+	if err != nil {
 		return err
 	}
 	settings := map[string]any{}
@@ -526,8 +527,15 @@ func (v *visit) saveShare(path string) error {
 	if password := v.r.PostFormValue("password"); password != "" {
 		body["password"] = password
 	}
-	_, err := v.sendJSON(http.MethodPatch, path, body, nil)
-	if problem, ok := errors.AsType[*Problem](err); ok && problem.Code == "password_required" {
+	// The API refuses the change if the collection was changed after the form was shown.
+	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("etag"), etag))
+	defer v.r.Header.Del("If-Match")
+	_, err = v.sendJSON(http.MethodPatch, path, body, nil)
+	problem, ok := errors.AsType[*Problem](err)
+	switch {
+	case ok && problem.Status == http.StatusPreconditionFailed:
+		problem.Title, problem.Detail = "Not saved", "The collection was changed meanwhile. Nothing was saved: look at the present settings and save again."
+	case ok && problem.Code == "password_required":
 		problem.Title, problem.Detail = "Not saved", "You chose \"everyone with address and password\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
 	}
 	return err
