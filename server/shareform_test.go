@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,5 +152,32 @@ func TestCollectionPage_shareFormDoesNotOverwriteLaterChanges(t *testing.T) {
 		shown = fieldValue(v.visit(page).parsePage(), "etag")
 		v.post(page+"/share", "etag", shown, "access", "public", "metric", "views", "title", "Our launch").requireStatus(http.StatusSeeOther)
 		require.Contains(t, string((&visitor{app: a, t: t}).visit(share).requireStatus(http.StatusOK).body), "Our launch")
+	})
+}
+
+func TestCollectionPage_shareFormKeepsOtherSettingsAndLineBreaks(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := createDashboardData(a, c)
+		const other = `{"id":9007199254740993,"ratio":1.50,"text":"a<b>&c","none":null}`
+		description := "\nFirst line\n\nSecond <line>"
+		c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"display_settings": map[string]any{"campaign": json.RawMessage(other), "description": description, "metrics": []string{"views"}}}).requireStatus(http.StatusNoContent)
+		stored := func() map[string]json.RawMessage {
+			var settings map[string]json.RawMessage
+			got := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
+			require.NoError(t, json.Unmarshal(got.DisplaySettings, &settings))
+			return settings
+		}
+		before := stored()
+		v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+		shown := fieldValue(v.visit(page).parsePage(), "description")
+		require.Equal(t, description, shown)
+		v.post(page+"/share", "access", "public", "metric", "views", "description", strings.ReplaceAll(shown, "\n", "\r\n")).requireStatus(http.StatusSeeOther)
+		after := stored()
+		require.Equal(t, string(before["campaign"]), string(after["campaign"]))
+		var text string
+		require.NoError(t, json.Unmarshal(after["description"], &text))
+		require.Equal(t, description, text)
 	})
 }

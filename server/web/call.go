@@ -34,11 +34,21 @@ func (v *visit) getFromAPI(path string, query url.Values, result any) error {
 // sendJSON sends body as JSON to the API and returns the response status. It decodes the JSON
 // response into result, a pointer, unless result is nil.
 func (v *visit) sendJSON(method, path string, body, result any) (status int, err error) {
-	encoded, err := json.Marshal(body)
+	encoded, err := encodeJSON(body)
 	if err != nil {
 		return 0, err
 	}
 	return v.callAPI(method, path, bytes.NewReader(encoded), result)
+}
+
+// encodeJSON returns value as JSON. Unlike json.Marshal, it does not escape the characters <, > and &, so a json.RawMessage in the value
+// keeps them.
+func encodeJSON(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
 // sendJSONOnce sends a POST request for a form. If the visitor sends the same form again, the API repeats its

@@ -484,19 +484,23 @@ func (v *visit) saveShare(path string) error {
 	if err != nil {
 		return err
 	}
-	settings := map[string]any{}
+	settings := map[string]json.RawMessage{} // raw JSON keeps the members that are not in the form exactly as they are
 	if err := json.Unmarshal(before.DisplaySettings, &settings); err != nil {
 		return err
 	}
 	if settings == nil { // true if no display settings of the collection are stored
-		settings = map[string]any{}
+		settings = map[string]json.RawMessage{}
 	}
 	var known displaySettings
 	if err := json.Unmarshal(before.DisplaySettings, &known); err != nil {
 		return err
 	}
-	for member, text := range map[string]string{"title": v.r.PostFormValue("title"), "description": v.r.PostFormValue("description"), "theme": v.r.PostFormValue("theme")} {
-		if settings[member] = text; text == "" {
+	changed := map[string]any{"show_history": v.r.PostFormValue("show_history") == "true", "show_accounts": v.r.PostFormValue("show_accounts") == "true"}
+	for _, member := range []string{"title", "description", "theme"} {
+		// Browsers send the line breaks of a textarea as CR LF.
+		if text := strings.ReplaceAll(v.r.PostFormValue(member), "\r\n", "\n"); text != "" {
+			changed[member] = text
+		} else {
 			delete(settings, member)
 		}
 	}
@@ -512,10 +516,16 @@ func (v *visit) saveShare(path string) error {
 			metrics = append(metrics, name)
 		}
 	}
-	if settings["metrics"] = metrics; len(metrics) == 0 {
+	if len(metrics) > 0 {
+		changed["metrics"] = metrics
+	} else {
 		delete(settings, "metrics")
 	}
-	settings["show_history"], settings["show_accounts"] = v.r.PostFormValue("show_history") == "true", v.r.PostFormValue("show_accounts") == "true"
+	for member, value := range changed {
+		if settings[member], err = encodeJSON(value); err != nil {
+			return err
+		}
+	}
 	body := map[string]any{"access": access, "display_settings": settings}
 	if day := v.r.PostFormValue("last_day"); day != lastDay(before.ShareExpiresAt) {
 		ends, err := endOfDay(day)
