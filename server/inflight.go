@@ -1,21 +1,33 @@
 package server
 
-import "github.com/labstack/echo/v4"
+import (
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+)
 
-// maxRequestsPerOrganisation limits the concurrent requests of one organisation on this server. The
-// smallest allowed database connection pool is twice as large, so one organisation cannot use all
-// connections.
+// maxRequestsPerOrganisation limits the concurrent requests of one organisation on this server, without the requests of its share pages.
+// Together with maxShareRequestsPerOrganisation, it is less than the smallest allowed database connection pool, which has 8 connections. So
+// one organisation cannot use all connections.
 const maxRequestsPerOrganisation = 4
 
-// limitInFlight is a middleware that limits the concurrent requests of an organisation. While the server handles maxRequestsPerOrganisation
-// requests of the organisation, further requests of the organisation wait.
+// maxShareRequestsPerOrganisation limits the concurrent requests of the share pages of one organisation on this server. Share pages have
+// their own limit, so that their visitors cannot delay the programs of the organisation.
+const maxShareRequestsPerOrganisation = 2
+
+// limitInFlight is a middleware that limits the concurrent requests of an organisation. If the organisation has reached the limit, further
+// requests of the organisation wait.
 func (s *Server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if s.contract.requestedOperation(c) == nil {
 			return next(c)
 		}
 		ctx := c.Request().Context()
-		release, err := s.inFlight.acquire(ctx, CallerFrom(ctx).Organisation.ID)
+		caller := CallerFrom(ctx)
+		limit := s.inFlight
+		if caller.Token.ID == uuid.Nil { // only requests of share pages have no token
+			limit = s.inFlightShares
+		}
+		release, err := limit.acquire(ctx, caller.Organisation.ID)
 		if err != nil {
 			return err
 		}

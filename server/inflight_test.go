@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,4 +61,49 @@ func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
 	close(resolver.release)
 	requestsDone.Wait()
 	require.NotContains(t, a.log.String(), "more than four concurrent requests")
+}
+
+func TestInFlight_sharePagesHaveTheirOwnLimit(t *testing.T) {
+	t.Parallel()
+	resolver := &blockingResolver{started: make(chan struct{}, 4), release: make(chan struct{})}
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Resolver = resolver })
+	c := a.newCaller(t, store.TierPremium)
+	path := c.shareCollection(c.createNamedCollection("Launch"), "public", nil)
+	visitor := &visitor{app: a, t: t}
+
+	var releases []func()
+	for range 2 {
+		release, err := a.server.AcquireShareSlot(t.Context(), c.org.ID)
+		require.NoError(t, err)
+		releases = append(releases, release)
+	}
+	c.listVideos("") // the programs of the organisation get responses, although its share pages use all their slots
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+path, http.NoBody)
+	require.NoError(t, err)
+	answer, err := a.http.Client().Do(r)
+	if err == nil {
+		require.NoError(t, answer.Body.Close())
+	}
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a third request of share pages must wait")
+	for _, release := range releases {
+		release()
+	}
+
+	var requestsDone sync.WaitGroup
+	for i := range 4 {
+		requestsDone.Go(func() {
+			_, err := a.exchange(t, http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://vm.tiktok.com/inflight%d/", i)}, "Authorization", "Bearer "+c.token)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 4 {
+		<-resolver.started
+	}
+	visitor.visit(path).requireStatus(http.StatusOK) // the share page opens, although the programs of the organisation use all their slots
+	close(resolver.release)
+	requestsDone.Wait()
 }

@@ -98,10 +98,12 @@ type Server struct {
 	contract   *contract
 	identities *identities // cache and look-up of the tokens of API requests
 	sessions   *identities // cache and look-up of the sessions of browsers
-	inFlight   *slots      // limits the number of concurrent requests of each organisation
-	resolves   *slots      // limits the number of short links that are resolved concurrently
-	served     *fetchableReader
-	handler    http.Handler
+	inFlight   *slots      // limits the number of concurrent requests of each organisation, without requests of share pages
+	// inFlightShares limits the number of concurrent requests of each organisation's share pages.
+	inFlightShares *slots
+	resolves       *slots // limits the number of short links that are resolved concurrently
+	served         *fetchableReader
+	handler        http.Handler
 }
 
 var _ api.StrictServerInterface = (*Server)(nil)
@@ -143,7 +145,7 @@ func New(o Options) (*Server, error) {
 		s.previewAllowance = store.DefaultPreview
 	}
 	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
-	s.inFlight = newSlots(maxRequestsPerOrganisation, 0)
+	s.inFlight, s.inFlightShares = newSlots(maxRequestsPerOrganisation, 0), newSlots(maxShareRequestsPerOrganisation, 0)
 	s.served = &fetchableReader{queue: o.Store.Queue, now: o.Now}
 	limits := newAddressLimits(s.rates, o.Now, o.Logger)
 	s.later = &laterWrites{log: o.Logger}
