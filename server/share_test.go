@@ -486,3 +486,29 @@ func TestSharePage_ignoresThePeriodOfTheQueryIfTheChartIsOff(t *testing.T) {
 		require.Equal(t, card, visitor.visit(path+"/card.png?"+period).requireStatus(http.StatusOK).body, period)
 	}
 }
+
+func TestSharePage_textsAreTrueForStoppedVideosAndManyAccounts(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c)
+	path := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"show_accounts": true}})
+	visitor := &visitor{app: a, t: t}
+	require.Contains(t, textOf(visitor.visit(path).parsePage()), "The newest numbers in the list of videos above are from")
+	c.stopVideos(http.StatusOK, toStrings(videos)...)
+	got := visitor.visit(path)
+	require.Equal(t, "Videos 3 3 no longer tracked", got.tileTexts()[0])
+	text := textOf(got.parsePage())
+	require.Contains(t, text, "No videos are tracked here now.")
+	require.NotContains(t, text, "The newest numbers")
+
+	addAccounts := func(from, to int) {
+		for n := from; n < to; n++ {
+			c.addAccounts(collection, c.trackAccountLink(fmt.Sprintf("https://www.tiktok.com/@studio%d", n)))
+		}
+	}
+	addAccounts(0, 50)
+	require.NotContains(t, textOf(visitor.visit(path).parsePage()), "The first 50")
+	addAccounts(50, 52)
+	require.Contains(t, textOf(visitor.visit(path).parsePage()), "The first 50 of 52 accounts.")
+}

@@ -185,7 +185,14 @@ type sharePage struct {
 	Videos   []client.Video
 	View     tableView
 	Accounts []client.Account
-	Updated  *time.Time // time of the newest numbers on the page
+	// AccountCount is the number of accounts of the collection. The page lists at most 50 of them.
+	AccountCount int64
+	Updated      *time.Time // time of the newest numbers in the list of videos
+}
+
+// UnlistedAccounts returns true if the page says that it lists only some of the accounts.
+func (p sharePage) UnlistedAccounts() bool {
+	return !p.Masked && p.AccountCount > int64(len(p.Accounts))
 }
 
 // showShare shows the share page of a collection, or the form for its password.
@@ -328,7 +335,7 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 		if err := s.getFromAPI("/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
 			return err
 		}
-		page.Accounts = accounts.Data
+		page.Accounts, page.AccountCount = accounts.Data, accounts.Pagination.Total
 	}
 	page.Summary = page.Description
 	// The list of a masked page has at most one video, so its length is not the number of videos.
