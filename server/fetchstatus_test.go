@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
@@ -79,6 +80,29 @@ func TestFetchStatus_hidesTheFetchTimesFromLowerTiers(t *testing.T) {
 	require.Nil(t, v.LastAttemptAt)
 	require.Nil(t, v.NextFetchAt)
 	require.Nil(t, v.FetchDetail)
+}
+
+// Requirements in docs/coverage.md: 11.1-01
+func TestFetchDetail_hidesTheTimeOfTheNextFetchFromLowerTiers(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	for _, status := range []queue.FetchStatus{queue.FetchPending, queue.FetchFailing, queue.FetchPrivate, queue.FetchRestricted, queue.FetchGone, queue.FetchDelayed} {
+		c := a.newCaller(t, store.TierLimited)
+		next := store.InstantOf(a.Clock.Now().Add(time.Hour))
+		video := store.Video{FetchState: store.FetchState{FetchStatus: status, NextFetchAt: &next}}
+		require.NotContains(t, *server.MaskedView.ExplainFetchStatus(&video.FetchState, link.Video), " UTC", status)
+		require.Contains(t, *server.FullView.ExplainFetchStatus(&video.FetchState, link.Video), " UTC", status)
+		account := server.ToAPIAccount(store.Account{FetchState: video.FetchState}, server.MaskedView)
+		require.NotContains(t, *account.FetchDetail, " UTC", status)
+		if status != queue.FetchPending {
+			continue
+		}
+		id := c.track(tiktokLink)
+		for _, read := range []struct{ target, format string }{{"/videos/" + id.String(), "application/json"}, {"/videos", "application/json"}, {"/videos", "text/csv"}} {
+			body := string(c.send(http.MethodGet, read.target, nil, "Accept", read.format).requireStatus(http.StatusOK).body)
+			require.Contains(t, body, "The video has not been fetched since tracking began.", read)
+		}
+	}
 }
 
 // Requirements in docs/coverage.md: 11.1-05

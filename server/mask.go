@@ -41,12 +41,15 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// ExplainFetchStatus returns a sentence that explains the fetch status, or nil if the status needs none. It
-// also returns nil if v masks the sentence.
+// ExplainFetchStatus returns a sentence that explains the fetch status, or nil if the status needs none. If v
+// masks metrics, the sentence does not contain the time of the next fetch, and is nil for the status "ok".
 func (v View) ExplainFetchStatus(s *store.FetchState, kind link.Kind) *string {
 	// The sentence for the status "ok" is about metrics, so it is masked.
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
 		return nil
+	}
+	if v.masked {
+		return s.FetchDetailWithoutTime(string(kind))
 	}
 	return s.FetchDetail(string(kind))
 }

@@ -88,27 +88,42 @@ const notQueued = "The %[1]s is saved but not fetched, because the organisation 
 // FetchDetail returns one sentence that explains the status to people, or nil. The kind is "video" or
 // "account". It must be called only for a state that a method of Org has read.
 func (s *FetchState) FetchDetail(kind string) *string {
-	reason, format := s.FetchReason, "%s; the next fetch is due on %s UTC."
-	if reason == "" {
-		known := defaultReasons[s.FetchStatus]
-		if s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil {
-			known = notQueued
-		}
-		// Without a reason, there is nothing to explain.
-		if known == "" {
-			return nil
-		}
-		reason = fmt.Sprintf(known, kind)
+	reason := s.fetchReason(kind)
+	if reason == "" || s.NextFetchAt == nil {
+		return s.FetchDetailWithoutTime(kind)
 	}
+	format := "%s; the next fetch is due on %s UTC."
 	switch {
-	case s.NextFetchAt == nil:
-		return new(reason + ".")
 	case s.FetchStatus == queue.FetchPending && s.FetchReason == "":
 		format = "%s; it is due on %s UTC."
 	case s.FetchStatus == queue.FetchDelayed && s.FetchReason == "":
 		format = "%s; it has been due since %s UTC."
 	}
 	return new(fmt.Sprintf(format, reason, s.NextFetchAt.Time().UTC().Format("2006-01-02 15:04")))
+}
+
+// FetchDetailWithoutTime returns the same sentence as FetchDetail, but without the time of the next fetch.
+func (s *FetchState) FetchDetailWithoutTime(kind string) *string {
+	reason := s.fetchReason(kind)
+	if reason == "" {
+		return nil
+	}
+	return new(reason + ".")
+}
+
+// fetchReason returns the stored reason for the status, or the default reason. It returns "" if the status needs no explanation.
+func (s *FetchState) fetchReason(kind string) string {
+	if s.FetchReason != "" {
+		return s.FetchReason
+	}
+	known := defaultReasons[s.FetchStatus]
+	if s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil {
+		known = notQueued
+	}
+	if known == "" {
+		return ""
+	}
+	return fmt.Sprintf(known, kind)
 }
 
 // isStopped returns true if the status is that of a video or account whose tracking was stopped.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -115,4 +116,27 @@ func TestFetchState_showsOnlyAttemptsSinceTrackingBegan(t *testing.T) {
 		require.Equal(t, store.FetchState{FetchStatus: queue.FetchOK, FetchReason: "The last attempt failed", LastAttemptAt: new(store.Instant(30)),
 			NextFetchAt: new(store.Instant(40))}, state)
 	})
+}
+
+func TestFetchDetailWithoutTime_leavesOutTheTimeOfTheNextFetch(t *testing.T) {
+	t.Parallel()
+	next := store.InstantOf(time.Date(2026, time.February, 22, 10, 15, 0, 0, time.UTC))
+	for _, status := range queue.FetchStatuses {
+		for _, reason := range []string{"", "The platform gave no answer"} {
+			state := store.FetchState{FetchStatus: status, FetchReason: reason, NextFetchAt: &next}
+			detail, withoutTime := state.FetchDetail("video"), state.FetchDetailWithoutTime("video")
+			if status == queue.FetchOK && reason == "" {
+				require.Nil(t, detail)
+				require.Nil(t, withoutTime)
+				continue
+			}
+			require.Contains(t, *detail, "2026-02-22 10:15 UTC", status)
+			beginning, _, _ := strings.Cut(*detail, ";")
+			require.Equal(t, beginning+".", *withoutTime, status)
+			state.NextFetchAt = nil
+			require.Equal(t, state.FetchDetail("video"), state.FetchDetailWithoutTime("video"), "without a planned fetch, both sentences must be the same")
+		}
+	}
+	pending := store.FetchState{FetchStatus: queue.FetchPending, NextFetchAt: &next}
+	require.Equal(t, "The video has not been fetched since tracking began.", *pending.FetchDetailWithoutTime("video"))
 }
