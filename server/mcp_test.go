@@ -254,12 +254,13 @@ type call struct {
 }
 
 // toolArguments returns the arguments of the MCP tool. It changes the names of parameters to lower case and replaces - by _, so If-Match
-// becomes if_match.
+// becomes if_match. It leaves out the parameter paginated, which each tool sends itself.
 func (c call) toolArguments() map[string]any {
 	out := map[string]any{}
 	for name, value := range c.arguments {
 		out[strings.ToLower(strings.ReplaceAll(name, "-", "_"))] = value
 	}
+	delete(out, "paginated")
 	return out
 }
 

@@ -62,6 +62,7 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 	sent := map[string]json.RawMessage{}
 	for _, a := range t.arguments {
 		value, ok := given[a.name]
+		ok = ok && !a.isFixed
 		// Null counts as missing, except for a body member that can be null.
 		if ok = ok && (a.nullable || string(value) != "null"); !ok && a.defaultValue != nil {
 			value, ok = a.defaultValue, true
@@ -151,7 +152,7 @@ func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, [
 
 func (t *tool) hasArgument(name string) bool {
 	for _, a := range t.arguments {
-		if a.name == name {
+		if a.name == name && !a.isFixed {
 			return true
 		}
 	}
@@ -160,12 +161,14 @@ func (t *tool) hasArgument(name string) bool {
 
 // argumentNames returns a list of the tool's arguments for an error message, such as "it takes link, limit".
 func (t *tool) argumentNames() string {
-	if len(t.arguments) == 0 {
-		return "it takes no arguments"
+	var names []string
+	for _, a := range t.arguments {
+		if !a.isFixed {
+			names = append(names, a.name)
+		}
 	}
-	names := make([]string, len(t.arguments))
-	for i, a := range t.arguments {
-		names[i] = a.name
+	if len(names) == 0 {
+		return "it takes no arguments"
 	}
 	return "it takes " + strings.Join(names, ", ")
 }

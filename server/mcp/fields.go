@@ -97,8 +97,8 @@ func (e *entry) readFields(raw json.RawMessage) ([]string, *Fault) {
 	return selected, nil
 }
 
-// setPageDefaults sets the default values of the arguments "limit" and "paginated", so that a result is a short page with pagination data.
-// It changes arguments and returns them.
+// setPageDefaults sets the default value of the argument "limit", and makes the argument "paginated" always true. A list without pagination
+// data would be cut at the limit, and a model could not see that. setPageDefaults changes arguments and returns them.
 func setPageDefaults(arguments []argument) []argument {
 	for i := range arguments {
 		a := &arguments[i]
@@ -107,6 +107,7 @@ func setPageDefaults(arguments []argument) []argument {
 			a.setDefault(defaultLimit)
 		case a.in == openapi3.ParameterInQuery && a.requestName == "paginated":
 			a.setDefault(true)
+			a.isFixed = true
 		}
 	}
 	return arguments

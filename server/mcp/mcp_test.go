@@ -233,7 +233,6 @@ func TestListTool_hasASmallDefaultLimitAndAnArgumentThatSelectsFields(t *testing
 	listed := requireOneTool(t, connect(t, listPaths, nil))
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "properties": {
 		"limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 20, "description": "How many."},
-		"paginated": {"type": "boolean", "default": true, "description": "With pages."},
 		"fields": {"type": "array", "description": "The members that each entry has.", "default": ["name", "size"],
 			"items": {"type": "string", "enum": ["all", "a/b~c", "kind", "name", "part", "size"]}}}}`, asJSON(t, listed.InputSchema))
 	require.JSONEq(t, `{"type": "object", "properties": {"items": {"type": "array"}, "data": {"type": "array"}}}`, asJSON(t, listed.OutputSchema))
@@ -249,12 +248,25 @@ func TestListTool_sendsDefaultsForMissingArguments(t *testing.T) {
 	})
 	for arguments, want := range map[string]string{
 		`{}`: "/things?limit=20&paginated=true",
-		`{"limit": null, "paginated": null, "fields": null}`: "/things?limit=20&paginated=true",
-		`{"limit": 3, "paginated": false}`:                   "/things?limit=3&paginated=false",
+		`{"limit": null, "fields": null}`: "/things?limit=20&paginated=true",
+		`{"limit": 3}`:                    "/things?limit=3&paginated=true",
 	} {
 		require.False(t, callTool(t, session, "list_things", arguments).IsError)
 		require.Equal(t, want, sent, arguments)
 	}
+}
+
+func TestListTool_refusesAListWithoutPaginationData(t *testing.T) {
+	t.Parallel()
+	var faults []mcp.Fault
+	session := connect(t, listPaths, func(r *http.Request) mcp.Response {
+		call, _ := mcp.CallFrom(r.Context())
+		faults = call.Faults
+		require.Equal(t, "true", r.URL.Query().Get("paginated"))
+		return mcp.Response{Status: 400}
+	})
+	callTool(t, session, "list_things", `{"paginated": false}`)
+	require.Equal(t, []mcp.Fault{{Argument: "paginated", Code: "unknown_member", Detail: `"paginated" is not an argument of list_things; it takes limit, fields`}}, faults)
 }
 
 func TestToolOutputSchema_describesTheMembersOfAnObject(t *testing.T) {

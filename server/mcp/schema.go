@@ -90,6 +90,9 @@ func bodyArguments(requestBody *openapi3.RequestBody) ([]argument, error) {
 func inputSchema(arguments []argument) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, a := range arguments {
+		if a.isFixed {
+			continue
+		}
 		properties[a.name] = a.schema
 		if a.required {
 			required = append(required, a.name)

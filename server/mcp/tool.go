@@ -49,6 +49,7 @@ type argument struct {
 	list         bool             // true for an array parameter; its entries are sent in one text, separated by commas
 	nullable     bool             // true for a body member that can be null
 	defaultValue json.RawMessage  // the value to send if the tool call lacks the argument; nil if nothing is sent in this case
+	isFixed      bool             // true if each request has defaultValue; the tool does not offer such an argument
 	schema       map[string]any   // JSON Schema of the argument's value, for clients
 	contract     *openapi3.Schema // schema of the argument's value in the OpenAPI contract; nil for inResult
 }
