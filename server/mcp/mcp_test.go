@@ -247,7 +247,7 @@ func TestListTool_sendsDefaultsForMissingArguments(t *testing.T) {
 		return mcp.Response{Status: 202}
 	})
 	for arguments, want := range map[string]string{
-		`{}`: "/things?limit=20&paginated=true",
+		`{}`:                              "/things?limit=20&paginated=true",
 		`{"limit": null, "fields": null}`: "/things?limit=20&paginated=true",
 		`{"limit": 3}`:                    "/things?limit=3&paginated=true",
 	} {

@@ -70,15 +70,15 @@ func (v *visit) renderTrackingForm(status int, content trackPage) error {
 
 // addChosenCollection adds the chosen collection to the choices of the form, if it is not among the first collections by name. Without it, the
 // form would track into no collection.
-func (content *trackPage) addChosenCollection(v *visit) error {
-	if content.Collection == "" || slices.ContainsFunc(content.Collections, func(c client.Collection) bool { return c.ID.String() == content.Collection }) {
+func (p *trackPage) addChosenCollection(v *visit) error {
+	if p.Collection == "" || slices.ContainsFunc(p.Collections, func(c client.Collection) bool { return c.ID.String() == p.Collection }) {
 		return nil
 	}
 	var chosen client.Collection
-	if err := v.getFromAPI("/collections/"+url.PathEscape(content.Collection), nil, &chosen); err != nil {
+	if err := v.getFromAPI("/collections/"+url.PathEscape(p.Collection), nil, &chosen); err != nil {
 		return err
 	}
-	content.Collections = append(content.Collections, chosen)
+	p.Collections = append(p.Collections, chosen)
 	return nil
 }
 
