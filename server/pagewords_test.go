@@ -248,9 +248,9 @@ func TestDashboardPages_haveNoButtonsForChangesIfTheTokenMayOnlyRead(t *testing.
 	reader, writer := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t), c.newSignedInVisitor(t)
 	for _, page := range []string{"/", "/track", "/video", "/video/tiktok/" + videos[0].String(), "/account", "/account/tiktok/" + account.String(), "/collection",
 		"/collection/" + collection.String()} {
-		require.NotContains(t, string(writer.visit(page).body), "a token that may only read")
+		require.NotContains(t, string(writer.visit(page).body), "a token without the scope write")
 		got := reader.visit(page)
-		require.Contains(t, string(got.body), "a token that may only read", page)
+		require.Contains(t, string(got.body), "a token without the scope write", page)
 		for _, form := range findElements(got.parsePage(), "form") {
 			if attributeValue(form, "method") == "post" {
 				require.Equal(t, "/logout", attributeValue(form, "action"), page)

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/dustin/go-humanize/english"
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/store"
@@ -44,8 +46,14 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	if !quota.Exceeded {
 		return nil
 	}
-	e := problem(CodeRateLimited, "%s may be called %s a minute by your organisation. Try again in %s.",
-		name, countWithNoun(int(limit), "time", ""), inSeconds(quota.Reset))
+	text := fmt.Sprintf("%s may be called %s a minute by your organisation.", name, countWithNoun(int(limit), "time", ""))
+	// The visitors of pages do not know the names of operations.
+	if id, ok := pageCaller(c.Request().Context()); ok && id.Token.ID == uuid.Nil {
+		text = "This page was opened too often in the last minute."
+	} else if ok {
+		text = "The pages of your organisation were used too often in the last minute."
+	}
+	e := problem(CodeRateLimited, "%s Try again in %s.", text, inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
 }

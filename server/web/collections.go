@@ -23,6 +23,12 @@ import (
 // maxCollectionFilters is the maximum number of collections by which the API filters a list of videos.
 const maxCollectionFilters = 100
 
+// maxReports is the maximum number of reports that the page of a collection lists, and maxAccounts is the maximum number of its accounts.
+const (
+	maxReports  = 5000
+	maxAccounts = 50
+)
+
 // maxCollections is the maximum number of collections that a page lists.
 const maxCollections = 1000
 
@@ -118,8 +124,11 @@ type collectionPage struct {
 	View        tableView
 	Videos      []client.Video
 	Highest     int64
+	Unlisted    int64 // number of subcollections whose videos the list of videos leaves out, because there are too many subcollections
 	Accounts    []client.Account
+	AccountsOf  int64 // number of accounts in the collection; the page can list fewer
 	Reports     []client.ReportSummary
+	ReportsOf   int64               // number of reports of the collection; the page can list fewer
 	Collections []client.Collection // collections to which the selected videos can be added
 	Link        string              // URL query of the same page with the opposite value of Subtree
 
@@ -200,7 +209,11 @@ func showCollection(v *visit) error {
 		}
 		return v.sendHistory("collection-history", content.Chart)
 	case "videos":
-		return v.sendVideos("collection-videos", content.View, path+"/videos", content.View.Query())
+		list, query, err := v.videoList(path, &content)
+		if err != nil {
+			return err
+		}
+		return v.sendVideos("collection-videos", content.View, list, query)
 	case "":
 	default:
 		return v.refuseCSV()
@@ -216,29 +229,52 @@ func showCollection(v *visit) error {
 	}
 	content.Best, content.Worst = rowsForGains(content.Statistics.Best, content.Videos), rowsForGains(content.Statistics.Worst, content.Videos)
 	var reports client.ReportPage
-	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {"20"}}, &reports); err != nil {
+	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {strconv.Itoa(maxReports)}}, &reports); err != nil {
 		return err
 	}
-	content.Reports = reports.Data
+	content.Reports, content.ReportsOf = reports.Data, reports.Pagination.Total
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
 	return v.renderPage(http.StatusOK, "collection", "collections", content.Collection.Name, content)
 }
 
+// videoList returns the path and the query with which the API lists the videos of the collection at the path. If content.Subtree is true, the
+// list also has the videos of the collections below it, and videoList sets content.Unlisted.
+func (v *visit) videoList(path string, content *collectionPage) (string, url.Values, error) {
+	query := content.View.Query()
+	if !content.Subtree {
+		return path + "/videos", query, nil
+	}
+	var below client.CollectionList
+	err := v.getFromAPI("/collections", url.Values{"parent_id": {content.Collection.ID.String()}, "include_children": {"true"}, "order_by": {"name"},
+		"order_direction": {"asc"}, "paginated": {"true"}, "limit": {strconv.Itoa(maxCollectionFilters - 1)}}, &below)
+	ids := []string{content.Collection.ID.String()}
+	for _, c := range below.Data {
+		ids = append(ids, c.ID.String())
+	}
+	query.Set("collections", strings.Join(ids, ","))
+	content.Unlisted = max(0, below.Pagination.Total-int64(len(below.Data)))
+	return "/videos", query, err
+}
+
 // loadMembers reads the videos, the accounts, the parent and the direct children of a collection.
 func (v *visit) loadMembers(path string, content *collectionPage) error {
+	list, query, err := v.videoList(path, content)
+	if err != nil {
+		return err
+	}
 	var videos client.CollectionVideoPage
-	if err := v.getFromAPI(path+"/videos", content.View.Query(), &videos); err != nil {
+	if err := v.getFromAPI(list, query, &videos); err != nil {
 		return err
 	}
 	content.Videos, content.Highest = videos.Data, highestViews(videos.Data)
 	content.View.setRowCount(videos.Pagination.Total, videos.Pagination.TotalPages)
 	var accounts client.CollectionAccountPage
-	if err := v.getFromAPI(path+"/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
+	if err := v.getFromAPI(path+"/accounts", url.Values{"limit": {strconv.Itoa(maxAccounts)}, "order_by": {"total_views"}}, &accounts); err != nil {
 		return err
 	}
-	content.Accounts = accounts.Data
+	content.Accounts, content.AccountsOf = accounts.Data, accounts.Pagination.Total
 	all, err := v.collections()
 	if err != nil {
 		return err

@@ -50,6 +50,7 @@ type overviewPage struct {
 	Tiles            []tile
 	Chart            chart
 	Videos           trackedCounts
+	StoppedVideos    int64 // number of videos whose tracking was stopped
 	Accounts         trackedCounts
 	Troubled         []client.Video   // videos whose fetches fail; the first one has the newest numbers
 	TroubledAccounts []client.Account // accounts whose fetches fail
@@ -104,7 +105,7 @@ func showOverview(v *visit) error {
 	}
 	updateCountsOfToday(points, p, videos.Total, accounts.Total)
 	var content overviewPage
-	content.Chart = v.newChart("Totals of all videos and accounts. Views, engagements and followers also count videos and accounts that are no longer tracked. When tracking of a video starts, all its views are added to the total of views. A day without changes has the totals of the day before.",
+	content.Chart = v.newChart("Totals of all videos and accounts. Views, engagements and followers also count videos and accounts that are no longer tracked. When tracking of a video starts, all its views are added to the total of views. A day without changes has the totals of the day before. The totals leave out unknown counts. So \"Engagements ÷ views\" is too high if the views of some videos are unknown, and too low if their engagements are unknown.",
 		p, overviewMetrics, pointsForPeriod(points, p))
 	if v.csvPart() != "" {
 		return v.sendHistory("overview", content.Chart)
@@ -112,6 +113,7 @@ func showOverview(v *visit) error {
 	content.Tiles = overviewTiles(content.Chart, points, p)
 
 	content.Videos = trackedCounts{"/video", "video", videos.Total, statusesWithoutNewNumbers(videos.ByStatus)}
+	content.StoppedVideos = videos.Removed
 	content.Accounts = trackedCounts{"/account", "account", accounts.Total, statusesWithoutNewNumbers(accounts.ByStatus)}
 	if accounts.ByStatus.Failing > 0 {
 		var found client.AccountPage
@@ -248,7 +250,11 @@ func overviewTiles(c chart, points []point, p period) []tile {
 		t := tile{Label: overviewMetrics[m].Label, PerDay: overviewMetrics[m].PerDay, Link: c.MetricLink(overviewMetrics[m].Name), Shown: c.Metric == m,
 			Spark: sparkline(points, m, p.Start, p.End)}
 		if t.PerDay {
-			t.Value, t.Before = sumOf(points, m, p.Start, p.End), sumOf(points, m, earlier+1, before)
+			t.Value = sumOf(points, m, p.Start, p.End)
+			// If the previous period begins before the oldest day of the history, its sum is not known.
+			if earlier+1 >= p.Oldest {
+				t.Before = sumOf(points, m, earlier+1, before)
+			}
 			t.Change = difference(t.Value, t.Before)
 		} else {
 			t.Value = valueAt(points, m, p.End)
@@ -257,7 +263,7 @@ func overviewTiles(c chart, points []point, p period) []tile {
 		}
 		tiles = append(tiles, t)
 		if m == overviewEngagements {
-			rate := tile{Label: "Engagement rate", IsRate: true}
+			rate := tile{Label: "Engagements ÷ views", IsRate: true}
 			views := valueAt(points, overviewViews, p.End)
 			if engagements := valueAt(points, overviewEngagements, p.End); views != nil && *views > 0 && engagements != nil {
 				share := 100 * float64(*engagements) / float64(*views)

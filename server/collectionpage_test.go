@@ -1,0 +1,134 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+func TestCollectionPage_listsTheVideosOfSubcollections(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	parent := c.createNamedCollection("Launch")
+	child := c.createNamedCollection("Germany", parent)
+	grandchild := c.createNamedCollection("Berlin", child)
+	other := c.createNamedCollection("Autumn")
+	v := c.newSignedInVisitor(t)
+	page := "/collection/" + parent.String()
+	require.Contains(t, string(v.visit(page).body), "The collection has no tracked videos.")
+	require.Contains(t, string(v.visit(page+"?subtree=true").body), "The collection and its subcollections have no tracked videos.")
+
+	c.addVideos(parent, c.track(videoURL(1)))
+	c.addVideos(grandchild, c.track(videoURL(2)))
+	c.addVideos(other, c.track(videoURL(3)))
+	for query, count := range map[string]int{"": 1, "?subtree=true": 2} {
+		got := v.visit(page + query).requireStatus(http.StatusOK)
+		require.Equal(t, count, strings.Count(string(got.body), `class="pick noprint"`), query)
+		separator := "?"
+		if query != "" {
+			separator = "&"
+		}
+		rows := v.visit(page + query + separator + "csv=videos").requireStatus(http.StatusOK)
+		require.Equal(t, count+1, strings.Count(string(rows.body), "\n"), query)
+	}
+}
+
+func TestCollectionPage_saysThatTheListLeavesOutSubcollections(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	parent := c.createNamedCollection("Launch")
+	for n := range 101 {
+		c.createNamedCollection("Part "+videoURL(n), parent)
+		a.Clock.Advance(time.Minute)
+	}
+	page := "/collection/" + parent.String()
+	v := c.newSignedInVisitor(t)
+	require.Contains(t, string(v.visit(page+"?subtree=true").body), "leave out the videos of 2 subcollections")
+	require.NotContains(t, string(v.visit(page).body), "leave out the videos")
+}
+
+func TestCollectionPage_listsAllReports(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	for range 21 {
+		c.createReport(collection)
+		a.Clock.Advance(time.Minute)
+	}
+	v := c.newSignedInVisitor(t)
+	require.Contains(t, string(v.visit("/collection/"+collection.String()).body), ">Report 1<")
+}
+
+func TestReportPage_showsNoChecksumOfAMaskedReport(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	page := "/collection/report/" + c.createReport(collection).String()
+	v := c.newSignedInVisitor(t)
+	require.Contains(t, string(v.visit(page).body), "SHA-256 of the report, as the API returns it")
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(2 * time.Second)
+	body := string(v.visit(page).requireStatus(http.StatusOK).body)
+	require.Contains(t, body, "The SHA-256 in the list of reports belongs to the report with all numbers.")
+	require.NotContains(t, body, "as the API returns it")
+}
+
+func TestPages_nameNoOperationIfTheyAreUsedTooOften(t *testing.T) {
+	t.Parallel()
+	a := newRateLimitedApp(t)
+	v := a.newCaller(t, store.TierLimited).newSignedInVisitor(t)
+	var got response
+	for range 100 {
+		if got = v.post("/collection", "name", "Launch"); got.StatusCode == http.StatusTooManyRequests {
+			break
+		}
+	}
+	require.Equal(t, http.StatusTooManyRequests, got.StatusCode)
+	require.Contains(t, string(got.body), "The pages of your organisation were used too often in the last minute. Try again in ")
+	require.NotContains(t, string(got.body), "createCollection")
+}
+
+func TestPages_doNotDenyThatVideosWereTracked(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	require.Contains(t, string(v.visit("/").body), "No videos yet")
+	video := c.track(tiktokLink)
+	a.fetch(factsWithViews(5))
+	account := c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@someone"}).AccountID
+	c.send(http.MethodDelete, "/videos/"+video.String(), nil).requireStatus(http.StatusOK)
+	c.send(http.MethodDelete, "/accounts/"+account.String(), nil).requireStatus(http.StatusOK)
+	body := string(v.visit("/").body)
+	require.NotContains(t, body, "No videos yet")
+	require.Contains(t, body, "No video is tracked now.")
+	body = string(v.visit("/account/tiktok/" + account.String()).requireStatus(http.StatusOK).body)
+	require.Contains(t, body, "<dt>Tracking</dt><dd>stopped</dd>")
+	require.NotContains(t, body, "only as the account of tracked videos")
+	require.Contains(t, body, "None of this account's videos is tracked now.")
+}
+
+func TestOverviewPage_comparesUploadsOnlyWithAWholePeriod(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.track(tiktokLink)
+	a.fetch(func(queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(100)), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -600))}
+	})
+	v := c.newSignedInVisitor(t)
+	start := func(days int) string { return "/?start=" + a.daysAgo(days-1) + "&end=" + a.daysAgo(0) }
+	require.NotContains(t, string(v.visit(start(501)).requireStatus(http.StatusOK).body), "in the 501 days before")
+	require.Contains(t, string(v.visit(start(310)).requireStatus(http.StatusOK).body), "1 in the 310 days before")
+}
