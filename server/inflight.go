@@ -5,9 +5,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// maxRequestsPerOrganisation limits the concurrent requests of one organisation on this server, without the requests of its share pages.
-// Together with maxShareRequestsPerOrganisation, it is less than the smallest allowed database connection pool, which has 8 connections. So
-// one organisation cannot use all connections.
+// maxRequestsPerOrganisation limits the concurrent requests of one organisation on this server. Requests of its share pages have their own
+// limit, maxShareRequestsPerOrganisation. A connection pool has at least 8 connections, so one organisation cannot use all of them.
 const maxRequestsPerOrganisation = 4
 
 // maxShareRequestsPerOrganisation limits the concurrent requests of the share pages of one organisation on this server. Share pages have

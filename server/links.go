@@ -25,7 +25,7 @@ type linkFailure struct {
 
 func (f *linkFailure) Error() string { return f.Detail }
 
-// Some values of linkFailure.Code. Packages link and shortlink define the others.
+// These are values of linkFailure.Code. The packages link and shortlink define further ones.
 const (
 	failedWrongKind = "wrong_kind"
 	failedNotFound  = shortlink.CodeNotFound

@@ -72,7 +72,7 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// trimName removes the white space around a name. It removes the characters that \s matches in a pattern of Go: space, tab, line feed, form feed and carriage return.
+// trimName removes spaces, tabs, line feeds, form feeds and carriage returns around a name. In Go, these are the characters that \s matches.
 func trimName(name string) string { return strings.Trim(name, " \t\n\f\r") }
 
 // CreateOrganisation adds an organisation. Several organisations can have the same name.

@@ -234,7 +234,7 @@ func TestImport_resolvesShortLinks(t *testing.T) {
 	require.Fail(t, "no short link leads to a video")
 }
 
-// A dry run must not say that a row was imported.
+// The summary has the same words after an import and after a dry run, which imports nothing. So it must not say that rows were imported.
 func TestImport_describesRowsThatAreReadInPart(t *testing.T) {
 	t.Parallel()
 	for _, dryRun := range []bool{false, true} {

@@ -61,8 +61,8 @@ func ParseHandle(text *string) *string {
 	return &handle
 }
 
-// ParseLink returns the text as a URL in the form of [url.URL.String] if it is an absolute http or https URL without credentials. It returns
-// nil for any other text, such as a `javascript:` or `data:` URL.
+// ParseLink parses an absolute http or https URL without credentials, and returns it as [url.URL.String] writes it. For any other text, such as
+// a `javascript:` or `data:` URL, it returns nil.
 func ParseLink(text *string) *string {
 	if text == nil || len(*text) > maxLink {
 		return nil

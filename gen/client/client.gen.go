@@ -342,12 +342,12 @@ type Account struct {
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// PercentOutperform10X The percentage of the account's tracked videos with known views that have at least 10 times the median of views.
+	// PercentOutperform10X The percentage of videos that have at least 10 times the account's median of views. Only tracked videos with known views count.
 	//
 	// Example: 2.5
 	PercentOutperform10X *float64 `json:"percent_outperform_10x"`
 
-	// PercentOutperform25X The percentage of the account's tracked videos with known views that have at least 25 times the median of views.
+	// PercentOutperform25X The percentage of videos that have at least 25 times the account's median of views. Only tracked videos with known views count.
 	//
 	// Example: 0
 	PercentOutperform25X *float64 `json:"percent_outperform_25x"`
@@ -1044,9 +1044,9 @@ type EventAccount struct {
 	// CheckedAt When the account was last fetched; null before the first fetch.
 	CheckedAt *time.Time `json:"checked_at"`
 
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
-	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
-	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
+	// does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -1081,9 +1081,9 @@ type EventAccountState struct {
 	// CheckedAt When the account was last fetched; null before the first fetch.
 	CheckedAt *time.Time `json:"checked_at"`
 
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
-	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
-	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
+	// does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -1152,9 +1152,9 @@ type EventVideo struct {
 	// AdLink The canonical link of the video.
 	AdLink string `json:"ad_link"`
 
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
-	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
-	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
+	// does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -1210,9 +1210,9 @@ type EventVideo struct {
 
 // EventVideoState The state of the video before the event. It is absent if the event does not change the state.
 type EventVideoState struct {
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
-	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
-	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
+	// does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -1326,9 +1326,9 @@ type Fault struct {
 // FaultLocation The part of the request that has the fault.
 type FaultLocation string
 
-// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
-// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
-// hour or longer or does not accept the operator's credential. `failing`: at least the last two
+// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
+// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
+// does not accept the operator's credential. `failing`: at least the last two
 // attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 // `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 // organisation stopped tracking it.
@@ -2410,9 +2410,9 @@ type Video struct {
 	// Example: TikTok says that the video is private; the next fetch is due on 2026-11-24 06:00 UTC.
 	FetchDetail *string `json:"fetch_detail"`
 
-	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
-	// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
-	// hour or longer or does not accept the operator's credential. `failing`: at least the last two
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
+	// does not accept the operator's credential. `failing`: at least the last two
 	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 	// organisation stopped tracking it.
@@ -2424,8 +2424,8 @@ type Video struct {
 	// HiddenStats Whether the platform does not give at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
-	// Increase14D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
-	// of a UTC day that is at least 14 days before the UTC day of the last fetch (`latest_updated_at`).
+	// Increase14D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point whose UTC day is at least
+	// 14 days before the UTC day of the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2433,8 +2433,8 @@ type Video struct {
 	// Example: 31.5
 	Increase14D *float64 `json:"increase_14d"`
 
-	// Increase1D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
-	// of a UTC day that is at least 1 day before the UTC day of the last fetch (`latest_updated_at`).
+	// Increase1D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point whose UTC day is at least
+	// 1 day before the UTC day of the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2442,8 +2442,8 @@ type Video struct {
 	// Example: 1.8
 	Increase1D *float64 `json:"increase_1d"`
 
-	// Increase30D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
-	// of a UTC day that is at least 30 days before the UTC day of the last fetch (`latest_updated_at`).
+	// Increase30D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point whose UTC day is at least
+	// 30 days before the UTC day of the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2451,8 +2451,8 @@ type Video struct {
 	// Example: 188.9
 	Increase30D *float64 `json:"increase_30d"`
 
-	// Increase7D The difference between `latest_views` and earlier views, in percent of the earlier views. The earlier views are those of the last point
-	// of a UTC day that is at least 7 days before the UTC day of the last fetch (`latest_updated_at`).
+	// Increase7D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point whose UTC day is at least
+	// 7 days before the UTC day of the last fetch (`latest_updated_at`).
 	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
 	// point has views.
 	//
@@ -2550,7 +2550,7 @@ type Video struct {
 	// Example: 31
 	VideoLength *string `json:"video_length"`
 
-	// ViewsGained7D `latest_views` minus earlier views. The earlier views are those of the last point of a UTC day that is at least 7 days before the UTC day of
+	// ViewsGained7D `latest_views` minus earlier views. The earlier views are those of the newest point whose UTC day is at least 7 days before the UTC day of
 	// the last fetch (`latest_updated_at`). Negative if the views fell. Null if the views at either time are unknown, or if no later point has views.
 	//
 	//
@@ -2826,9 +2826,9 @@ type Cursor = string
 // DeliveryID defines model for DeliveryID.
 type DeliveryID = openapi_types.UUID
 
-// FetchStatusParameter Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch
-// succeeded, or only the last attempt after it failed. `delayed`: the next fetch is more than an hour late, or its source is paused for half an
-// hour or longer or does not accept the operator's credential. `failing`: at least the last two
+// FetchStatusParameter Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
+// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
+// does not accept the operator's credential. `failing`: at least the last two
 // attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
 // `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
 // organisation stopped tracking it.
@@ -2894,7 +2894,7 @@ type ListAccountsParams struct {
 	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
 	Paginated *Paginated `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -2940,27 +2940,33 @@ type ListAccountsParams struct {
 
 // TrackAccountParams defines parameters for TrackAccount.
 type TrackAccountParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // TrackAccountsParams defines parameters for TrackAccounts.
 type TrackAccountsParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2987,7 +2993,7 @@ type ListAccountVideosParams struct {
 	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
 	Paginated *Paginated `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3023,7 +3029,7 @@ type ListCollectionsParams struct {
 	// Paginated `true`: the response has `pagination` instead of `count`.
 	Paginated *bool `form:"paginated,omitempty" json:"paginated,omitempty"`
 
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3044,14 +3050,17 @@ type ListCollectionsParams struct {
 
 // CreateCollectionParams defines parameters for CreateCollection.
 type CreateCollectionParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -3075,7 +3084,7 @@ type UpdateCollectionParams struct {
 
 // ListCollectionAccountsParams defines parameters for ListCollectionAccounts.
 type ListCollectionAccountsParams struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3102,14 +3111,17 @@ type ListCollectionAccountsParams struct {
 
 // AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
 type AddCollectionAccountsParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -3127,7 +3139,7 @@ type GetCollectionHistoryParams struct {
 
 // ListReportsParams defines parameters for ListReports.
 type ListReportsParams struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3145,14 +3157,17 @@ type ListReportsParams struct {
 
 // CreateReportParams defines parameters for CreateReport.
 type CreateReportParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -3170,7 +3185,7 @@ type GetCollectionStatisticsParams struct {
 
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3197,14 +3212,17 @@ type ListCollectionVideosParams struct {
 
 // AddCollectionVideosParams defines parameters for AddCollectionVideos.
 type AddCollectionVideosParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -3222,7 +3240,7 @@ type ListEventsParams struct {
 
 // ExportHistoryParams defines parameters for ExportHistory.
 type ExportHistoryParams struct {
-	// UpdatedSince Only points that were fetched at or after this time. Imported points have the time that the import gives. Write a `+` in the time as `%2B`.
+	// UpdatedSince Only points that were fetched at or after this time. For an imported point, this is the time in the imported file. Write a `+` in the time as `%2B`.
 	UpdatedSince *time.Time `form:"updated_since,omitempty" json:"updated_since,omitempty"`
 
 	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
@@ -3246,46 +3264,55 @@ type GetOrganisationHistoryParams struct {
 
 // RefreshAccountParams defines parameters for RefreshAccount.
 type RefreshAccountParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // RefreshVideoParams defines parameters for RefreshVideo.
 type RefreshVideoParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListVideosParams defines parameters for ListVideos.
 type ListVideosParams struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3360,27 +3387,33 @@ type ListVideosParams struct {
 
 // TrackVideoParams defines parameters for TrackVideo.
 type TrackVideoParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // TrackVideosParams defines parameters for TrackVideos.
 type TrackVideosParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -3398,20 +3431,23 @@ type GetVideoHistoryParams struct {
 
 // CreateWebhookParams defines parameters for CreateWebhook.
 type CreateWebhookParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -3429,40 +3465,49 @@ type ListWebhookDeliveriesParams struct {
 
 // ReplayWebhookDeliveryParams defines parameters for ReplayWebhookDelivery.
 type ReplayWebhookDeliveryParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // RotateWebhookSecretParams defines parameters for RotateWebhookSecret.
 type RotateWebhookSecretParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // TestWebhookParams defines parameters for TestWebhook.
 type TestWebhookParams struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 

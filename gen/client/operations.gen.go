@@ -13,14 +13,17 @@ import (
 
 // AddCollectionAccountsOptions are the options of AddCollectionAccounts.
 type AddCollectionAccountsOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// AccountIds Their ids.
@@ -36,14 +39,17 @@ func (c *ReelTally) AddCollectionAccounts(ctx context.Context, collectionID Coll
 
 // AddCollectionVideosOptions are the options of AddCollectionVideos.
 type AddCollectionVideosOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// VideoIds Their ids.
@@ -64,14 +70,17 @@ func (c *ReelTally) Authenticate(ctx context.Context) (Authentication, error) {
 
 // CreateCollectionOptions are the options of CreateCollection.
 type CreateCollectionOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
@@ -103,14 +112,17 @@ func (c *ReelTally) CreateCollection(ctx context.Context, o CreateCollectionOpti
 
 // CreateReportOptions are the options of CreateReport.
 type CreateReportOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
@@ -130,14 +142,17 @@ func (c *ReelTally) CreateReport(ctx context.Context, collectionID CollectionID,
 
 // CreateTokenOptions are the options of CreateToken.
 type CreateTokenOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// ExpiresInDays How many days the token is valid. Without it, or with null, the token is valid until it is revoked.
@@ -157,14 +172,17 @@ func (c *ReelTally) CreateToken(ctx context.Context, o CreateTokenOptions) (Crea
 
 // CreateWebhookOptions are the options of CreateWebhook.
 type CreateWebhookOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// Description A note about the webhook.
@@ -201,7 +219,7 @@ func (c *ReelTally) DeleteWebhook(ctx context.Context, webhookID WebhookID) erro
 
 // ExportHistoryOptions are the options of ExportHistory.
 type ExportHistoryOptions struct {
-	// UpdatedSince Only points that were fetched at or after this time. Imported points have the time that the import gives. Write a `+` in the time as `%2B`.
+	// UpdatedSince Only points that were fetched at or after this time. For an imported point, this is the time in the imported file. Write a `+` in the time as `%2B`.
 	UpdatedSince time.Time
 
 	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
@@ -359,7 +377,7 @@ type ListAccountVideosOptions struct {
 	// EndDate Only videos uploaded on or before this day.
 	EndDate openapi_types.Date
 
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -401,7 +419,7 @@ func (c *ReelTally) AllAccountVideos(ctx context.Context, accountID AccountIDOrL
 
 // ListAccountsOptions are the options of ListAccounts.
 type ListAccountsOptions struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -462,7 +480,7 @@ func (c *ReelTally) AllAccounts(ctx context.Context, o ListAccountsOptions) iter
 
 // ListCollectionAccountsOptions are the options of ListCollectionAccounts.
 type ListCollectionAccountsOptions struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -504,7 +522,7 @@ func (c *ReelTally) AllCollectionAccounts(ctx context.Context, collectionID Coll
 
 // ListCollectionVideosOptions are the options of ListCollectionVideos.
 type ListCollectionVideosOptions struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -552,7 +570,7 @@ type ListCollectionsOptions struct {
 	// IncludeChildren `true` together with `parent_id`: all collections below the parent, not only its children.
 	IncludeChildren bool
 
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -608,7 +626,7 @@ func (c *ReelTally) ListEvents(ctx context.Context, o ListEventsOptions) (EventF
 
 // ListReportsOptions are the options of ListReports.
 type ListReportsOptions struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -646,7 +664,7 @@ func (c *ReelTally) ListTokens(ctx context.Context) (TokenList, error) {
 
 // ListVideosOptions are the options of ListVideos.
 type ListVideosOptions struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -736,7 +754,7 @@ func (c *ReelTally) AllVideos(ctx context.Context, o ListVideosOptions) iter.Seq
 
 // ListWebhookDeliveriesOptions are the options of ListWebhookDeliveries.
 type ListWebhookDeliveriesOptions struct {
-	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. After a page that was cut at 32 MiB, use `cursor`: `page` skips the items that were cut off.
+	// Page The number of the page; the first page is 1. A page above 1 cannot be combined with `cursor`. A page ends at 32 MiB, even if more items belong to it. The next number skips these items; `cursor` returns them.
 	Page Page
 
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
@@ -774,14 +792,17 @@ func (c *ReelTally) ListWebhooks(ctx context.Context) (WebhookList, error) {
 
 // RefreshAccountOptions are the options of RefreshAccount.
 type RefreshAccountOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// Link The id of the account, or any form of its link.
@@ -797,14 +818,17 @@ func (c *ReelTally) RefreshAccount(ctx context.Context, o RefreshAccountOptions)
 
 // RefreshVideoOptions are the options of RefreshVideo.
 type RefreshVideoOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// Link The id of the video, or any form of its link.
@@ -846,14 +870,17 @@ func (c *ReelTally) RemoveCollectionVideos(ctx context.Context, collectionID Col
 
 // ReplayWebhookDeliveryOptions are the options of ReplayWebhookDelivery.
 type ReplayWebhookDeliveryOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 }
 
@@ -870,14 +897,17 @@ func (c *ReelTally) RevokeToken(ctx context.Context, tokenID TokenID) error {
 
 // RotateWebhookSecretOptions are the options of RotateWebhookSecret.
 type RotateWebhookSecretOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 }
 
@@ -946,14 +976,17 @@ func (c *ReelTally) StopVideos(ctx context.Context, o StopVideosOptions) (StopRe
 
 // TestWebhookOptions are the options of TestWebhook.
 type TestWebhookOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 }
 
@@ -964,14 +997,17 @@ func (c *ReelTally) TestWebhook(ctx context.Context, webhookID WebhookID, o Test
 
 // TrackAccountOptions are the options of TrackAccount.
 type TrackAccountOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// CollectionIds The ids of the collections to put the account into. Null and an empty array mean no collection.
@@ -1001,14 +1037,17 @@ func (c *ReelTally) TrackAccount(ctx context.Context, o TrackAccountOptions) (Tr
 
 // TrackAccountsOptions are the options of TrackAccounts.
 type TrackAccountsOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
@@ -1031,14 +1070,17 @@ func (c *ReelTally) TrackAccounts(ctx context.Context, o TrackAccountsOptions) (
 
 // TrackVideoOptions are the options of TrackVideo.
 type TrackVideoOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// CollectionIds The ids of the collections to put the video into. Null and an empty array mean no collection.
@@ -1062,14 +1104,17 @@ func (c *ReelTally) TrackVideo(ctx context.Context, o TrackVideoOptions) (TrackV
 
 // TrackVideosOptions are the options of TrackVideos.
 type TrackVideosOptions struct {
-	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent to the same path
-	// with this key again, the stored response is returned with `Idempotent-Replayed: true`. Another body or another path gives 422. A 404
-	// or 409 is stored too, and so is a 400 for a value that only the operation can check, such as a link. Repetitions get it for 24 hours, with
-	// the `request_id` of the first request. So use a new key after you have removed the cause. If the first
-	// request with the key is still running, the response is 409 (`idempotency_key_in_use`) with `Retry-After`. If a crash of the server has
-	// interrupted the first request, a repetition gets this 409 for at most 15 seconds. Later repetitions continue the request.
-	// A 5xx response is not stored, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
-	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.

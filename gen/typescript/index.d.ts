@@ -55,9 +55,9 @@ export interface Account {
   next_fetch_at: string | null;
   /** The id of the organisation that tracks this video or account, or owns this collection. */
   organisation_id: string;
-  /** The percentage of the account's tracked videos with known views that have at least 10 times the median of views. */
+  /** The percentage of videos that have at least 10 times the account's median of views. */
   percent_outperform_10x: number | null;
-  /** The percentage of the account's tracked videos with known views that have at least 25 times the median of views. */
+  /** The percentage of videos that have at least 25 times the account's median of views. */
   percent_outperform_25x: number | null;
   /** The platform of a video or account. */
   platform: Platform;
@@ -1474,13 +1474,13 @@ export interface Video {
   fetch_status: FetchStatus;
   /** Whether the platform does not give at least one count that it normally gives. */
   hidden_stats: boolean;
-  /** The difference between `latest_views` and earlier views, in percent of the earlier views. */
+  /** The growth from earlier views to `latest_views`, in percent. */
   increase_14d: number | null;
-  /** The difference between `latest_views` and earlier views, in percent of the earlier views. */
+  /** The growth from earlier views to `latest_views`, in percent. */
   increase_1d: number | null;
-  /** The difference between `latest_views` and earlier views, in percent of the earlier views. */
+  /** The growth from earlier views to `latest_views`, in percent. */
   increase_30d: number | null;
-  /** The difference between `latest_views` and earlier views, in percent of the earlier views. */
+  /** The growth from earlier views to `latest_views`, in percent. */
   increase_7d: number | null;
   /** The ids of the collections that the video is in; empty if the video is in no collection. */
   label_ids: string[] | null;

@@ -135,8 +135,8 @@ func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease tim
 	})
 }
 
-// lockCandidates locks and returns up to r.Candidates targets that may be claimed. It sets the field Handles of each video, and deletes the targets
-// among them that no organisation tracks.
+// lockCandidates finds and locks up to r.Candidates targets that may be claimed. Due targets that no organisation tracks are deleted instead. In
+// the result, each video has its field Handles.
 func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// flushTimeout is how long Traces.Stop may take. It is short: the services of a collector may take 21 seconds to stop, and Docker Compose
-	// kills a collector after 30 seconds. It kills a server after 90 seconds.
+	// flushTimeout is how long Traces.Stop may take. Docker Compose kills a collector that has not ended after 30 seconds, and its services may
+	// already need 21 seconds to stop.
 	flushTimeout = 3 * time.Second
 	// traceErrorInterval is the shortest time between two log lines about spans that could not be sent.
 	traceErrorInterval = time.Minute

@@ -360,8 +360,8 @@ func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldC
 	}
 }
 
-// decideFormats stores the format of each column of numbers or dates in r.formats. It passes the formats of the columns with a readable value
-// to the callback r.Formats. If the formats of some columns are not clear, it returns one error that lists these columns.
+// decideFormats decides how numbers and dates are read, and stores the format of each such column in r.formats. It also passes the formats to
+// the callback r.Formats, except those of columns without a readable value. If a format is not clear, the error lists all such columns.
 func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 	var all []ColumnFormat
 	var faults []error

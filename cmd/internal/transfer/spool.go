@@ -95,7 +95,7 @@ func (g *videoGroup) addRow(r record) error {
 	return g.addCounts(r)
 }
 
-// addCounts adds the counts of a row to the point of the row's day. The known counts of the row replace those of an earlier row of the same day.
+// addCounts adds the counts of a row to the point of its day, which replaces counts of earlier rows of this day. Unknown counts replace nothing.
 func (g *videoGroup) addCounts(r record) error {
 	n := len(g.Points)
 	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {

@@ -55,9 +55,9 @@ class Account(TypedDict):
     next_fetch_at: str | None
     # The id of the organisation that tracks this video or account, or owns this collection.
     organisation_id: str
-    # The percentage of the account's tracked videos with known views that have at least 10 times the median of views.
+    # The percentage of videos that have at least 10 times the account's median of views.
     percent_outperform_10x: float | None
-    # The percentage of the account's tracked videos with known views that have at least 25 times the median of views.
+    # The percentage of videos that have at least 25 times the account's median of views.
     percent_outperform_25x: float | None
     # The platform of a video or account.
     platform: Platform
@@ -1479,13 +1479,13 @@ class Video(TypedDict):
     fetch_status: FetchStatus
     # Whether the platform does not give at least one count that it normally gives.
     hidden_stats: bool
-    # The difference between `latest_views` and earlier views, in percent of the earlier views.
+    # The growth from earlier views to `latest_views`, in percent.
     increase_14d: float | None
-    # The difference between `latest_views` and earlier views, in percent of the earlier views.
+    # The growth from earlier views to `latest_views`, in percent.
     increase_1d: float | None
-    # The difference between `latest_views` and earlier views, in percent of the earlier views.
+    # The growth from earlier views to `latest_views`, in percent.
     increase_30d: float | None
-    # The difference between `latest_views` and earlier views, in percent of the earlier views.
+    # The growth from earlier views to `latest_views`, in percent.
     increase_7d: float | None
     # The ids of the collections that the video is in; empty if the video is in no collection.
     label_ids: list[str] | None
