@@ -237,8 +237,7 @@ func (w *worker) fetchTimeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
 		return accountTimeout
 	}
-	// Some sources need a second call for a video.
-	return 2 * w.source.Timeout()
+	return source.FetchTimeout(w.source)
 }
 
 // fetch asks the source for a batch and stores the answers. It then does the same for the batches that

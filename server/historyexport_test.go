@@ -140,6 +140,32 @@ func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *tes
 	})
 }
 
+// A point has the time at which its fetch began. It is stored after the fetch, which can last ten minutes.
+//
+// Requirements in docs/coverage.md: 14.3-03
+func TestHistoryExport_waitsForTheLongestFetchOfTheRunningCollectors(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c, _ := newCallerWithVideoHistory(t, a, store.TierPremium, 1)
+		a.Clock.Advance(3 * time.Minute)
+		points, _ := c.readExport(url.Values{})
+		require.Len(t, points, 1)
+		sources := []queue.Source{{Name: "youtube", FetchSeconds: 60}, {Name: "vendor:slow", FetchSeconds: 600}}
+		heartbeat := func() {
+			_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, sources)
+			require.NoError(t, err)
+		}
+		heartbeat()
+		points, until := c.readExport(url.Values{})
+		require.Empty(t, points)
+		require.Equal(t, a.Clock.Now().Add(-11*time.Minute).Truncate(time.Minute).UTC().Format(time.RFC3339Nano), until)
+		a.Clock.Advance(9 * time.Minute)
+		heartbeat()
+		points, _ = c.readExport(url.Values{})
+		require.Len(t, points, 1)
+	})
+}
+
 func TestHistoryExport_hasTheSameEntriesInEachFormat(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

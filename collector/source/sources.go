@@ -17,12 +17,16 @@ func Names(sources []Source) []string {
 	return names
 }
 
-// Describe returns the name and the budgets of each source, with the current window of each budget.
+// FetchTimeout returns the time limit for fetching videos from a source. It is twice the timeout of a call, because some sources need a second
+// call for a video.
+func FetchTimeout(s Source) time.Duration { return 2 * s.Timeout() }
+
+// Describe returns the name, the budgets and the FetchTimeout of each source, with the current window of each budget.
 // Heartbeats store the result for other processes.
 func Describe(sources []Source, now time.Time) []queue.Source {
 	out := make([]queue.Source, len(sources))
 	for i, s := range sources {
-		out[i] = queue.Source{Name: s.Name(), Budgets: []queue.Budget{}}
+		out[i] = queue.Source{Name: s.Name(), Budgets: []queue.Budget{}, FetchSeconds: int64(FetchTimeout(s) / time.Second)}
 		for _, b := range s.Budgets() {
 			budget := queue.Budget{Name: b.Name, Limit: b.Limit}
 			if b.Window != nil {

@@ -68,6 +68,8 @@ func (s Fetchable) CanFetch(f Form) bool { return s.forms[f.String()] }
 type Source struct {
 	Name    string   `json:"name"`
 	Budgets []Budget `json:"budgets"`
+	// FetchSeconds is the time limit for fetching videos. It is 0 if a collector of an earlier version runs.
+	FetchSeconds int64 `json:"fetch_seconds,omitempty"`
 }
 
 // Budget says how many units of a source may be spent in the current window of time.
@@ -76,6 +78,16 @@ type Budget struct {
 	Limit  int64     `json:"limit"`  // units in the window; 0 if no limit is known
 	Window string    `json:"window"` // name of the window; "" if the spent units are not counted
 	Ends   time.Time `json:"ends"`   // end of the window
+}
+
+// LongestFetch returns the longest time limit for fetching videos of all running collectors' sources. It is 0 if no collector is running.
+func (s *Queue) LongestFetch(ctx context.Context) (time.Duration, error) {
+	sources, err := s.publishedSources(ctx)
+	var longest time.Duration
+	for _, source := range sources {
+		longest = max(longest, time.Duration(source.FetchSeconds)*time.Second)
+	}
+	return longest, err
 }
 
 // publishedSources returns the sources of all running collectors, each once, in the order of their names.

@@ -26,6 +26,8 @@ import (
 // budgetSource is a source with budgets.
 type budgetSource struct{ fixedSource }
 
+func (budgetSource) Timeout() time.Duration { return 30 * time.Second }
+
 func (budgetSource) Budgets() []source.Budget {
 	return []source.Budget{
 		{Name: "common", Limit: 100, Window: func(now time.Time) (string, time.Time) { return "today", now.Truncate(time.Hour).Add(time.Hour) }},
