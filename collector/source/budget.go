@@ -85,6 +85,14 @@ func (b *CallBudget) Exhausted() bool {
 	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.smallest
 }
 
+// EndedEarly returns true if the call has spent all its units, and a later call can get more units. It returns false if the full limit of one
+// of the source's budgets was reserved, because no call can get more.
+func (b *CallBudget) EndedEarly(budgets []Budget) bool {
+	return b.Exhausted() && !slices.ContainsFunc(budgets, func(l Budget) bool {
+		return l.Limit == b.smallest && slices.Contains(b.calls, Call{l.Name, l.Limit})
+	})
+}
+
 // Spent returns a copy of the calls with the spent units instead of the reserved units. A call never has more spent units than reserved
 // units.
 func (b *CallBudget) Spent() []Call {

@@ -35,6 +35,18 @@ func TestCallBudget_meterRefusesRequestsBeyondTheReservedUnits(t *testing.T) {
 	require.True(t, b.Exhausted())
 }
 
+func TestCallBudget_endsCallEarlyOnlyIfALaterCallCanGetMoreUnits(t *testing.T) {
+	t.Parallel()
+	budgets := []source.Budget{{Name: "units", Limit: 20}, {Name: "calls", Limit: 4}, {Name: "other", Limit: 3}}
+	for units, want := range map[int64]bool{3: true, 4: false} {
+		b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 20}, {Bucket: "calls", Units: units}})
+		b.Meter()
+		require.False(t, b.EndedEarly(budgets), "the call can spend further units")
+		require.Equal(t, int(units), spendAll(b, 10))
+		require.Equal(t, want, b.EndedEarly(budgets), "reserved units: %d", units)
+	}
+}
+
 func TestCallBudget_meterWithoutLimitAllowsRequestsBeyondTheReservedUnits(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 3}})
@@ -56,6 +68,7 @@ func TestSetSpent_isLimitedToTheReservedUnits(t *testing.T) {
 func TestCallBudget_nilBudgetAllowsAnyRequest(t *testing.T) {
 	t.Parallel()
 	var b *source.CallBudget
+	require.False(t, b.EndedEarly(nil))
 	require.True(t, b.Spend())
 	require.False(t, b.Exhausted())
 }

@@ -138,10 +138,11 @@ func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t so
 		}
 		sameCursor := body.Cursor != nil && page.cursor != nil && *body.Cursor == *page.cursor
 		r.Account.ListContinues = page.more && page.cursor != nil && !sameCursor && (added > 0 || len(page.videos) == 0)
+		outOfBudget := i+1 < maxPages(t) && budget.Exhausted() && len(r.Account.Videos) > 0
 		// Stop at the list's end, at the wanted number of videos, or when the budget is spent.
-		if !r.Account.ListContinues || len(r.Account.Videos) >= wanted ||
-			i+1 < maxPages(t) && budget.Exhausted() && len(r.Account.Videos) > 0 {
+		if !r.Account.ListContinues || len(r.Account.Videos) >= wanted || outOfBudget {
 			r.Account.Listed = true
+			r.Account.Unfinished = r.Account.ListContinues && outOfBudget && budget.EndedEarly(d.budget)
 			return r, nil
 		}
 		body.Cursor = page.cursor

@@ -359,6 +359,8 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class, `the class must be "ok" although the budget is used up: %s`, results[0].Detail)
 	require.Len(t, results[0].Account.Videos, 1)
+	require.True(t, results[0].Account.ListContinues)
+	require.True(t, results[0].Account.Unfinished)
 	require.EqualValues(t, 2, budget.Spent()[0].Units)
 }
 

@@ -223,6 +223,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		next := l.nextCursor(page.body)
 		r.Account.ListContinues = next != "" && next != v.cursor
 		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget does not allow the call for the next page; no more pages are then requested
+		r.Account.Unfinished = r.Account.ListContinues && outOfBudget && budget.EndedEarly(s.budgets)
 		if more = r.Account.ListContinues && !outOfBudget; !more || len(videosOfAccount(found)) >= v.count {
 			break
 		}

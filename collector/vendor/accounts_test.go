@@ -408,6 +408,8 @@ func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 	results, err := s.Fetch(t.Context(), deep, budget)
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class)
+	require.True(t, results[0].Account.ListContinues)
+	require.True(t, results[0].Account.Unfinished)
 	require.Len(t, web.requests, 2, "there must be one request for the profile and one for a page of the list")
 	require.EqualValues(t, 2, budget.Spent()[0].Units)
 

@@ -314,6 +314,8 @@ func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 	require.Equal(t, source.OK, results[0].Class)
 	require.True(t, results[0].Account.Listed)
 	require.Len(t, results[0].Account.Videos, 2)
+	require.True(t, results[0].Account.ListContinues)
+	require.True(t, results[0].Account.Unfinished)
 	require.Len(t, *requests, 3, "there must be as many requests as the budget has units")
 	require.EqualValues(t, 3, budget.Spent()[0].Units)
 

@@ -30,7 +30,8 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 	}
 	seen := map[string]bool{}
 	token := ""
-	for range wantedPages(t) {
+	pages := wantedPages(t)
+	for n := range pages {
 		query := "part=contentDetails&maxResults=50&playlistId=UU" + suffix
 		if token != "" {
 			query += "&pageToken=" + url.QueryEscape(token)
@@ -57,6 +58,7 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 		}
 		r.Account.ListContinues = page.next != "" && page.next != token
 		if !r.Account.ListContinues || budget.Exhausted() {
+			r.Account.Unfinished = r.Account.ListContinues && n+1 < pages && budget.EndedEarly(s.Budgets())
 			break
 		}
 		token = page.next

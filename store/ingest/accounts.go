@@ -34,6 +34,8 @@ type AccountFacts struct {
 	// ListContinues is true if the source says that the account's list has further entries after Videos. It is false if the list has ended, or if
 	// the source does not know this.
 	ListContinues bool
+	// Unfinished is true if the call budget ended the list, and a later call can get more units. New videos can then be missing from Videos.
+	Unfinished bool
 	// CompleteSince is a time after which no uploaded video is missing from Videos. It is nil if the source does not know such a time.
 	CompleteSince *db.Instant
 }
@@ -212,7 +214,8 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 		if err := d.trackNewVideos(a, d.videosToTrack(a, reach)); err != nil {
 			return 0, err
 		}
-		if missing = d.nextDepth(a, reach); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
+		var complete bool
+		if missing, complete = d.nextDepth(a, reach); complete && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
 			a.DiscoveredAt = &d.at
 		}
 	}

@@ -58,34 +58,34 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 }
 
 // nextDepth returns how many videos the collector must request in the account's next list, or 0 for
-// one page.
-func (d discovery) nextDepth(a *store.Account, reach int) int {
+// one page. It also returns true if the list has all new videos, as far as the source can list them.
+func (d discovery) nextDepth(a *store.Account, reach int) (depth int, complete bool) {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	// Before the first complete list since tracking began, the tracking type determines the depth.
 	if a.DiscoveredAt == nil {
 		if want := store.ListDepths[a.TypeOrDefault()]; requested < want && n < want {
-			return want
+			return want, false
 		}
-		return 0
+		return 0, true
 	}
 	if reach >= 0 || d.at <= *a.DiscoveredAt {
-		return 0
+		return 0, true
 	}
 	if f := d.outcome.Account; n < max(requested, minFullPage) {
 		complete := !f.ListContinues || f.CompleteSince != nil && *f.CompleteSince < *a.DiscoveredAt
 		// An account that publishes hardly any videos, but many photos or reposts, gets only the first of the longer
-		// lists, because such a list costs many calls at every fetch.
+		// lists, because such a list costs many calls at every fetch. A list that the budget ended is requested again at the next fetch.
 		if complete || requested >= listDepths[0] {
-			return 0
+			return 0, complete || !f.Unfinished
 		}
 	}
 	// The list may be too short to contain all new videos.
 	for _, depth := range listDepths {
 		if requested < depth && n < depth {
-			return depth
+			return depth, false
 		}
 	}
-	return 0
+	return 0, true
 }
 
 // videosToTrack returns the listed videos that the account's tracking type includes. The argument

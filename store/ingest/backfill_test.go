@@ -19,6 +19,7 @@ type channel struct {
 	pageSize, maxListed int
 	undated             bool
 	tellsEnd            bool                // true if the source says whether its list continues after the listed videos
+	budgetEnd           int                 // the call budget ends each list after this many videos, and a later call can get more units; 0 if the budget ends no list
 	videos              []ingest.FoundVideo // all videos of the account, the newest first
 	pinned              []ingest.FoundVideo
 }
@@ -53,8 +54,12 @@ func (ch *channel) fetchAccountWhileDue(t *testing.T, db *storetest.DB) []int {
 		depths = append(depths, target.Depth)
 		require.Less(t, len(depths), 5, "the target must not be due any more: %v", depths)
 		n := min(max(target.Depth, ch.pageSize), ch.maxListed, len(ch.videos))
+		ended := ch.budgetEnd > 0 && ch.budgetEnd < n
+		if ended {
+			n = ch.budgetEnd
+		}
 		facts := storetest.ListedAccount(slices.Concat(ch.pinned, ch.videos[:n]))
-		facts.ListContinues = ch.tellsEnd && n < len(ch.videos)
+		facts.ListContinues, facts.Unfinished = (ch.tellsEnd || ended) && n < len(ch.videos), ended
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
 		db.Clock.Advance(time.Second)
 	}
@@ -150,6 +155,29 @@ func TestBackfill_requestsFewLongerListsOfAnAccountWithHardlyAnyVideos(t *testin
 			})
 		})
 	}
+}
+
+func TestBackfill_requestsAListAgainThatTheBudgetEnded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, ch := storetest.NewOrg(t, db), channel{pageSize: 20, maxListed: 5000, tellsEnd: true}
+		ch.uploadVideos(t, db, 40)
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
+		ch.fetchAccountWhileDue(t, db)
+		complete := *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt
+		db.Clock.Advance(2 * week)
+		ch.uploadVideos(t, db, 150)
+		ch.budgetEnd = 100
+		require.Equal(t, []int{0, 200}, ch.fetchAccountWhileDue(t, db))
+		require.Equal(t, 130, storetest.TrackedVideos(t, o))
+		require.Equal(t, complete, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "a list that the budget ended must not set discovered_at")
+		ch.budgetEnd = 0
+		db.Clock.Advance(25 * time.Hour)
+		require.Equal(t, []int{0, 200}, ch.fetchAccountWhileDue(t, db), "the next fetch must request the longer list again")
+		require.Equal(t, 180, storetest.TrackedVideos(t, o))
+		db.Clock.Advance(25 * time.Hour)
+		require.Equal(t, []int{0}, ch.fetchAccountWhileDue(t, db))
+	})
 }
 
 func TestBackfill_findsNewVideosAfterAnAnswerWithoutAList(t *testing.T) {
