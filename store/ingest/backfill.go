@@ -99,9 +99,10 @@ func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {
 		// Before any complete list has been fetched, the tracking type determines how many videos at the start
 		// of the list are included.
 		first := a.DiscoveredAt == nil && i < store.ListDepths[kind]
-		// A longer list can contain old videos without an upload date at or after maxIndex.
+		// A longer list can contain old videos without an upload date at or after maxIndex. If maxIndex is -1, all its videos are new, except
+		// known ones that may be pinned.
 		if first || (v.UploadedAt != nil && *v.UploadedAt >= since) ||
-			(v.UploadedAt == nil && kind != store.TrackNewOnly && (page || kind == store.TrackAll || i < maxIndex)) {
+			(v.UploadedAt == nil && kind != store.TrackNewOnly && (page || kind == store.TrackAll || maxIndex < 0 || i < maxIndex)) {
 			out = append(out, v)
 		}
 	}

@@ -81,6 +81,7 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 		"tracking type new_only with 28 new videos":                {channel{pageSize: 20, maxListed: 5000}, store.TrackNewOnly, 40, 28, 28, []int{0, 200}},
 		"tracking type new_only for an account that had no videos": {channel{pageSize: 20, maxListed: 5000}, store.TrackNewOnly, 0, 28, 28, []int{0, 200}},
 		"tracking type new_only with 28 new videos without dates":  {channel{pageSize: 20, maxListed: 5000, undated: true}, store.TrackNewOnly, 40, 28, 0, []int{0}},
+		"28 new videos without dates of an account that had three": {channel{pageSize: 20, maxListed: 5000, undated: true}, store.TrackLatest30, 3, 28, 31, []int{0, 200}},
 		"as many new videos as fit on a page":                      {channel{pageSize: 20, maxListed: 5000}, store.TrackLatest30, 40, 20, 50, []int{0, 200}},
 		"150 new videos":                                           {channel{pageSize: 50, maxListed: 5000}, store.TrackAll, 100, 150, 250, []int{0, 200}},
 		"more than 200 new videos":                                 {channel{pageSize: 20, maxListed: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
