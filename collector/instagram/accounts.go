@@ -67,7 +67,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 				r.Account.Videos = append(r.Account.Videos, v)
 			}
 		}
-		r.Account.ListContinues = p.after != "" && p.after != after
+		r.Account.ListContinues = p.after != "" && p.after != after && !p.hasAllPosts()
 		r.Account.CompleteSince = p.completeSince()
 		if !r.Account.ListContinues || len(r.Account.Videos) >= t.Depth {
 			break
@@ -75,6 +75,12 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		after = p.after
 	}
 	return r, nil
+}
+
+// hasAllPosts returns true if the profile on the first page shows that the page has all posts of the account. Such a page has a cursor too.
+func (p page) hasAllPosts() bool {
+	count := p.Posts.Value()
+	return count != nil && int64(len(p.posts)) >= *count && len(p.posts) < pageSize
 }
 
 // completeSince returns the upload time of the last post on a page that is not the last one. All newer posts are on this page, or on earlier

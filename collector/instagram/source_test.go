@@ -206,14 +206,16 @@ func TestSource_reportsWhetherTheListOfAnAccountContinues(t *testing.T) {
 	lastPost := postJSON("DBXkB8LpR2q", `"media_type":"IMAGE","timestamp":"2024-11-05T10:00:00+0000"`)
 	since := new(store.InstantOf(time.Date(2024, 11, 5, 10, 0, 0, 0, time.UTC)))
 	for name, tt := range map[string]struct {
+		members   string // further members of the profile
 		list      string
 		continues bool
 		since     *store.Instant
 	}{
-		"further posts follow":                      {mediaList("QVFIUnA", photo, postJSON(pancakes, reel), postJSON(train, night), lastPost), true, since},
-		"the listed posts may all be pinned":        {mediaList("QVFIUnA", photo, lastPost), true, nil},
-		"the list has ended":                        {mediaList("", photo, postJSON(pancakes, reel), postJSON(train, night), lastPost), false, nil},
-		"the time of the last post is not reported": {mediaList("QVFIUnA", photo, postJSON(pancakes, reel), lastPost, postJSON("DCXkB8LpR2q", "")), true, nil},
+		"further posts follow":                      {"", mediaList("QVFIUnA", photo, postJSON(pancakes, reel), postJSON(train, night), lastPost), true, since},
+		"the listed posts may all be pinned":        {`,"media_count":3`, mediaList("QVFIUnA", photo, lastPost), true, nil},
+		"the list has ended":                        {"", mediaList("", photo, postJSON(pancakes, reel), postJSON(train, night), lastPost), false, nil},
+		"all posts of the account are listed":       {`,"media_count":3`, mediaList("QVFIUnA", photo, postJSON(pancakes, reel), lastPost), false, nil},
+		"the time of the last post is not reported": {"", mediaList("QVFIUnA", photo, postJSON(pancakes, reel), lastPost, postJSON("DCXkB8LpR2q", "")), true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +224,7 @@ func TestSource_reportsWhetherTheListOfAnAccountContinues(t *testing.T) {
 					serveOtherRequests(w, r)
 					return
 				}
-				_, _ = w.Write([]byte(discoveryAnswer(mira, tt.list)))
+				_, _ = w.Write([]byte(discoveryAnswer(mira+tt.members, tt.list)))
 			}))
 			t.Cleanup(web.Close)
 			s := newSource(t, web.URL+"/v25.0", nil)

@@ -197,6 +197,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		return r, nil
 	}
 	var found []listEntry
+	read := 0 // number of entries on the requested pages
 	more := true
 	calls := l.maxCalls(v.count)
 	for n := range calls {
@@ -219,6 +220,10 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		if err != nil {
 			return source.Result{}, err
 		}
+		if at := completeSince(entries, read); at != nil {
+			r.Account.CompleteSince = at
+		}
+		read += len(entries)
 		found = removeDuplicates(append(found, entries...))
 		next := l.nextCursor(page.body)
 		r.Account.ListContinues = next != "" && next != v.cursor
@@ -236,6 +241,18 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	}
 	r.Account.Videos, r.Account.Listed = videosOfAccount(found), true
 	return r, nil
+}
+
+// completeSince returns the upload time of the last own video on a page that cannot be pinned, or nil. The list has all own videos that are
+// newer. `before` is the number of entries on earlier pages. Reposts do not count, because they can have any upload time.
+func completeSince(entries []listEntry, before int) *store.Instant {
+	const maxPinned = 3 // an account can pin this many videos, of any age, at the top of its list
+	for i, e := range slices.Backward(entries) {
+		if before+i >= maxPinned && !e.otherAuthor && e.UploadedAt != nil {
+			return e.UploadedAt
+		}
+	}
+	return nil
 }
 
 // removeDuplicates removes the second entry of each video that the list contains twice. A pinned video occurs twice: at the top of the

@@ -8,14 +8,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
 )
 
 // serveVideoList starts a server that simulates ScrapeCreators with one account. pageSize returns the number of videos on the given page of
-// the list. isRepost returns true if another account published the entry with the given index. calls counts the requested pages.
+// the list. isRepost returns true if another account published the entry with the given index. calls counts the requested pages. Each video was
+// uploaded an hour before the previous one of the list, see uploadTimeOf.
 func serveVideoList(t *testing.T, videoCount int, pageSize func(page int) int, isRepost func(entry int) bool) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
@@ -34,7 +37,7 @@ func serveVideoList(t *testing.T, videoCount int, pageSize func(page int) int, i
 			if isRepost(i) {
 				author = 2
 			}
-			entries = append(entries, fmt.Sprintf(`{"aweme_id":"75610000000000%05d","create_time":1760400000,"author":{"uid":"%d"}}`, i, author))
+			entries = append(entries, fmt.Sprintf(`{"aweme_id":"75610000000000%05d","create_time":%d,"author":{"uid":"%d"}}`, i, uploadTimeOf(i).Unix(), author))
 		}
 		more := 0
 		if end < videoCount {
@@ -44,6 +47,11 @@ func serveVideoList(t *testing.T, videoCount int, pageSize func(page int) int, i
 	}))
 	t.Cleanup(web.Close)
 	return web.URL, calls
+}
+
+// uploadTimeOf returns the upload time of the entry with the given index in the list of serveVideoList.
+func uploadTimeOf(entry int) time.Time {
+	return time.Unix(1760400000, 0).Add(-time.Duration(entry) * time.Hour)
 }
 
 func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
@@ -107,6 +115,36 @@ func TestSource_requestsFurtherPagesInPlaceOfReposts(t *testing.T) {
 			require.True(t, results[0].Account.Listed)
 			require.Len(t, results[0].Account.Videos, tt.found)
 			require.EqualValues(t, tt.calls, calls.Load())
+		})
+	}
+}
+
+// A repost can have any upload time. So only an own video shows since when the list is complete, and only if it cannot be pinned.
+func TestSource_reportsSinceWhenAListWithRepostsIsComplete(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		isOwn func(entry int) bool
+		last  int // index of the entry since whose upload time the list is complete; -1 if no such time is known
+	}{
+		"only reposts":                          {func(int) bool { return false }, -1},
+		"own videos that may be pinned":         {func(entry int) bool { return entry < 3 }, -1},
+		"an own video after three entries":      {func(entry int) bool { return entry == 3 }, 3},
+		"one own video on each page of entries": {func(entry int) bool { return entry%10 == 9 }, 39},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, _ := serveVideoList(t, 500, func(int) int { return 10 }, func(entry int) bool { return !tt.isOwn(entry) })
+			s := newSource(t, "scrapecreators", base, nil)
+			batch := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}
+			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+			require.NoError(t, err)
+			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
+			require.True(t, results[0].Account.ListContinues)
+			if tt.last < 0 {
+				require.Nil(t, results[0].Account.CompleteSince)
+				return
+			}
+			require.Equal(t, new(store.InstantOf(uploadTimeOf(tt.last))), results[0].Account.CompleteSince)
 		})
 	}
 }
