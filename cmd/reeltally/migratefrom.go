@@ -171,7 +171,13 @@ func (c *migrateFromCommand) printSummary(p boot.Process, org store.Organisation
 	line(s.Unmarked, "point", "%s left out: older than 90 days, and the service does not say which of these points were measured")
 	line(s.Gone, "video", "%s without points: the service did not find the history")
 	line(s.Members, "account or video", "%s added to collections")
-	line(int64(s.MissingMembers), "member of a collection", "%s left out: the video or account is missing")
+	line(int64(s.MissingMembers), "member of a collection", "%s left out: the video or account is missing, or the service does not list it")
+	for _, c := range []struct {
+		n    int64
+		noun string
+	}{{s.Unlisted.Collections, "collection"}, {s.Unlisted.Accounts, "account"}, {s.Unlisted.Videos, "video"}} {
+		line(c.n, c.noun, "Warning: %s missing: the service counts more than it lists")
+	}
 	line(s.Import.Bad, "row", "%s left out: %s", strings.Join(s.Bad, "; "))
 	_, err := io.WriteString(p.Stdout, b.String())
 	return err

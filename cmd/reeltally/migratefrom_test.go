@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,13 +20,14 @@ import (
 func TestMigrateFrom_readsTheTokenFromStandardInputAndCreatesTheOrganisation(t *testing.T) {
 	t.Parallel()
 	var tokens []string
+	total := 0 // the number of entries that the service reports for each list
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tokens = append(tokens, r.Header.Get("Authorization"))
 		if r.URL.Path == "/authenticate" {
 			_, _ = io.WriteString(w, `{"organisation":{"id":"o","name":"Über & Co","tier":"premium","subscription":"none"}}`)
 			return
 		}
-		_, _ = io.WriteString(w, `{"data":[],"pagination":{"total":0,"total_pages":0}}`)
+		_, _ = fmt.Fprintf(w, `{"data":[],"pagination":{"total":%d,"total_pages":0}}`, total)
 	}))
 	t.Cleanup(service.Close)
 	url := storetest.CreateDatabase(t, "sqlite")
@@ -51,6 +53,13 @@ func TestMigrateFrom_readsTheTokenFromStandardInputAndCreatesTheOrganisation(t *
 	require.Equal(t, "Bearer from-input", tokens[0])
 	require.Equal(t, "Bearer from-environment", tokens[len(tokens)-1])
 	require.Equal(t, 1, strings.Count(newCommandRunner(t, url)("org", "list"), "Über & Co"))
+
+	total = 2
+	status, stdout, stderr = migrateFrom("", "from-environment")
+	require.Zero(t, status, stderr)
+	for _, noun := range []string{"collections", "accounts", "videos"} {
+		require.Contains(t, stdout, "Warning: 2 "+noun+" missing: the service counts more than it lists")
+	}
 
 	status, _, stderr = migrateFrom("", "secret-token", "--org", "Unknown")
 	require.Equal(t, 1, status)

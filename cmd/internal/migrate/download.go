@@ -73,10 +73,10 @@ type point struct {
 
 // download has the data of the copied organisation. The histories are in a file, and all other data is in memory.
 type download struct {
-	collections []collection
-	accounts    []account
-	members     map[string][]string // the links of the accounts in each collection; the key is the collection's id on the remote server
-	videos      []video
+	collections list[[]collection]
+	accounts    list[[]account]
+	members     list[map[string][]string] // the links of the accounts in each collection; the key is the collection's id on the remote server
+	videos      list[[]video]
 	histories   string // path of the file of histories, in the format of imports
 	state       historyState
 }
@@ -225,37 +225,38 @@ func (r *Remote) listQuery(path string) url.Values {
 // histories that the folder already has.
 func (r *Remote) downloadAll(ctx context.Context, dir string, now func() time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
-	if d.collections, err = readOrCreateFile(dir, "collections.json", func() ([]collection, error) {
+	if d.collections, err = readOrCreateFile(dir, "collections.json", func() (list[[]collection], error) {
 		return listAll(ctx, r, "/collections", r.listQuery("/collections"), func(c *collection) string { return c.ID })
 	}); err != nil {
 		return nil, err
 	}
-	if d.accounts, err = readOrCreateFile(dir, "accounts.json", func() ([]account, error) {
+	if d.accounts, err = readOrCreateFile(dir, "accounts.json", func() (list[[]account], error) {
 		return listAll(ctx, r, "/accounts", r.listQuery("/accounts"), func(a *account) string { return a.ID })
 	}); err != nil {
 		return nil, err
 	}
-	if d.members, err = readOrCreateFile(dir, "members.json", func() (map[string][]string, error) {
-		members := map[string][]string{}
-		for n, c := range d.collections {
-			progress(Collections, n, len(d.collections))
+	if d.members, err = readOrCreateFile(dir, "members.json", func() (list[map[string][]string], error) {
+		members := list[map[string][]string]{Entries: map[string][]string{}}
+		for n, c := range d.collections.Entries {
+			progress(Collections, n, len(d.collections.Entries))
 			accounts, err := listAll(ctx, r, "/collections/"+url.PathEscape(c.ID)+"/accounts", nil, func(a *account) string { return a.ID })
 			if err != nil {
-				return nil, err
+				return members, err
 			}
-			for _, a := range accounts {
-				members[c.ID] = append(members[c.ID], a.Link)
+			members.Missing += accounts.Missing
+			for _, a := range accounts.Entries {
+				members.Entries[c.ID] = append(members.Entries[c.ID], a.Link)
 			}
 		}
 		return members, nil
 	}); err != nil {
 		return nil, err
 	}
-	if d.videos, err = readOrCreateFile(dir, "videos.json", func() ([]video, error) {
+	if d.videos, err = readOrCreateFile(dir, "videos.json", func() (list[[]video], error) {
 		videos, err := listAll(ctx, r, "/videos", r.listQuery("/videos"), func(v *video) string { return v.ID })
-		for _, v := range videos {
+		for _, v := range videos.Entries {
 			if v.MetricsMasked {
-				return nil, errors.New("the service masks the numbers, because the token's tier does not show them; a migration needs the tier premium")
+				return videos, errors.New("the service masks the numbers, because the token's tier does not show them; a migration needs the tier premium")
 			}
 		}
 		return videos, err
@@ -286,10 +287,10 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	if _, err := f.Seek(d.state.Offset, io.SeekStart); err != nil {
 		return err
 	}
-	for d.state.Videos < len(d.videos) {
-		progress(Histories, d.state.Videos, len(d.videos))
+	for d.state.Videos < len(d.videos.Entries) {
+		progress(Histories, d.state.Videos, len(d.videos.Entries))
 		next := d.state
-		text, err := r.requestHistory(ctx, &d.videos[d.state.Videos], now().UTC(), &next)
+		text, err := r.requestHistory(ctx, &d.videos.Entries[d.state.Videos], now().UTC(), &next)
 		if err != nil {
 			return err
 		}
@@ -302,7 +303,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 		}
 		d.state = next
 	}
-	progress(Histories, d.state.Videos, len(d.videos))
+	progress(Histories, d.state.Videos, len(d.videos.Entries))
 	return nil
 }
 

@@ -58,11 +58,12 @@ type Summary struct {
 	Accounts        int              `json:"accounts"`           // number of accounts that the remote server tracks and that are now tracked here too
 	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
 	Members         int64            `json:"members"`            // number of accounts and videos added to collections
-	MissingMembers  int              `json:"missing_members"`    // number of members of collections (accounts and videos) that could not be added
+	MissingMembers  int              `json:"missing_members"`    // number of members of collections (accounts and videos) that could not be added, or that the remote server counts but does not list
 	Protected       int              `json:"protected"`          // number of collections that have a password on the remote server, and were therefore created as private collections
 	Interpolated    int64            `json:"interpolated"`       // number of points left out because they were not measured
 	Gone            int64            `json:"gone"`               // number of videos whose history does not exist: the remote server lists the video but answered 404 for its history
 	Unmarked        int64            `json:"unmarked"`           // number of points left out because the remote server does not say whether they were measured
+	Unlisted        Counts           `json:"unlisted"`           // numbers of entries that the remote server counts but does not list
 	Import          transfer.Summary `json:"import"`             // result of the import of the histories
 	Bad             []string         `json:"bad_rows,omitempty"` // up to maxBad different reasons why rows of histories were left out
 }
@@ -80,14 +81,15 @@ func (m Migration) Run(ctx context.Context) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	s := Summary{Collections: len(d.collections), Interpolated: d.state.Interpolated, Unmarked: d.state.Unmarked, Gone: d.state.Gone}
+	s := Summary{Collections: len(d.collections.Entries), Interpolated: d.state.Interpolated, Unmarked: d.state.Unmarked, Gone: d.state.Gone,
+		MissingMembers: int(d.members.Missing), Unlisted: Counts{d.collections.Missing, d.accounts.Missing, d.videos.Missing}}
 	if err := m.importHistories(ctx, d, &s); err != nil {
 		return s, err
 	}
 	if err := m.trackAccounts(ctx, d, &s); err != nil {
 		return s, err
 	}
-	ids, err := m.createCollections(ctx, d.collections, &s)
+	ids, err := m.createCollections(ctx, d.collections.Entries, &s)
 	if err != nil {
 		return s, err
 	}
@@ -137,7 +139,7 @@ func (m Migration) openDir() error {
 
 // importHistories imports the downloaded videos and their histories, and stores the result of the import in s.
 func (m Migration) importHistories(ctx context.Context, d *download, s *Summary) (err error) {
-	if len(d.videos) == 0 {
+	if len(d.videos.Entries) == 0 {
 		return nil
 	}
 	temp := filepath.Join(m.Dir, tempDir)
@@ -173,7 +175,7 @@ const trackedPerCall = 100
 // organisation has an active subscription.
 func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) error {
 	byType := map[store.TrackingType][]link.Link{}
-	for _, a := range d.accounts {
+	for _, a := range d.accounts.Entries {
 		if a.Removed || a.TrackingType == nil {
 			continue
 		}
@@ -339,7 +341,7 @@ func (m Migration) copyDisplaySettings(ctx context.Context, localCollection *sto
 // addMembers copies the accounts and videos that are members of collections. The keys of localIDs are the collections'
 // ids on the remote server.
 func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[string]uuid.UUID, s *Summary) error {
-	for from, links := range d.members {
+	for from, links := range d.members.Entries {
 		var accounts []uuid.UUID
 		for _, text := range links {
 			l, known := parseLink(text, link.Account)
@@ -366,7 +368,7 @@ func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[str
 		}
 	}
 	members := map[string][]link.Link{}
-	for _, v := range d.videos {
+	for _, v := range d.videos.Entries {
 		l, known := parseLink(v.Link, link.Video)
 		for _, c := range v.LabelIDs {
 			if known {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -328,76 +327,30 @@ func TestMigration_refusesMadeUpNumbersInDatabaseWithRealNumbers(t *testing.T) {
 	require.ErrorAs(t, err, &kind)
 }
 
-// A ReelTally server ends a page before its limit if the page would be too large.
-func TestListAll_readsEveryEntryOfPagesThatAreCut(t *testing.T) {
+// The summary must say that entries are missing, also after an interruption.
+func TestMigration_reportsEntriesThatTheServiceDoesNotList(t *testing.T) {
 	t.Parallel()
-	const total, cut = 2500, 700
-	var numbers []int
-	for n := range total {
-		numbers = append(numbers, n)
-	}
-	list := func(cursors bool, cut int) ([]account, []string, error) {
-		s := newService(t)
-		s.intercept = func(w http.ResponseWriter, r *http.Request, _ int) bool {
-			q := r.URL.Query()
-			limit, err := strconv.Atoi(q.Get("limit"))
-			start, wrong := 0, error(nil)
-			switch {
-			case !q.Has("cursor"):
-				if n, failed := strconv.Atoi(q.Get("page")); failed == nil {
-					start = (n - 1) * limit
-				}
-			case q.Has("page"):
-				wrong = errors.New("a cursor together with a page")
-			default:
-				start, wrong = strconv.Atoi(q.Get("cursor"))
-			}
-			if err = errors.Join(err, wrong); err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return true
-			}
-			end := min(start+min(limit, cut), total)
-			answer := map[string]any{"total": total, "total_pages": (total + limit - 1) / limit, "next_cursor": nil}
-			if cursors && end < total {
-				answer["next_cursor"] = strconv.Itoa(end)
-			}
-			var data []map[string]any
-			for _, n := range numbers[start:end] {
-				data = append(data, map[string]any{"account_id": strconv.Itoa(n)})
-			}
-			_ = json.NewEncoder(w).Encode(map[string]any{"data": data, "pagination": answer})
-			return true
+	db := storetest.New(t, "sqlite")
+	s, dir := newService(t), filepath.Join(t.TempDir(), "work")
+	s.intercept = func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		if r.URL.Query().Get("page") != "2" {
+			return false
 		}
-		accounts, err := listAll(t.Context(), s.newRemote(t), "/accounts", nil, func(a *account) string { return a.ID })
-		return accounts, s.requests, err
-	}
-	for _, c := range []struct {
-		cursors       bool
-		cut, requests int
-	}{{true, cut, 4}, {true, pageSize, 3}, {false, pageSize, 3}} {
-		accounts, requests, err := list(c.cursors, c.cut)
-		require.NoError(t, err)
-		require.Equal(t, total, len(accounts)) //nolint:testifylint // Len would print all entries
-		require.Len(t, requests, c.requests)
-	}
-	_, _, err := list(false, cut)
-	require.ErrorContains(t, err, "GET /accounts: the service returned only 1900 of 2500 entries of the list")
-}
-
-// A list can change while it is read. Deleted entries must not make the migration fail.
-func TestListAll_acceptsListsThatChange(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	s.intercept = func(w http.ResponseWriter, r *http.Request, n int) bool {
-		_, _ = w.Write([]byte([]string{
-			`{"data":[{"account_id":"1"},{"account_id":"2"}],"pagination":{"total":3,"total_pages":2,"next_cursor":"a"}}`,
-			`{"data":[{"account_id":"3"},{"account_id":"4"}],"pagination":{"total":3,"total_pages":2,"next_cursor":"b"}}`,
-			`{"data":[],"pagination":{"total":2,"total_pages":1,"next_cursor":null}}`}[n-1]))
+		w.WriteHeader(http.StatusNotFound)
 		return true
 	}
-	accounts, err := listAll(t.Context(), s.newRemote(t), "/accounts", nil, func(a *account) string { return a.ID })
+	s.responses["/collections"] = `{"data":[{"id":"c","name":"A"}],"pagination":{"total":2,"total_pages":1}}`
+	s.responses["/collections/c/accounts"] = `{"data":[],"pagination":{"total":5,"total_pages":1}}`
+	s.responses["/accounts"] = `{"data":[],"pagination":{"total":3,"total_pages":1}}`
+	videos := strings.Replace(s.responses["/videos"], `"total":1`, `"total":8`, 1)
+	s.responses["/videos"] = "<html>"
+	o, _, err := s.runMigration(t, db, dir)
+	require.Error(t, err)
+	s.responses["/videos"] = videos
+	summary, err := s.runMigrationInto(t, o, db, dir)
 	require.NoError(t, err)
-	require.Len(t, accounts, 4)
+	require.Equal(t, Counts{Collections: 1, Accounts: 3, Videos: 7}, summary.Unlisted)
+	require.Equal(t, 5, summary.MissingMembers)
 }
 
 // A migration can take several days, because the service limits the rate of requests.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -210,13 +211,20 @@ type page[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
+// list has the downloaded entries of one or more lists.
+type list[E any] struct {
+	Entries E     `json:"entries"`
+	Missing int64 `json:"missing"` // number of entries that the remote server counted but did not list
+}
+
 // listAll requests all pages of a list and returns the entries, the oldest first. The function idOf returns the id of
-// an entry. If the result would have fewer entries than the list, listAll returns an error.
-func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) ([]T, error) {
-	var out []T
+// an entry. If the pages leave out entries, listAll returns an error.
+func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) (out list[[]T], err error) {
+	var answered pagination // the pagination of the last response
+	numbered := numberedPages{least: math.MaxInt64}
 	seen := map[string]bool{}
 	cursor := ""
-	for n := 1; ; n++ {
+	for n := 1; ; {
 		q := url.Values{"limit": {strconv.Itoa(pageSize)}, "order_by": {"created_at"}, "order_direction": {"asc"}}
 		if cursor != "" {
 			// A server can end a large page before its limit. The number of the next page would then skip entries, but the cursor does not.
@@ -225,28 +233,70 @@ func listAll[T any](ctx context.Context, r *Remote, path string, query url.Value
 			q.Set("page", strconv.Itoa(n))
 		}
 		maps.Copy(q, query)
-		var p page[T]
-		if err := r.getJSON(ctx, path, q, &p); err != nil {
-			return nil, err
+		p := page[T]{Pagination: answered}
+		err := r.getJSON(ctx, path, q, &p)
+		// A service can refuse a page after the last one.
+		isAfterLast := n > 1 && n > answered.TotalPages && (hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusBadRequest))
+		if err != nil && !isAfterLast {
+			return out, err
 		}
+		answered = p.Pagination
+		before := len(out.Entries)
 		for i := range p.Data {
 			// If the list changes between two requests, the same entry can be on two pages.
 			if key := idOf(&p.Data[i]); !seen[key] {
 				seen[key] = true
-				out = append(out, p.Data[i])
+				out.Entries = append(out.Entries, p.Data[i])
 			}
 		}
-		next := p.Pagination.NextCursor
-		hasNext := next != "" && next != cursor || next == "" && cursor == "" && n < p.Pagination.TotalPages
-		if len(p.Data) > 0 && hasNext {
+		switch next := answered.NextCursor; {
+		case next != "" && next != cursor && len(p.Data) > 0:
 			cursor = next
 			continue
+		case next == "" && cursor == "":
+			if n, err = numbered.next(n, len(p.Data), before, len(out.Entries), answered); err != nil {
+				return out, fmt.Errorf("GET %s: %w", path, err)
+			}
+			if n > 0 {
+				continue
+			}
 		}
-		// If the list grows while it is read, the new entries are on its last pages, because it is ordered by time. If it shrinks, the result also has
-		// deleted entries. So the result never has fewer entries than the list had at the last request, unless the service left entries out.
-		if int64(len(out)) < p.Pagination.Total {
-			return nil, fmt.Errorf("GET %s: the service returned only %d of %d entries of the list", path, len(out), p.Pagination.Total)
-		}
+		// If a list grows while it is read, the new entries are on its last pages, because it is ordered by time. If it shrinks, the result also has
+		// deleted entries. So entries are missing only if the total is not exact, or the service left entries out.
+		out.Missing = max(0, answered.Total-int64(len(out.Entries)))
 		return out, nil
 	}
+}
+
+// numberedPages decides which page of a list to request next, if the service has page numbers and no cursors.
+type numberedPages struct {
+	last    int   // the highest number of a page that was read
+	largest int   // the number of entries on the largest page
+	short   bool  // true if the page that was read last has fewer entries than a full page
+	least   int64 // the lowest total of the responses
+}
+
+// next returns the number of the page to request after page n, or 0 if the list has ended. `entries` is the number of entries on page n. `before` and
+// `after` are the numbers of different entries that were read before page n and with it. If page n does not continue the page before it, next returns an
+// error.
+func (s *numberedPages) next(n, entries, before, after int, p pagination) (int, error) {
+	isNew := n > s.last
+	s.last = max(s.last, n)
+	// If entries were deleted, the later entries have moved towards the beginning, so some may have moved to the page before.
+	if n > 1 && p.Total < s.least {
+		s.least, s.short = p.Total, false
+		return n - 1, nil
+	}
+	s.least = min(s.least, p.Total)
+	// After a short page, the number of the next page skips entries. A page without new entries shows that the service ignores the number.
+	if entries > 0 && (s.short || isNew && after == before && n <= p.TotalPages) {
+		return 0, fmt.Errorf("page %d of the list does not begin where page %d ends, so entries would be left out", n, n-1)
+	}
+	s.largest = max(s.largest, entries)
+	s.short = entries < s.largest || int64(entries)*int64(p.TotalPages) < p.Total
+	// The total can be an approximation. If it differs from the number of entries, or if the last page is full, more pages may follow.
+	if n < max(p.TotalPages, s.last) || after > before && (int64(after) != p.Total || entries >= pageSize) {
+		return n + 1, nil
+	}
+	return 0, nil
 }
