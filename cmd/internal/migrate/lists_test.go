@@ -73,6 +73,7 @@ type numberedList struct {
 	total    int  // the reported number of entries; 0 if it is exact
 	most     int  // the maximum number of entries on a page
 	refuses  bool // true if the service answers 404 for a page after the last one
+	noTotal  bool // true if the reported total is 0 on a page after the last one
 	samePage bool // true if the service ignores the number of the page
 }
 
@@ -103,6 +104,9 @@ func (l numberedList) read(t *testing.T) (list[[]account], int, error) {
 			http.Error(w, "no such page", http.StatusNotFound)
 			return true
 		}
+		if l.noTotal && start >= l.entries {
+			total = 0
+		}
 		data := []map[string]any{}
 		for id := start; id < min(start+limit, l.entries); id++ {
 			data = append(data, map[string]any{"account_id": strconv.Itoa(id)})
@@ -131,6 +135,7 @@ func TestListAll_readsEveryEntryOfNumberedPages(t *testing.T) {
 		"a total that is too low":                   {numberedList{entries: 2500, total: 1900, most: pageSize}, 0, 4},
 		"a total that is too low, with short pages": {numberedList{entries: 250, total: 90, most: 100}, 0, 4},
 		"no page after the last one":                {numberedList{entries: 2500, total: 2600, most: pageSize, refuses: true}, 100, 4},
+		"no total after the last page":              {numberedList{entries: 2500, total: 2600, most: pageSize, noTotal: true}, 100, 6},
 		"entries that are deleted":                  {numberedList{entries: 2500, deleted: 2, most: pageSize}, 0, 6},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -221,6 +221,7 @@ type list[E any] struct {
 // an entry. If the pages leave out entries, listAll returns an error.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) (out list[[]T], err error) {
 	var answered pagination // the pagination of the last response
+	total := int64(0)
 	numbered := numberedPages{least: math.MaxInt64}
 	seen := map[string]bool{}
 	cursor := ""
@@ -233,14 +234,17 @@ func listAll[T any](ctx context.Context, r *Remote, path string, query url.Value
 			q.Set("page", strconv.Itoa(n))
 		}
 		maps.Copy(q, query)
-		p := page[T]{Pagination: answered}
-		err := r.getJSON(ctx, path, q, &p)
-		// A service can refuse a page after the last one.
-		isAfterLast := n > 1 && n > answered.TotalPages && (hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusBadRequest))
-		if err != nil && !isAfterLast {
+		var p page[T]
+		switch err := r.getJSON(ctx, path, q, &p); {
+		case n > 1 && n > answered.TotalPages && (hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusBadRequest)):
+			p.Pagination = answered // a service can refuse a page after the last one
+		case err != nil:
 			return out, err
 		}
 		answered = p.Pagination
+		if n == 1 || len(p.Data) > 0 { // a page after the last one can have another total
+			total = answered.Total
+		}
 		before := len(out.Entries)
 		for i := range p.Data {
 			// If the list changes between two requests, the same entry can be on two pages.
@@ -263,7 +267,7 @@ func listAll[T any](ctx context.Context, r *Remote, path string, query url.Value
 		}
 		// If a list grows while it is read, the new entries are on its last pages, because it is ordered by time. If it shrinks, the result also has
 		// deleted entries. So entries are missing only if the total is not exact, or the service left entries out.
-		out.Missing = max(0, answered.Total-int64(len(out.Entries)))
+		out.Missing = max(0, total-int64(len(out.Entries)))
 		return out, nil
 	}
 }
