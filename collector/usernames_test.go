@@ -116,7 +116,7 @@ func TestYouTubeUserName_isAnotherChannelThanTheEqualHandle(t *testing.T) {
 		require.Equal(t, byUser, w.trackAccount(userLink(t, name), store.TrackLatest30))
 		require.Equal(t, confirmed, w.storedAccount(byUser).Username, "the confirmed handle must stay")
 		db.Clock.Advance(12 * time.Hour)
-		refreshed, err := w.org.RefreshAccount(t.Context(), store.AccountRef{Link: userLink(t, name)})
+		refreshed, err := w.org.RefreshAccount(t.Context(), store.AccountRef{Link: userLink(t, name)}, nil)
 		require.NoError(t, err)
 		require.True(t, refreshed.Scheduled)
 		w.waitForAccountFetch(byUser, store.InstantOf(db.Clock.Now()))

@@ -32,7 +32,7 @@ type bulkEntry struct {
 type bulkResult struct {
 	entries  []bulkEntry
 	summary  api.TrackSummary
-	enqueued bool // true if all accepted videos or accounts are fetched with the highest priority
+	enqueued bool // true if all accepted videos or accounts are fetched with the highest priority, and the running collectors can fetch them
 	warnings []string
 	pending  []api.PendingItem // videos or accounts that are saved but not fetched, because the organisation has no subscription
 	limited  bool              // true if the organisation has no subscription
@@ -127,6 +127,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 	}
 	done := s.summariseBulk(entries, s.planFetches(entries, r.immediate, limited))
 	done.limited = limited
+	done.enqueued = done.enqueued && !slices.ContainsFunc(r.links, func(l link.Link) bool { return r.unsupportedReason(l) != "" })
 	done.warnings = append(done.warnings, warningsAboutLinks(r.served, r.links)...)
 	return done, nil
 }

@@ -131,7 +131,11 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		bulk := decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{
 			"https://www.facebook.com/reel/1234567890123458", "https://www.facebook.com/reel/1234567890123459", videoURL(3)}}).requireStatus(http.StatusOK))
 		require.Equal(t, never, bulk.Warnings)
+		require.False(t, bulk.TrackingEnqueued, "no configured source can fetch two of the videos")
 		require.Equal(t, int64(3), c.listVideos("fetch_status=unsupported").Pagination.Total)
+		refused := c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": "https://www.facebook.com/reel/1234567890123458"}).requireProblem(http.StatusConflict, server.CodeConflict)
+		require.Contains(t, refused.Detail, "No configured source can fetch videos of Facebook; the operator can configure one. No fetch was scheduled.")
+		c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": videoURL(3)}).requireStatus(http.StatusAccepted)
 		accounts := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": "https://www.tiktok.com/@another.one"}).requireStatus(http.StatusOK))
 		require.Equal(t, []string{"No configured source can fetch accounts of TikTok; the operator can configure one."}, accounts.Warnings)
 

@@ -34,13 +34,17 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 }
 
 // refreshItem schedules an immediate fetch of a video or account. If the last fetch is less than
-// four hours old, refreshItem returns the response notDue instead. It refuses an item that is only saved.
+// four hours old, refreshItem returns the response notDue instead. It refuses an item that is only saved, or that no configured source can fetch.
 func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
 	ref, err := s.parseReference(ctx, res.kind, idOrLink)
 	if err != nil {
 		return nil, err
 	}
-	done, err := res.scheduleFetch(CallerFrom(ctx).Org, ctx, ref)
+	served, err := s.served.readFetchable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	done, err := res.scheduleFetch(CallerFrom(ctx).Org, ctx, ref, trackRequest{served: served}.unsupportedReason)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, untrackedError(res.kind, idOrLink)
@@ -48,6 +52,8 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 		return nil, problem(CodeConflict, "The %s %q is saved but not fetched, because the organisation has no active subscription. It is fetched when a subscription begins.", res.kind, idOrLink)
 	case err != nil || done.Scheduled:
 		return nil, err
+	case done.Unsupported != "":
+		return nil, problem(CodeConflict, "%s; the operator can configure one. No fetch was scheduled.", done.Unsupported)
 	}
 	return responseToEarlyRefresh(CallerFrom(ctx), done), nil
 }

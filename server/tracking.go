@@ -24,8 +24,8 @@ type resource struct {
 	// stopTracking returns the references to videos or accounts that were not tracked. If there are
 	// such references and allOrNone is true, stopTracking changes nothing.
 	stopTracking func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
-	// scheduleFetch schedules an immediate fetch of a video or account.
-	scheduleFetch func(*store.Org, context.Context, reference) (store.Refreshed, error)
+	// scheduleFetch schedules an immediate fetch of a video or account, unless `unsupported` returns a reason why no configured source can fetch it.
+	scheduleFetch func(_ *store.Org, _ context.Context, _ reference, unsupported func(link.Link) string) (store.Refreshed, error)
 }
 
 // reference identifies a video or account: by its id, or by its link if the id is zero.
@@ -78,8 +78,8 @@ var videoResource = resource{
 		untracked, err := o.StopVideos(ctx, convertAll(refs, func(r reference) store.VideoRef { return store.VideoRef(r) }), allOrNone)
 		return convertAll(untracked, func(r store.VideoRef) reference { return reference(r) }), err
 	},
-	scheduleFetch: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
-		return o.RefreshVideo(ctx, store.VideoRef(r))
+	scheduleFetch: func(o *store.Org, ctx context.Context, r reference, unsupported func(link.Link) string) (store.Refreshed, error) {
+		return o.RefreshVideo(ctx, store.VideoRef(r), unsupported)
 	},
 }
 
@@ -103,8 +103,8 @@ var accountResource = resource{
 		untracked, err := o.StopAccounts(ctx, convertAll(refs, func(r reference) store.AccountRef { return store.AccountRef(r) }), allOrNone)
 		return convertAll(untracked, func(r store.AccountRef) reference { return reference(r) }), err
 	},
-	scheduleFetch: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
-		return o.RefreshAccount(ctx, store.AccountRef(r))
+	scheduleFetch: func(o *store.Org, ctx context.Context, r reference, unsupported func(link.Link) string) (store.Refreshed, error) {
+		return o.RefreshAccount(ctx, store.AccountRef(r), unsupported)
 	},
 }
 

@@ -304,8 +304,8 @@ func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Follow(t, o, store.TrackNewOnly, a)
 		refresh := map[queue.Kind]func() (store.Refreshed, error){
-			"video":   func() (store.Refreshed, error) { return o.RefreshVideo(t.Context(), store.VideoRef{Link: l}) },
-			"account": func() (store.Refreshed, error) { return o.RefreshAccount(t.Context(), store.AccountRef{Link: a}) },
+			"video":   func() (store.Refreshed, error) { return o.RefreshVideo(t.Context(), store.VideoRef{Link: l}, nil) },
+			"account": func() (store.Refreshed, error) { return o.RefreshAccount(t.Context(), store.AccountRef{Link: a}, nil) },
 		}
 		for kind, ask := range refresh {
 			r, err := ask()
@@ -340,12 +340,12 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.StopVideos(t, o, l)
 		for _, ref := range []store.VideoRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.VideoLink(t, 2)}} {
-			_, err := o.RefreshVideo(t.Context(), ref)
+			_, err := o.RefreshVideo(t.Context(), ref, nil)
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())
 		}
 		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
-			_, err := o.RefreshAccount(t.Context(), ref) // the account @someone is not tracked: it is stored only because a video is linked to it
+			_, err := o.RefreshAccount(t.Context(), ref, nil) // the account @someone is not tracked: it is stored only because a video is linked to it
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())
 		}

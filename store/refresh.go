@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
@@ -17,14 +18,16 @@ var ErrNotFetched = errors.New("the video or account is saved but not fetched, b
 
 // Refreshed is the result of RefreshVideo and RefreshAccount.
 type Refreshed struct {
-	Scheduled bool        // a fetch was scheduled
-	UpdatedAt *db.Instant // time of the last successful fetch; nil before the first one
-	After     db.Instant  // time from which a refresh is allowed again; set only if Scheduled is false
+	Scheduled   bool        // a fetch was scheduled
+	Unsupported string      // why no configured source can fetch the video or account; if it is not "", nothing was scheduled
+	UpdatedAt   *db.Instant // time of the last successful fetch; nil before the first one
+	After       db.Instant  // time from which a refresh is allowed again; set only if the last fetch was too recent
 }
 
-// RefreshVideo schedules an immediate fetch of a video. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago. It
-// returns ErrNotFound if the video is not tracked, and ErrNotFetched if it is only saved.
-func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error) {
+// RefreshVideo schedules an immediate fetch of a video. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago, or if
+// `unsupported` is not nil and returns a reason why no configured source can fetch the video. It returns ErrNotFound if the video is not tracked, and ErrNotFetched if
+// it is only saved.
+func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(link.Link) string) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
 		return Refreshed{}, err
@@ -33,14 +36,15 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error)
 		return Refreshed{}, db.NotFound("video", ref.String())
 	}
 	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link, Subject: v.ID}
-	return o.enqueueRefresh(ctx, v.LatestUpdatedAt, e, func(tx *gorm.DB) error {
+	return o.enqueueRefresh(ctx, v.LatestUpdatedAt, e, unsupported, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
 	})
 }
 
-// RefreshAccount schedules an immediate fetch of an account. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago.
-// It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only saved.
-func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, error) {
+// RefreshAccount schedules an immediate fetch of an account. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago,
+// or if `unsupported` is not nil and returns a reason why no configured source can fetch the account. It returns ErrNotFound if the account is not tracked, and
+// ErrNotFetched if it is only saved.
+func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported func(link.Link) string) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return Refreshed{}, err
@@ -49,7 +53,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
-	return o.enqueueRefresh(ctx, a.CheckedAt, e, func(tx *gorm.DB) error {
+	return o.enqueueRefresh(ctx, a.CheckedAt, e, unsupported, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
 }
@@ -77,12 +81,18 @@ func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uui
 }
 
 // enqueueRefresh adds a video or account to the fetch queue, due now, with the highest priority. It
-// adds nothing if lastFetch is less than queue.RefreshPause ago.
-func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, checkTracked func(*gorm.DB) error) (Refreshed, error) {
+// adds nothing if lastFetch is less than queue.RefreshPause ago, or if `unsupported` is not nil and returns a reason.
+func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, unsupported func(link.Link) string, checkTracked func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	// lastFetch is the time of the last successful fetch, or nil if there was none.
 	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {
 		return Refreshed{UpdatedAt: lastFetch, After: lastFetch.Add(queue.RefreshPause)}, nil
+	}
+	if unsupported != nil {
+		l := link.Link{Platform: e.Source, Kind: link.Kind(e.Kind), ID: e.ExternalID, Handle: e.Handle, Canonical: e.Link}
+		if reason := unsupported(l); reason != "" {
+			return Refreshed{Unsupported: reason, UpdatedAt: lastFetch}, nil
+		}
 	}
 	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		if err := checkTracked(tx); err != nil {

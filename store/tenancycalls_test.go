@@ -76,8 +76,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		},
 	},
 	"RefreshVideo": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		r, err := o.RefreshVideo(ctx, store.VideoRef{ID: x.video})
-		_, byLink := o.RefreshVideo(ctx, store.VideoRef{Link: x.clip})
+		r, err := o.RefreshVideo(ctx, store.VideoRef{ID: x.video}, nil)
+		_, byLink := o.RefreshVideo(ctx, store.VideoRef{Link: x.clip}, nil)
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
 	"VideoStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {
@@ -161,8 +161,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(err, unmatched)
 	}},
 	"RefreshAccount": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		r, err := o.RefreshAccount(ctx, store.AccountRef{ID: x.account})
-		_, byLink := o.RefreshAccount(ctx, store.AccountRef{Link: x.profile})
+		r, err := o.RefreshAccount(ctx, store.AccountRef{ID: x.account}, nil)
+		_, byLink := o.RefreshAccount(ctx, store.AccountRef{Link: x.profile}, nil)
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
 	"AccountStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {

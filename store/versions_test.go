@@ -62,10 +62,10 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			{"delete a collection", func() error { return o.DeleteCollection(ctx, collection.ID, nil) }},
 			{"refresh a video", func() error {
 				db.Clock.Advance(5 * time.Hour)
-				_, err := o.RefreshVideo(ctx, store.VideoRef{ID: videoID})
+				_, err := o.RefreshVideo(ctx, store.VideoRef{ID: videoID}, nil)
 				return err
 			}},
-			{"refresh an account", func() error { _, err := o.RefreshAccount(ctx, store.AccountRef{ID: accountID}); return err }},
+			{"refresh an account", func() error { _, err := o.RefreshAccount(ctx, store.AccountRef{ID: accountID}, nil); return err }},
 			{"stop videos", func() error {
 				_, err := o.StopVideos(ctx, []store.VideoRef{{ID: videoID}}, true)
 				return err

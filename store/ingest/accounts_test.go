@@ -51,7 +51,7 @@ func TestDiscovery_requestsALongerListImmediatelyIfAListIsTooShort(t *testing.T)
 		_, err = o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200})
 		require.NoError(t, err) // TrackAccounts saves the account, but does not add it to the queue
 		db.Exec(t, "UPDATE organisations SET subscription = ?", store.SubscriptionActive)
-		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.AccountURL)})
+		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.AccountURL)}, nil)
 		require.NoError(t, err)
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
