@@ -308,8 +308,8 @@ func (p *trackPage) addWarnings(warnings []string) {
 // Otherwise, it returns err unchanged.
 func (p *trackPage) addProblem(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
-		if problem.Status == http.StatusTooManyRequests { // the API's own text names an API operation, which visitors do not know
-			problem.Detail = fmt.Sprintf("Your organisation tracks links too often. The links that were not tracked are still in the text field. Try again in %s.", plural(int(problem.RetryAfter.Seconds()), "second", "seconds"))
+		if problem.Status == http.StatusTooManyRequests {
+			problem.Detail += " The links that were not tracked are still in the text field."
 		}
 		p.Problems = append(p.Problems, problem)
 		return nil
