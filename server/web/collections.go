@@ -29,19 +29,12 @@ const (
 	maxAccounts = 50
 )
 
-// maxCollections is the maximum number of collections that a page lists.
-const maxCollections = 1000
-
-// collections returns the first maxCollections collections of the organisation, ordered by name.
+// collections returns all collections of the organisation, ordered by name. If the tier hides numbers, it returns only the first.
 func (v *visit) collections() ([]client.Collection, error) {
-	found, err := v.listCollections()
-	return found.Data, err
-}
-
-// listCollections returns the same collections as the method collections, and the total number of collections.
-func (v *visit) listCollections() (found client.CollectionList, err error) {
-	err = v.getFromAPI("/collections", url.Values{"order_by": {"name"}, "order_direction": {"asc"}, "paginated": {"true"}, "limit": {strconv.Itoa(maxCollections)}}, &found)
-	return found, err
+	var all []client.Collection
+	err := eachListEntry(v, "/collections", url.Values{"order_by": {"name"}, "order_direction": {"asc"}, "paginated": {"true"}}, store.MaxLabels,
+		func(c *client.Collection) { all = append(all, *c) })
+	return all, err
 }
 
 // branch is a collection with its level in the tree of collections.
@@ -50,19 +43,13 @@ type branch struct {
 	Level int // level of indentation: 0 for a collection without a parent; at most 3, so that deep trees stay readable
 }
 
-// collectionsPage is the data for the template of the list of collections.
-type collectionsPage struct {
-	Collections []branch
-	IsCut       bool // true if the organisation has more than maxCollections collections
-}
-
 // showCollections shows the tree of collections.
 func showCollections(v *visit) error {
-	found, err := v.listCollections()
+	all, err := v.collections()
 	if err != nil {
 		return err
 	}
-	return v.renderPage(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found.Data), found.Pagination.Total > maxCollections})
+	return v.renderPage(http.StatusOK, "collections", "collections", "Collections", treeOf(all))
 }
 
 // treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
@@ -233,9 +220,6 @@ func showCollection(v *visit) error {
 		return err
 	}
 	content.Reports, content.ReportsOf = reports.Data, reports.Pagination.Total
-	if content.Collections, err = v.collections(); err != nil {
-		return err
-	}
 	return v.renderPage(http.StatusOK, "collection", "collections", content.Collection.Name, content)
 }
 
@@ -258,7 +242,7 @@ func (v *visit) videoList(path string, content *collectionPage) (string, url.Val
 	return "/videos", query, err
 }
 
-// loadMembers reads the videos, the accounts, the parent and the direct children of a collection.
+// loadMembers reads the videos, the accounts, the parent and the direct children of a collection, and all collections.
 func (v *visit) loadMembers(path string, content *collectionPage) error {
 	list, query, err := v.videoList(path, content)
 	if err != nil {
@@ -275,14 +259,13 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 		return err
 	}
 	content.Accounts, content.AccountsOf = accounts.Data, accounts.Pagination.Total
-	all, err := v.collections()
-	if err != nil {
+	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	for n, c := range all {
+	for n, c := range content.Collections {
 		switch {
 		case content.Collection.ParentID != nil && c.ID == *content.Collection.ParentID:
-			content.Parent = &all[n]
+			content.Parent = &content.Collections[n]
 		case c.ParentID != nil && *c.ParentID == content.Collection.ID:
 			content.Children = append(content.Children, c)
 		}
@@ -425,7 +408,7 @@ func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 		}
 	}
 	titles := map[uuid.UUID]string{}
-	if err := eachListEntry(v, "/videos", query, func(video *client.Video) { titles[video.AdID] = strings.TrimSpace(video.Title) }); err != nil {
+	if err := eachListEntry(v, "/videos", query, maxCSVRows, func(video *client.Video) { titles[video.AdID] = strings.TrimSpace(video.Title) }); err != nil {
 		return nil, err
 	}
 	out := make([]reportRow, len(r.Videos))
