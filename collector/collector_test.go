@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,7 +37,7 @@ type testSystem struct {
 	handler atomic.Pointer[http.Handler]
 	url     string
 	org     *store.Org
-	log     *logBuffer
+	log     *storetest.Log
 
 	intervals  schedule.Intervals // Options.Intervals of the collectors that startCollector runs
 	thumbnails *thumbnail.Fetcher // Options.Thumbnails of the collectors that startCollector runs
@@ -47,7 +46,7 @@ type testSystem struct {
 func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 	t.Helper()
 	box := sandbox.New(sandbox.Options{Now: db.Clock.Now})
-	w := &testSystem{t: t, db: db, sandbox: box, log: &logBuffer{}}
+	w := &testSystem{t: t, db: db, sandbox: box, log: &storetest.Log{}}
 	w.setHandler(box.Handler())
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { (*w.handler.Load()).ServeHTTP(rw, r) }))
 	t.Cleanup(server.Close)
@@ -185,24 +184,6 @@ func (w *testSystem) callControlInterface(method, path string, body any) *http.R
 	w.t.Cleanup(func() { _ = answer.Body.Close() })
 	require.Less(w.t, answer.StatusCode, 300, "%s %s", method, path)
 	return answer
-}
-
-// logBuffer stores a log in memory. It is safe for concurrent reads and writes.
-type logBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestCollector_storesCountsAndDetailsOfVideosOfAllPlatforms(t *testing.T) {

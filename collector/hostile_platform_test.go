@@ -94,7 +94,7 @@ type tamperFunc func(b *tampering, s *response)
 func newHostileTest(t *testing.T, engine string, l testedSource) *hostileTest {
 	t.Helper()
 	db := storetest.New(t, engine)
-	h := &hostileTest{testSystem: &testSystem{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &logBuffer{}}, testedSource: l, logged: &outcomeLog{}, next: 1}
+	h := &hostileTest{testSystem: &testSystem{t: t, db: db, sandbox: sandbox.New(sandbox.Options{Now: db.Clock.Now}), log: &storetest.Log{}}, testedSource: l, logged: &outcomeLog{}, next: 1}
 	h.logged.reset()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,26 +81,9 @@ type refusalTest struct {
 	db   *storetest.DB
 	org  *store.Org
 	ids  []string
-	logs *lockedLog
+	logs *storetest.Log
 	*scriptedSource
 	*Collector
-}
-
-type lockedLog struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func videoIDs(n int) []string {
@@ -114,7 +96,7 @@ func videoIDs(n int) []string {
 
 func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalTest {
 	t.Helper()
-	s := &refusalTest{t: t, db: db, ids: videoIDs(videos), logs: &lockedLog{}, scriptedSource: &scriptedSource{batch: batch, answer: func([]source.Target) error { return nil }}}
+	s := &refusalTest{t: t, db: db, ids: videoIDs(videos), logs: &storetest.Log{}, scriptedSource: &scriptedSource{batch: batch, answer: func([]source.Target) error { return nil }}}
 	s.Collector = s.newCollector()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
-	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // trackAccounts sends POST /accounts/bulk and requires the given status. Further members of the request body are given as pairs: a name and
@@ -37,21 +36,6 @@ func accountURLs(first, last int) []string {
 		links = append(links, fmt.Sprintf("https://www.tiktok.com/@member%03d", n))
 	}
 	return links
-}
-
-// claimDueAccounts claims all due TikTok accounts, as a collector does. It counts the claimed accounts by lane. The lane of an account is
-// its priority in the queue.
-func (a *app) claimDueAccounts() map[queue.Lane]int {
-	a.t.Helper()
-	due := map[queue.Lane]int{}
-	for _, lane := range queue.Lanes {
-		c, err := a.Claim(a.t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "account", 1000, time.Hour, lane))
-		require.NoError(a.t, err)
-		if len(c.Targets) > 0 {
-			due[lane] = len(c.Targets)
-		}
-	}
-	return due
 }
 
 // Requirements in docs/coverage.md: 4-08
@@ -177,14 +161,14 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 		got := c.trackAccounts(http.StatusOK, append(accountURLs(1, 50), accountURLs(1, 1)...))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
-		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50}, a.claimDueAccounts())
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50}, a.claimDue(queue.KindAccount))
 
 		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "the accounts of a request with more than 50 links must not be in the interactive lane")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDue(queue.KindAccount), "the accounts of a request with more than 50 links must not be in the interactive lane")
 		a.Clock.Advance(25 * time.Hour)
-		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDueAccounts(), "the daily schedule must fetch all tracked accounts")
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDue(queue.KindAccount), "the daily schedule must fetch all tracked accounts")
 	})
 }
 
@@ -206,7 +190,7 @@ func TestBulkTrackAccounts_fetchesOnly5AccountsOfARequestIfTheOrganisationHasNoS
 		require.Equal(t, []client.PendingItem{{ID: *beyondAllowance.Results[6].AccountID, Platform: "tiktok"}, {ID: *beyondAllowance.Results[7].AccountID, Platform: "tiktok"}},
 			beyondAllowance.PendingTmvQueue.Accounts)
 		require.Empty(t, beyondAllowance.PendingTmvQueue.Videos)
-		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDueAccounts())
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDue(queue.KindAccount))
 
 		t.Run("the same accounts are sent again", func(t *testing.T) {
 			again := c.trackAccounts(http.StatusMultiStatus, append([]string{"bad"}, accountURLs(11, 17)...))
@@ -218,7 +202,7 @@ func TestBulkTrackAccounts_fetchesOnly5AccountsOfARequestIfTheOrganisationHasNoS
 		t.Run("the organisation subscribes later", func(t *testing.T) {
 			require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 			a.Clock.Advance(25 * time.Hour)
-			require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10, queue.LaneBasic: 2}, a.claimDueAccounts())
+			require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10, queue.LaneBasic: 2}, a.claimDue(queue.KindAccount))
 		})
 	})
 }

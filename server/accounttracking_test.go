@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -155,27 +154,13 @@ func TestTrackAccount_concurrentCallsOfTheGeneratedClientCreateOneAccount(t *tes
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		var mu sync.Mutex
-		var requests sync.WaitGroup
-		ids, createdCount := map[uuid.UUID]bool{}, 0
-		for range 64 {
-			requests.Go(func() {
-				got, err := c.TrackAccount(t.Context(), client.TrackAccountOptions{Link: accountLink, CollectionNames: []string{"Launch"}})
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					t.Errorf("POST /accounts failed: %v", err)
-					return
-				}
-				ids[got.AccountID] = true
-				if got.Error == nil {
-					createdCount++
-				}
-			})
-		}
-		requests.Wait()
-		require.Len(t, ids, 1)
-		require.Equal(t, 1, createdCount)
+		requireOneCreated(t, func() (uuid.UUID, bool, error) {
+			got, err := c.TrackAccount(t.Context(), client.TrackAccountOptions{Link: accountLink, CollectionNames: []string{"Launch"}})
+			if err != nil {
+				return uuid.Nil, false, err
+			}
+			return got.AccountID, got.Error == nil, nil
+		})
 		require.Len(t, c.accounts("include_linked=true"), 1)
 		require.Equal(t, []string{"Launch"}, c.account(accountLink).LabelNames)
 		require.Equal(t, int64(1), c.statistics("accounts").Total)

@@ -39,7 +39,7 @@ func (e *limitExceeded) Error() string {
 
 // problem returns the error response that tells the caller when to try again.
 func (e *limitExceeded) problem() *Error {
-	p := problem(CodeRateLimited, "This address sent more than %d %s in a minute. Try again in %s.",
+	p := problem(CodeRateLimited, "Your IP address sent more than %d %s in a minute. Try again in %s.",
 		e.limit.perMinute, e.limit.description, inSeconds(e.reset))
 	p.RetryAfter = e.reset
 	return p

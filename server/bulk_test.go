@@ -37,13 +37,13 @@ func videoURLs(first, last int) []string {
 	return links
 }
 
-// claimDueVideos claims all due TikTok videos, as a collector does. It counts the claimed videos by lane. The lane of a video is its
+// claimDue claims all due TikTok videos or accounts, as a collector does. It counts the claimed items by lane. The lane of an item is its
 // priority in the queue.
-func (a *app) claimDueVideos() map[queue.Lane]int {
+func (a *app) claimDue(kind queue.Kind) map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}
 	for _, lane := range queue.Lanes {
-		c, err := a.Claim(a.t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", 1000, time.Hour, lane))
+		c, err := a.Claim(a.t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, kind, 1000, time.Hour, lane))
 		require.NoError(a.t, err)
 		if len(c.Targets) > 0 {
 			due[lane] = len(c.Targets)
@@ -173,12 +173,12 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 		got := c.trackVideos(http.StatusOK, append(videoURLs(1, 50), videoURL(1)))
 		require.Len(t, got.Results, 50)
 		require.True(t, got.TrackingEnqueued)
-		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50}, a.claimDueVideos())
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50}, a.claimDue(queue.KindVideo))
 
 		got = c.trackVideos(http.StatusOK, videoURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "if a request has more than 50 links, its videos must be in the lane 'premium', not in the lane 'interactive'")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDue(queue.KindVideo), "if a request has more than 50 links, its videos must be in the lane 'premium', not in the lane 'interactive'")
 	})
 }
 
@@ -201,7 +201,7 @@ func TestBulkTrackVideos_fetchesOnly5VideosOfARequestIfTheOrganisationHasNoSubsc
 		require.Contains(t, beyondAllowance.Warnings[0], "other 2")
 		require.Equal(t, []client.PendingItem{{ID: *beyondAllowance.Results[6].VideoID, Platform: "tiktok"}, {ID: *beyondAllowance.Results[7].VideoID, Platform: "tiktok"}},
 			beyondAllowance.PendingTmvQueue.Videos)
-		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDueVideos())
+		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 10}, a.claimDue(queue.KindVideo))
 	})
 }
 

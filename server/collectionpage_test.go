@@ -84,21 +84,6 @@ func TestReportPage_showsNoChecksumOfAMaskedReport(t *testing.T) {
 	require.NotContains(t, body, "as the API returns it")
 }
 
-func TestPages_nameNoOperationIfTheyAreUsedTooOften(t *testing.T) {
-	t.Parallel()
-	a := newRateLimitedApp(t)
-	v := a.newCaller(t, store.TierLimited).newSignedInVisitor(t)
-	var got response
-	for range 100 {
-		if got = v.post("/collection", "name", "Launch"); got.StatusCode == http.StatusTooManyRequests {
-			break
-		}
-	}
-	require.Equal(t, http.StatusTooManyRequests, got.StatusCode)
-	require.Contains(t, string(got.body), "The pages of your organisation were used too often in the last minute. Try again in ")
-	require.NotContains(t, string(got.body), "createCollection")
-}
-
 func TestPages_doNotDenyThatVideosWereTracked(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -76,7 +76,7 @@ type app struct {
 	// panicAt is the name of a database table. Each statement that contains this name causes a panic. If panicAt is nil, there is no panic.
 	panicAt   atomic.Pointer[string]
 	platforms *platforms
-	log       *syncBuffer
+	log       *storetest.Log
 }
 
 // newApp starts a server that uses the given database. Each function in changeOptions modifies the options of the server. By default, the
@@ -93,7 +93,7 @@ func newApp(t *testing.T, db *storetest.DB, changeOptions ...func(*server.Option
 // buildApp creates a server, but does not start it. platformsURL is the address of the HTTP server that simulates the platforms.
 func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...func(*server.Options)) *app {
 	t.Helper()
-	a := &app{DB: db, t: t, log: &syncBuffer{}}
+	a := &app{DB: db, t: t, log: &storetest.Log{}}
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: a.inspect})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -197,24 +197,6 @@ func (p *platforms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Redirect(w, r, target, http.StatusFound)
 	}
-}
-
-// syncBuffer is a bytes.Buffer that is safe for concurrent use. Tests read log output from it.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // caller is an API client that sends requests with a token of one organisation.

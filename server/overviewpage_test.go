@@ -26,6 +26,17 @@ func (a response) tiles() map[string]string {
 	return out
 }
 
+func TestOverviewPage_showsTheQuotientOfEngagementsAndViews(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.track(tiktokLink)
+	a.fetch(func(queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(200)), Likes: new(int64(7)), UploadedAt: new(a.Clock.Now())}
+	})
+	require.Contains(t, c.newSignedInVisitor(t).visit("/").tileTexts(), "Engagements ÷ views 3.50 %")
+}
+
 func TestOverviewPage_countsUploadsOfDaysBeforeTheFirstFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

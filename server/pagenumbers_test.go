@@ -287,7 +287,7 @@ func TestDashboardPages_visitsDoNotCountAgainstTheRateLimitOfPrograms(t *testing
 	for range 5 {
 		v.post("/track", "links", tiktokLink).requireStatus(http.StatusOK)
 	}
-	require.Contains(t, string(v.post("/track", "links", tiktokLink).requireStatus(http.StatusTooManyRequests).body), "Your organisation tracks links too often.")
+	require.Contains(t, string(v.post("/track", "links", tiktokLink).requireStatus(http.StatusTooManyRequests).body), "Your organisation can do this at most 5 times a minute, on pages and in programs together.")
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{tiktokLink}}).requireStatus(http.StatusTooManyRequests)
 }
 

@@ -185,7 +185,8 @@ func (b pageBackend) setupError(ctx context.Context, err error) error {
 	case errors.Is(err, store.ErrSetUp):
 		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "The server already has an organisation. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
 	case errors.Is(err, store.ErrSetupLink):
-		return &web.Problem{Status: http.StatusGone, Title: "This address no longer works", Detail: "The setup link in the address was already used, or it is older than 30 minutes. To get a new one, run: reeltally login-link"}
+		return &web.Problem{Status: http.StatusGone, Title: "This setup link does not work", Detail: "The link is incomplete, older than 30 minutes, or replaced by a newer setup link. " +
+			"Each start of the server makes a new setup link. To get one now, run: reeltally login-link"}
 	}
 	return b.problem(ctx, err)
 }

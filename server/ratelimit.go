@@ -46,12 +46,18 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	if !quota.Exceeded {
 		return nil
 	}
-	text := fmt.Sprintf("%s may be called %s a minute by your organisation.", name, countWithNoun(int(limit), "time", ""))
+	times := countWithNoun(int(limit), "time", "")
+	text := fmt.Sprintf("%s may be called %s a minute by your organisation.", name, times)
 	// The visitors of pages do not know the names of operations.
-	if id, ok := pageCaller(c.Request().Context()); ok && id.Token.ID == uuid.Nil {
-		text = "This page was opened too often in the last minute."
-	} else if ok {
-		text = "The pages of your organisation were used too often in the last minute."
+	if id, ok := pageCaller(c.Request().Context()); ok {
+		switch {
+		case id.Token.ID == uuid.Nil:
+			text = fmt.Sprintf("The share pages of this organisation can read the same kind of data at most %s a minute.", times)
+		case c.Request().Method == http.MethodGet:
+			text = fmt.Sprintf("The pages of your organisation can read the same kind of data at most %s a minute.", times)
+		default:
+			text = fmt.Sprintf("Your organisation can do this at most %s a minute, on pages and in programs together.", times)
+		}
 	}
 	e := problem(CodeRateLimited, "%s Try again in %s.", text, inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset

@@ -215,7 +215,7 @@ func TestRedisRateStore_serverStartsIfRedisIsUnavailable(t *testing.T) {
 func TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	clock, log := storetest.NewClock(), &syncBuffer{}
+	clock, log := storetest.NewClock(), &storetest.Log{}
 	rates := newRedisStore(t, r.URL+"?read_timeout=1s", clock.Now, slog.New(slog.NewJSONHandler(log, nil)))
 	take := func() time.Duration {
 		start := time.Now()
@@ -247,7 +247,7 @@ func TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond(t 
 func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	log := &syncBuffer{}
+	log := &storetest.Log{}
 	rates := newRedisStore(t, r.URL+longTimeout, storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
 	cancelledContext, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -266,7 +266,7 @@ func TestRedisRateStore_countsInMemoryIfRedisReturnsAnError(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	require.NoError(t, r.ConfigSet(t.Context(), "requirepass", "right").Err())
-	log := &syncBuffer{}
+	log := &storetest.Log{}
 	rates := newRedisStore(t, strings.Replace(r.URL, "unix://", "unix://:wr0ngsecret@", 1), storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
 	q, err := rates.Take(t.Context(), "key", 5, time.Minute)
 	require.NoError(t, err)

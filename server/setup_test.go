@@ -11,6 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+// setupLinkReasons is the text for a setup link that does not work, on a server without an organisation.
+const setupLinkReasons = "The link is incomplete, older than 30 minutes, or replaced by a newer setup link. " +
+	"Each start of the server makes a new setup link. To get one now, run: reeltally login-link"
+
 func TestSetup_createsTheFirstOrganisationOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -20,8 +24,9 @@ func TestSetup_createsTheFirstOrganisationOnce(t *testing.T) {
 		require.NoError(t, err)
 		v := &visitor{app: a, t: t}
 		for _, unusable := range []string{replaced, "x", strings.Repeat("A", 43)} {
-			require.Contains(t, string(v.visit("/setup/"+unusable).requireStatus(http.StatusGone).body), "reeltally login-link")
-			require.Contains(t, string(v.post("/setup/"+unusable, "name", "Mine").requireStatus(http.StatusGone).body), "reeltally login-link")
+			for _, refused := range []response{v.visit("/setup/" + unusable), v.post("/setup/"+unusable, "name", "Mine")} {
+				require.Contains(t, string(refused.requireStatus(http.StatusGone).body), setupLinkReasons)
+			}
 		}
 		v.visit("/login/" + link).requireStatus(http.StatusUnauthorized) // a setup link cannot be used as a login link
 		for range 2 {
@@ -60,8 +65,9 @@ func TestSetup_linkExpires(t *testing.T) {
 		require.NoError(t, err)
 		a.Clock.Advance(store.LoginLinkLife)
 		v := &visitor{app: a, t: t}
-		v.visit("/setup/" + link).requireStatus(http.StatusGone)
-		v.post("/setup/"+link, "name", "Mine").requireStatus(http.StatusGone)
+		for _, refused := range []response{v.visit("/setup/" + link), v.post("/setup/"+link, "name", "Mine")} {
+			require.Contains(t, string(refused.requireStatus(http.StatusGone).body), setupLinkReasons)
+		}
 	})
 }
 

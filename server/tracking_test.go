@@ -204,33 +204,45 @@ func TestStopVideo_refusesUntrackedVideos(t *testing.T) {
 	}
 }
 
+// requireOneCreated calls track 64 times concurrently. All calls must return the same id, and exactly one call must return isNew as true.
+func requireOneCreated(t *testing.T, track func() (id uuid.UUID, isNew bool, err error)) {
+	t.Helper()
+	var mu sync.Mutex
+	var requests sync.WaitGroup
+	ids, createdCount := map[uuid.UUID]bool{}, 0
+	for range 64 {
+		requests.Go(func() {
+			id, isNew, err := track()
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Errorf("a request failed: %v", err)
+				return
+			}
+			ids[id] = true
+			if isNew {
+				createdCount++
+			}
+		})
+	}
+	requests.Wait()
+	require.Len(t, ids, 1)
+	require.Equal(t, 1, createdCount)
+}
+
 // TestTrackVideo_concurrentCallsOfTheGeneratedClientCreateOneVideo sends the same link 64 times concurrently. The requests must create one
 // video, and 63 of the responses must report that the video was already tracked.
 func TestTrackVideo_concurrentCallsOfTheGeneratedClientCreateOneVideo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		var mu sync.Mutex
-		var requests sync.WaitGroup
-		ids, createdCount := map[uuid.UUID]bool{}, 0
-		for range 64 {
-			requests.Go(func() {
-				got, err := c.TrackVideo(t.Context(), client.TrackVideoOptions{Link: tiktokLink})
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					t.Errorf("POST /videos failed: %v", err)
-					return
-				}
-				ids[got.VideoID] = true
-				if got.Error == nil {
-					createdCount++
-				}
-			})
-		}
-		requests.Wait()
-		require.Len(t, ids, 1)
-		require.Equal(t, 1, createdCount)
+		requireOneCreated(t, func() (uuid.UUID, bool, error) {
+			got, err := c.TrackVideo(t.Context(), client.TrackVideoOptions{Link: tiktokLink})
+			if err != nil {
+				return uuid.Nil, false, err
+			}
+			return got.VideoID, got.Error == nil, nil
+		})
 		require.Len(t, c.listVideos("").Data, 1)
 	})
 }

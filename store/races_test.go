@@ -36,11 +36,9 @@ func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *t
 func TestTrack_keepsDataConsistentIfAPendingVideoIsConcurrentlyTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
-		require.NoError(t, err)
-		o, l := db.Org(org.ID), storetest.ParseLink(t, storetest.YouTubeURL)
+		o, l := storetest.NewFreeOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		finish := storetest.RunBeforeStatement(t, db, "title_folded", func(s *store.Store) { storetest.Track(t, s.Org(o.ID()), l) })
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // Allowance is 0, so the video is saved as pending
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}}) // Allowance is 0, so the video is saved as pending
 		require.NoError(t, err)
 		finish()
 		storetest.RequireConsistent(t, db, o)
@@ -50,16 +48,14 @@ func TestTrack_keepsDataConsistentIfAPendingVideoIsConcurrentlyTracked(t *testin
 func TestSetSubscription_keepsDataConsistentIfAPendingVideoIsConcurrentlySaved(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
-		require.NoError(t, err)
-		o := db.Org(org.ID)
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}})
+		o := storetest.NewFreeOrg(t, db)
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}})
 		require.NoError(t, err)
 		finish := storetest.RunBeforeStatement(t, db, "SELECT subject_id FROM fetch_subscriptions", func(s *store.Store) {
-			_, err := s.Org(org.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.YouTubeURL)}})
+			_, err := s.Org(o.ID()).Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.YouTubeURL)}})
 			require.NoError(t, err)
 		})
-		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
 		finish()
 		require.False(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Pending)
 		storetest.RequireConsistent(t, db, o)
@@ -69,14 +65,12 @@ func TestSetSubscription_keepsDataConsistentIfAPendingVideoIsConcurrentlySaved(t
 func TestSetSubscription_keepsItemsPendingIfTheSubscriptionEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
-		require.NoError(t, err)
-		o := db.Org(org.ID)
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}})
+		o := storetest.NewFreeOrg(t, db)
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}})
 		require.NoError(t, err)
 		// SetSubscription calls the function when the subscription has begun, but the pending videos are not in the queue yet.
-		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive, func(_, _ int64) {
-			require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionNone))
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive, func(_, _ int64) {
+			require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
 		}))
 		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Pending)
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
@@ -101,12 +95,11 @@ func TestTrack_fetchesItemsIfASubscriptionBeginsMeanwhile(t *testing.T) {
 			t.Run(name+" "+moment, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-					org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
-					require.NoError(t, err)
+					o := storetest.NewFreeOrg(t, db)
 					finish := storetest.RunBeforeStatement(t, db, moment, func(s *store.Store) {
-						require.NoError(t, s.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
+						require.NoError(t, s.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
 					})
-					require.NoError(t, track(db.Org(org.ID)))
+					require.NoError(t, track(o))
 					finish()
 					require.Equal(t, []queue.Lane{queue.LaneBasic}, storetest.Column[queue.Lane](t, db, "SELECT base_lane FROM fetch_targets"))
 					require.Zero(t, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE pending")[0])

@@ -1,12 +1,10 @@
 package store_test
 
 import (
-	"bytes"
 	"database/sql"
 	"errors"
 	"log/slog"
 	"net/url"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,31 +21,13 @@ import (
 type replicatedStore struct {
 	*storetest.DB
 	reader *store.Store // the store that reads from the replica
-	log    *lockedBuffer
-}
-
-// lockedBuffer is a bytes.Buffer that can be used concurrently.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	log    *storetest.Log
 }
 
 // newReplicatedStore creates a database on the primary server, and a store that reads from the replica.
 func newReplicatedStore(t *testing.T, primary *storetest.Server, replica *storetest.Replica) *replicatedStore {
 	t.Helper()
-	r := &replicatedStore{DB: primary.New(t, "replicated"), log: &lockedBuffer{}}
+	r := &replicatedStore{DB: primary.New(t, "replicated"), log: &storetest.Log{}}
 	replica.Await(t)
 	r.reader = r.openStore(t, replica.Database("replicated"))
 	return r

@@ -14,7 +14,7 @@ import (
 // The errors of a setup link that cannot be created or used. A setup link creates the first organisation.
 var (
 	ErrSetUp     = errors.New("the setup was already completed: an organisation exists")
-	ErrSetupLink = errors.New("the setup link is unknown, used or expired")
+	ErrSetupLink = errors.New("the setup link is unknown, replaced or expired")
 )
 
 // setupToken marks setup links in the table login_links, where the token_id of a login link is that of its
@@ -41,8 +41,8 @@ func (s *Store) CreateSetupLink(ctx context.Context) (secret string, err error) 
 	return secret, err
 }
 
-// CheckSetupLink returns nil if a setup link can be used. If an organisation exists, it returns ErrSetUp. If the link is unknown, used or expired,
-// it returns ErrSetupLink.
+// CheckSetupLink returns nil if a setup link can be used. If an organisation exists, it returns ErrSetUp. If the link is unknown, replaced by a
+// newer link, or expired, it returns ErrSetupLink.
 func (s *Store) CheckSetupLink(ctx context.Context, secret string) error {
 	if err := requireEmptyInstallation(s.db.Read(ctx)); err != nil {
 		return db.Translate(err)

@@ -329,11 +329,9 @@ func TestTrack_doesNotChangeTheVersionOfTheLabelsIfNoCollectionIsGiven(t *testin
 func TestTrack_makesTheFirstVideosDueImmediatelyAndSavesTheOthersAsPending(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
-		require.NoError(t, err)
-		o := db.Org(org.ID)
+		o := storetest.NewFreeOrg(t, db)
 		links := storetest.VideoLinks(t, 9)
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: links, Immediate: 2, Allowance: 6})
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Immediate: 2, Allowance: 6})
 		require.NoError(t, err)
 		for i, l := range links {
 			require.Equal(t, i >= 6, storetest.VideoOf(t, o, l).Pending, i)
@@ -354,15 +352,13 @@ func TestTrack_makesTheFirstVideosDueImmediatelyAndSavesTheOthersAsPending(t *te
 func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
-		require.NoError(t, err)
-		o := db.Org(org.ID)
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 8), Immediate: 5, Allowance: 5})
+		o := storetest.NewFreeOrg(t, db)
+		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 8), Immediate: 5, Allowance: 5})
 		require.NoError(t, err)
 		require.Equal(t, 5, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 7)) // this pending video is stopped, so it must not be scheduled
 
-		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive))
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
 			require.False(t, v.Pending)
 		}
@@ -373,7 +369,7 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.VideoLink(t, 6)).LatestViews)
 		require.Nil(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 7)).LatestViews)
 
-		require.NoError(t, db.SetSubscription(t.Context(), org.ID, store.SubscriptionActive), "the second call must change nothing")
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive), "the second call must change nothing")
 	})
 }
 

@@ -31,6 +31,21 @@ func newCaller(t *testing.T) (u runningReelTally, loginFile string, call func(st
 	}
 }
 
+// newSignedInCaller starts `reeltally up` with the demo organisation and signs in. Both returned functions run commands of
+// reeltally; succeed requires that the command succeeds, and returns its standard output.
+func newSignedInCaller(t *testing.T) (call func(stdin string, args ...string) (status int, stdout, stderr string), succeed func(args ...string) string) {
+	t.Helper()
+	u, _, call := newCaller(t)
+	status, _, stderr := call(u.token, "login", "--url", u.base)
+	require.Zero(t, status, stderr)
+	return call, func(args ...string) string {
+		t.Helper()
+		status, stdout, stderr := call("", args...)
+		require.Zero(t, status, "%s: %s", args, stderr)
+		return stdout
+	}
+}
+
 func TestLogin_checksTheTokenAndStoresItInAPrivateFile(t *testing.T) {
 	t.Parallel()
 	u, loginFile, call := newCaller(t)
@@ -81,15 +96,7 @@ func TestLogin_tokenIsNotSentToAnotherServer(t *testing.T) {
 
 func TestCommandLine_callsTheAPI(t *testing.T) {
 	t.Parallel()
-	u, _, call := newCaller(t)
-	status, _, stderr := call(u.token, "login", "--url", u.base)
-	require.Zero(t, status, stderr)
-	succeed := func(args ...string) string {
-		t.Helper()
-		status, stdout, stderr := call("", args...)
-		require.Zero(t, status, "%s: %s", args, stderr)
-		return stdout
-	}
+	call, succeed := newSignedInCaller(t)
 	const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
 	var first struct{ ID, Name string }
 	require.NoError(t, json.Unmarshal([]byte(strings.SplitN(succeed("collections", "list", "--json"), "\n", 2)[0]), &first))
@@ -188,15 +195,7 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 
 func TestCommandLine_tracksAccountsAndChangesCollections(t *testing.T) {
 	t.Parallel()
-	u, _, call := newCaller(t)
-	status, _, stderr := call(u.token, "login", "--url", u.base)
-	require.Zero(t, status, stderr)
-	succeed := func(args ...string) string {
-		t.Helper()
-		status, stdout, stderr := call("", args...)
-		require.Zero(t, status, "%s: %s", args, stderr)
-		return stdout
-	}
+	call, succeed := newSignedInCaller(t)
 	const account, video = "https://www.tiktok.com/@harbour.kitchen", "https://youtu.be/dQw4w9WgXcQ"
 	require.Regexp(t, `^created  Spring  [0-9a-f-]{36}\n$`, succeed("collections", "create", "Spring", "--hashtag", "handmade"))
 	var child client.CreatedCollection
@@ -204,7 +203,7 @@ func TestCommandLine_tracksAccountsAndChangesCollections(t *testing.T) {
 
 	require.Regexp(t, `^tracked  `+account+`  [0-9a-f-]{36}\n$`, succeed("accounts", "track", "--type", "new_only", "--collection", "Spring", account))
 	require.Contains(t, succeed("accounts", "track", "--json", account), `"status":"already_tracked"`)
-	status, _, stderr = call(video+"\n", "accounts", "track")
+	status, _, stderr := call(video+"\n", "accounts", "track")
 	require.Equal(t, 1, status, "the command must fail, because the link is the link of a video and not of an account")
 	require.Contains(t, stderr, "not saved: 1 link")
 	succeed("track", video)

@@ -118,6 +118,21 @@ func (c *listOrgsCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
+// changeOrganisation finds an organisation and calls change with its id. Then it prints what the organisation now has, for example "tier basic".
+func (c databaseCommand) changeOrganisation(ctx context.Context, p boot.Process, idOrName, newState string, change func(st *store.Store, id uuid.UUID) error) error {
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		org, err := findOrganisation(ctx, st, idOrName)
+		if err != nil {
+			return err
+		}
+		if err := change(st, org.ID); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has %s.\n", plainText(org.Name), org.ID, newState)
+		return err
+	})
+}
+
 type setTierCommand struct {
 	databaseCommand
 	boot.Logging
@@ -127,20 +142,10 @@ type setTierCommand struct {
 
 // Run changes the organisation's tier.
 func (c *setTierCommand) Run(ctx context.Context, p boot.Process) error {
-	logger := c.Logger(p.Stderr)
-	return c.withStore(ctx, p, func(st *store.Store) error {
-		org, err := findOrganisation(ctx, st, c.Org)
-		if err != nil {
-			return err
-		}
-		err = moveTargetsWithProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
-			return st.SetTier(ctx, org.ID, store.Tier(c.Tier), progress)
+	return c.changeOrganisation(ctx, p, c.Org, "tier "+c.Tier, func(st *store.Store, id uuid.UUID) error {
+		return moveTargetsWithProgress(ctx, p.Stderr, c.Logger(p.Stderr), func(progress func(done, total int64)) error {
+			return st.SetTier(ctx, id, store.Tier(c.Tier), progress)
 		})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has tier %s.\n", plainText(org.Name), org.ID, c.Tier)
-		return err
 	})
 }
 
@@ -153,20 +158,10 @@ type setSubscriptionCommand struct {
 
 // Run changes the organisation's subscription.
 func (c *setSubscriptionCommand) Run(ctx context.Context, p boot.Process) error {
-	logger := c.Logger(p.Stderr)
-	return c.withStore(ctx, p, func(st *store.Store) error {
-		org, err := findOrganisation(ctx, st, c.Org)
-		if err != nil {
-			return err
-		}
-		err = moveTargetsWithProgress(ctx, p.Stderr, logger, func(progress func(done, total int64)) error {
-			return st.SetSubscription(ctx, org.ID, store.Subscription(c.Subscription), progress)
+	return c.changeOrganisation(ctx, p, c.Org, "subscription "+c.Subscription, func(st *store.Store, id uuid.UUID) error {
+		return moveTargetsWithProgress(ctx, p.Stderr, c.Logger(p.Stderr), func(progress func(done, total int64)) error {
+			return st.SetSubscription(ctx, id, store.Subscription(c.Subscription), progress)
 		})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has subscription %s.\n", plainText(org.Name), org.ID, c.Subscription)
-		return err
 	})
 }
 
@@ -179,16 +174,8 @@ type setOperatorCommand struct {
 // Run sets whether the organisation is the operator of this installation. The tokens of the operator can open the dashboard's page of
 // operations, which shows the state of all collectors.
 func (c *setOperatorCommand) Run(ctx context.Context, p boot.Process) error {
-	return c.withStore(ctx, p, func(st *store.Store) error {
-		org, err := findOrganisation(ctx, st, c.Org)
-		if err != nil {
-			return err
-		}
-		if err := st.SetOperator(ctx, org.ID, c.Operator == "yes"); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) now has the setting operator=%s.\n", plainText(org.Name), org.ID, c.Operator)
-		return err
+	return c.changeOrganisation(ctx, p, c.Org, "the setting operator="+c.Operator, func(st *store.Store, id uuid.UUID) error {
+		return st.SetOperator(ctx, id, c.Operator == "yes")
 	})
 }
 

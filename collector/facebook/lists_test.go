@@ -15,30 +15,49 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
+// serveLists starts a server with one Facebook account. The functions videos and reels return the answers to requests for the two lists of
+// the account.
+func serveLists(t *testing.T, videos, reels func(r *http.Request) string) (base string) {
+	t.Helper()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `{"id":"` + mira + `","username":"mira.cooks"}`
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/videos"):
+			answer = videos(r)
+		case strings.HasSuffix(r.URL.Path, "/video_reels"):
+			answer = reels(r)
+		}
+		_, _ = w.Write([]byte(answer))
+	}))
+	t.Cleanup(web.Close)
+	return web.URL + "/v25.0"
+}
+
+// emptyList returns a list without videos.
+func emptyList(*http.Request) string { return `{"data":[]}` }
+
+// endlessList returns a function that returns the pages of a list that never ends. entriesOfPage returns the entries of a page as JSON. The
+// function counts its calls in calls.
+func endlessList(calls *atomic.Int32, entriesOfPage func(page int) []string) func(r *http.Request) string {
+	return func(r *http.Request) string {
+		calls.Add(1)
+		page, _ := strconv.Atoi(r.URL.Query().Get("after"))
+		return fmt.Sprintf(`{"data":[%s],"paging":{"cursors":{"before":"%d","after":"%d"},"next":"https://graph.facebook.com%s?after=%d"}}`,
+			strings.Join(entriesOfPage(page), ","), page, page+1, r.URL.Path, page+1)
+	}
+}
+
 // serveEndlessList starts a server with one Facebook account, whose list of reels never ends.
 // idsOfPage returns the ids of the reels on a page of the list.
 func serveEndlessList(t *testing.T, idsOfPage func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{} // number of requests for the list of reels
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/videos"):
-			_, _ = w.Write([]byte(`{"data":[]}`))
-		case strings.HasSuffix(r.URL.Path, "/video_reels"):
-			calls.Add(1)
-			page, _ := strconv.Atoi(r.URL.Query().Get("after"))
-			var entries []string
-			for _, id := range idsOfPage(page) {
-				entries = append(entries, `{"id":"`+id+`"}`)
-			}
-			_, _ = fmt.Fprintf(w, `{"data":[%s],"paging":{"cursors":{"before":"%d","after":"%d"},"next":"https://graph.facebook.com/v25.0/1/video_reels?after=%d"}}`,
-				strings.Join(entries, ","), page, page+1, page+1)
-		default:
-			_, _ = w.Write([]byte(`{"id":"` + mira + `","username":"mira.cooks"}`))
+	return serveLists(t, emptyList, endlessList(calls, func(page int) (entries []string) {
+		for _, id := range idsOfPage(page) {
+			entries = append(entries, `{"id":"`+id+`"}`)
 		}
-	}))
-	t.Cleanup(web.Close)
-	return web.URL + "/v25.0", calls
+		return entries
+	})), calls
 }
 
 func TestSource_limitsNumberOfListRequests(t *testing.T) {
@@ -102,58 +121,24 @@ func TestSource_refusesListThatTheAllowedRequestsDoNotReachTheEndOf(t *testing.T
 func TestSource_requestsMorePagesIfListHasVideosOfOtherPages(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/video_reels"):
-			_, _ = w.Write([]byte(`{"data":[]}`))
-		case strings.HasSuffix(r.URL.Path, "/videos"):
-			calls.Add(1)
-			page, _ := strconv.Atoi(r.URL.Query().Get("after"))
-			var entries []string
-			for i, id := range idsFrom(page, 50) {
-				owner := mira
-				if i >= 10 {
-					owner = "100000000000001"
-				}
-				entries = append(entries, `{"id":"`+id+`","from":{"id":"`+owner+`"}}`)
+	base := serveLists(t, endlessList(&calls, func(page int) (entries []string) {
+		for i, id := range idsFrom(page, 50) {
+			owner := mira
+			if i >= 10 {
+				owner = "100000000000001"
 			}
-			_, _ = fmt.Fprintf(w, `{"data":[%s],"paging":{"cursors":{"after":"%d"},"next":"https://graph.facebook.com/v25.0/1/videos?after=%d"}}`, strings.Join(entries, ","), page+1, page+1)
-		default:
-			_, _ = w.Write([]byte(`{"id":"` + mira + `","username":"mira.cooks"}`))
+			entries = append(entries, `{"id":"`+id+`","from":{"id":"`+owner+`"}}`)
 		}
-	}))
-	t.Cleanup(web.Close)
-	s := newSource(t, web.URL+"/v25.0", nil)
-	batch := []source.Target{accountTarget("mira.cooks", 30)}
-	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
-	require.NoError(t, err)
-	require.Equal(t, source.OK, results[0].Class, results[0].Detail)
-	require.Len(t, results[0].Account.Videos, 30)
+		return entries
+	}), emptyList)
+	require.Len(t, fetchedIDs(t, base), 30)
 	require.EqualValues(t, 3, calls.Load())
 }
 
-// listedIDs returns the ids of the videos of a Facebook page, in the order in which Fetch returns them. videosJSON and reelsJSON are the
-// page's two lists.
-func listedIDs(t *testing.T, videosJSON, reelsJSON string) (ids []string) {
+// fetchedIDs returns the ids of the videos that Fetch returns for the account of a server, in order. It requests 30 videos.
+func fetchedIDs(t *testing.T, base string) (ids []string) {
 	t.Helper()
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := `{"id":"` + mira + `","username":"mira.cooks"}`
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/videos"):
-			answer = videosJSON
-		case strings.HasSuffix(r.URL.Path, "/video_reels"):
-			answer = reelsJSON
-		}
-		if answer[0] == '[' {
-			if !slices.Contains(strings.Split(r.URL.Query().Get("fields"), ","), "from") {
-				t.Error("the request must ask which page published each video")
-			}
-			answer = `{"data":` + answer + `}`
-		}
-		_, _ = w.Write([]byte(answer))
-	}))
-	t.Cleanup(web.Close)
-	s := newSource(t, web.URL+"/v25.0", nil)
+	s := newSource(t, base, nil)
 	batch := []source.Target{accountTarget("mira.cooks", 30)}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
@@ -162,6 +147,21 @@ func listedIDs(t *testing.T, videosJSON, reelsJSON string) (ids []string) {
 		ids = append(ids, v.ID)
 	}
 	return ids
+}
+
+// listedIDs returns the ids of the videos of a Facebook page, in the order in which Fetch returns them. videosJSON and reelsJSON are the
+// page's two lists.
+func listedIDs(t *testing.T, videosJSON, reelsJSON string) []string {
+	t.Helper()
+	list := func(entriesJSON string) func(*http.Request) string {
+		return func(r *http.Request) string {
+			if !slices.Contains(strings.Split(r.URL.Query().Get("fields"), ","), "from") {
+				t.Error("the request must ask which page published each video")
+			}
+			return `{"data":` + entriesJSON + `}`
+		}
+	}
+	return fetchedIDs(t, serveLists(t, list(videosJSON), list(reelsJSON)))
 }
 
 func TestSource_sortsVideosOfBothListsByUploadTime(t *testing.T) {

@@ -17,8 +17,10 @@ import (
 	"github.com/reeltally/reeltally/server/formula"
 )
 
-// maxCSVRows is the maximum number of rows in the CSV file of a list. It is also the maximum page size of a list of the API.
-const maxCSVRows = 5000
+const (
+	maxPageSize = 5000 // maximum page size of a list of the API
+	maxCSVRows  = 5000 // maximum number of rows in the CSV file of a list
+)
 
 // csvPart returns the data that the visitor requests as a CSV file: "videos", "accounts" or "history". It returns "" if the visitor
 // requests the page itself.
@@ -72,12 +74,12 @@ func csvValue(cell any) string {
 	return formatPlain(cell)
 }
 
-// eachListEntry calls handle for each of the first maxCSVRows entries of a list of the API. The query has the order and the filters of the list.
-func eachListEntry[T any](v *visit, path string, query url.Values, handle func(entry *T)) error {
+// eachListEntry calls handle for each of the first maxEntries entries of a list of the API. The query has the order and the filters of the list.
+func eachListEntry[T any](v *visit, path string, query url.Values, maxEntries int, handle func(entry *T)) error {
 	query = maps.Clone(query)
 	query.Set("page", "1")
-	for remaining := maxCSVRows; remaining > 0; {
-		query.Set("limit", strconv.Itoa(remaining))
+	for remaining := maxEntries; remaining > 0; {
+		query.Set("limit", strconv.Itoa(min(remaining, maxPageSize)))
 		var page struct {
 			Data       []T               `json:"data"`
 			Pagination client.Pagination `json:"pagination"`
@@ -106,7 +108,7 @@ func (v *visit) sendVideos(name string, t tableView, path string, query url.Valu
 		head = append(head, c.Name)
 	}
 	rows := [][]string{head}
-	err := eachListEntry(v, path, query, func(video *client.Video) {
+	err := eachListEntry(v, path, query, maxCSVRows, func(video *client.Video) {
 		row := []string{formula.Escape(video.AdLink), string(video.Platform), formula.Escape(video.DisplayUsername), formula.Escape(video.Title)}
 		for _, c := range columns {
 			row = append(row, csvValue(c.Value(video)))
@@ -122,7 +124,7 @@ func (v *visit) sendVideos(name string, t tableView, path string, query url.Valu
 // sendAccounts sends the list of accounts of the API as a CSV file.
 func (v *visit) sendAccounts(query url.Values) error {
 	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
-	err := eachListEntry(v, "/accounts", query, func(a *client.Account) {
+	err := eachListEntry(v, "/accounts", query, maxCSVRows, func(a *client.Account) {
 		rows = append(rows, []string{formula.Escape(a.AccountLink), string(a.Platform), formula.Escape(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
 			formatPlain(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), textOrEmpty(a.FetchStatus)})
 	})

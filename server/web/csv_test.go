@@ -34,12 +34,14 @@ func (b *endlessBackend) Do(_ store.Identity, _ *http.Request, _, target string,
 	return Response{Status: http.StatusOK, Body: body}, err
 }
 
-func TestEachListEntry_endsAfterTheMaximumNumberOfRows(t *testing.T) {
+func TestEachListEntry_endsAfterTheMaximumNumberOfEntries(t *testing.T) {
 	t.Parallel()
-	backend := &endlessBackend{}
-	v := &visit{Pages: &Pages{Options: Options{Backend: backend}}}
-	rows := 0
-	require.NoError(t, eachListEntry(v, "/accounts", url.Values{"page": {"7"}}, func(*client.Account) { rows++ }))
-	require.Equal(t, maxCSVRows, rows)
-	require.Equal(t, []string{"5000", "2000"}, backend.limits)
+	for maxEntries, limits := range map[int][]string{5000: {"5000", "2000"}, 10_000: {"5000", "5000", "4000", "1000"}, 7: {"7"}} {
+		backend := &endlessBackend{}
+		v := &visit{Pages: &Pages{Options: Options{Backend: backend}}}
+		entries := 0
+		require.NoError(t, eachListEntry(v, "/accounts", url.Values{"page": {"7"}}, maxEntries, func(*client.Account) { entries++ }))
+		require.Equal(t, maxEntries, entries)
+		require.Equal(t, limits, backend.limits)
+	}
 }

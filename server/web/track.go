@@ -68,8 +68,8 @@ func (v *visit) renderTrackingForm(status int, content trackPage) error {
 	return v.renderPage(status, "track", "", "Track", content)
 }
 
-// addChosenCollection adds the chosen collection to the choices of the form, if it is not among the first collections by name. Without it, the
-// form would track into no collection.
+// addChosenCollection adds the chosen collection to the choices of the form, if the tier hides it in lists. Without it, the form would track into
+// no collection.
 func (p *trackPage) addChosenCollection(v *visit) error {
 	if p.Collection == "" || slices.ContainsFunc(p.Collections, func(c client.Collection) bool { return c.ID.String() == p.Collection }) {
 		return nil
@@ -308,8 +308,8 @@ func (p *trackPage) addWarnings(warnings []string) {
 // Otherwise, it returns err unchanged.
 func (p *trackPage) addProblem(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
-		if problem.Status == http.StatusTooManyRequests { // the API's own text names an API operation, which visitors do not know
-			problem.Detail = fmt.Sprintf("Your organisation tracks links too often. The links that were not tracked are still in the text field. Try again in %s.", plural(int(problem.RetryAfter.Seconds()), "second", "seconds"))
+		if problem.Status == http.StatusTooManyRequests {
+			problem.Detail += " The links that were not tracked are still in the text field."
 		}
 		p.Problems = append(p.Problems, problem)
 		return nil

@@ -4,6 +4,6 @@
 // Start reading at [Load] and [Import]. Load writes generated data for demonstrations and measurements. Import adds histories from another
 // tracker to an organisation. The organisation may already have points of the same videos.
 //
-//   - seed.go, seeddays.go: Load
+//   - seed.go, seedvideos.go, seeddays.go: Load
 //   - import.go, merge.go, importdays.go: Import
 package backfill

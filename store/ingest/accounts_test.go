@@ -45,10 +45,8 @@ func TestDiscovery_requestsALongerListForAnOrganisationThatSubscribesDuringAFetc
 func TestDiscovery_requestsALongerListImmediatelyIfAListIsTooShort(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		org, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
-		require.NoError(t, err)
-		o := db.Org(org.ID)
-		_, err = o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200})
+		o := storetest.NewFreeOrg(t, db)
+		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200})
 		require.NoError(t, err) // TrackAccounts saves the account, but does not add it to the queue
 		db.Exec(t, "UPDATE organisations SET subscription = ?", store.SubscriptionActive)
 		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.AccountURL)}, nil)

@@ -161,15 +161,13 @@ func TestDiscovery_doesNotFetchStoppedVideosAgainImmediately(t *testing.T) {
 func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
-		require.NoError(t, err)
-		o, l := db.Org(free.ID), storetest.ParseLink(t, storetest.AccountURL)
+		o, l := storetest.NewFreeOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		trackAll := func() {
 			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Immediate: 1, Allowance: 1, Preview: 3})
 			require.NoError(t, err)
 		}
 		pending := func() int64 {
-			return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE organisation_id = ? AND pending", free.ID)[0]
+			return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE organisation_id = ? AND pending", o.ID())[0]
 		}
 		trackAll()
 		videos := storetest.FoundVideos(t, 40, db.Clock.Now())
@@ -182,14 +180,14 @@ func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T
 		}
 		for range 3 {
 			db.Clock.Advance(25 * time.Hour)
-			_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
 			require.NoError(t, err)
 			trackAll()
 			storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 			require.EqualValues(t, 37, pending())
 			require.LessOrEqual(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), 3)
 		}
-		require.NoError(t, db.SetSubscription(t.Context(), free.ID, store.SubscriptionActive))
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
 		require.Zero(t, pending())
 		storetest.RequireConsistent(t, db, o)
 	})

@@ -24,6 +24,14 @@ func NewOrg(t *testing.T, db *DB) *store.Org {
 	return db.Org(o.ID)
 }
 
+// NewFreeOrg creates an organisation with the basic tier and no subscription, and returns its store.Org.
+func NewFreeOrg(t *testing.T, db *DB) *store.Org {
+	t.Helper()
+	o, err := db.CreateOrganisation(t.Context(), "Free", store.TierBasic, store.SubscriptionNone)
+	require.NoError(t, err)
+	return db.Org(o.ID)
+}
+
 // ParseLink returns the link of a URL. It fails the test if the URL is not valid.
 func ParseLink(t *testing.T, raw string) link.Link {
 	t.Helper()

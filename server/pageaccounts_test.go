@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// accountSection returns the text of the section "Accounts" of a page, and the text of each row of its table. If the page does not have
+// this section, the results are empty.
+func (a response) accountSection() (text string, rows []string) {
+	a.t.Helper()
+	for _, section := range findElements(a.parsePage(), "section") {
+		if heading := findElements(section, "h2"); len(heading) == 0 || textOf(heading[0]) != "Accounts" {
+			continue
+		}
+		for _, row := range findElements(section, "tr")[1:] { // the first row is the heading of the table
+			rows = append(rows, textOf(row))
+		}
+		return textOf(section), rows
+	}
+	return "", nil
+}
+
+func TestPages_sayHowManyAccountsOfACollectionTheyList(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c)
+	share := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"show_accounts": true}})
+	page := "/collection/" + collection.String()
+	v, visitor := c.newSignedInVisitor(t), &visitor{app: a, t: t}
+	// requireAccounts checks the share page and the page of the collection. total is the number of accounts as the pages write it, or "" if
+	// the pages list all accounts.
+	requireAccounts := func(listed int, total string) {
+		t.Helper()
+		for _, opened := range []struct {
+			page       response
+			start, end string // text before and after total
+		}{
+			{visitor.visit(share), "The first 50 of ", " accounts."},
+			{visitor.visit(share + "?embed=1"), "The first 50 of ", " accounts."},
+			{v.visit(page), "The table has the first 50 of ", " accounts, ordered by views."},
+			{v.visit(page + "?subtree=true"), "The table has the first 50 of ", " accounts, ordered by views."},
+		} {
+			text, rows := opened.page.requireStatus(http.StatusOK).accountSection()
+			require.Len(t, rows, listed)
+			if total == "" {
+				require.NotContains(t, text, "he first")
+			} else {
+				require.Contains(t, text, opened.start+total+opened.end)
+			}
+		}
+	}
+	requireAccounts(0, "")
+	links := accountURLs(1, 1000)
+	track := func(some []string) {
+		c.trackAccounts(http.StatusOK, some, "label_ids", []uuid.UUID{collection})
+	}
+	track(links[:1])
+	requireAccounts(1, "")
+	track(links[1:49])
+	requireAccounts(49, "")
+	track(links[49:50])
+	requireAccounts(50, "")
+	track(links[50:51])
+	requireAccounts(50, "51")
+	track(links[51:500])
+	track(links[500:])
+	requireAccounts(50, "1,000")
+
+	// An account with views comes first, although it was added last.
+	c.addAccounts(collection, *c.video(videos[0].String()).LinkedAccountID)
+	requireAccounts(50, "1,001")
+	for _, opened := range []response{visitor.visit(share), v.visit(page)} {
+		_, rows := opened.accountSection()
+		require.Contains(t, rows[0], "@northwind.studio")
+	}
+
+	c.stopAccounts(http.StatusOK, links[:500]...)
+	requireAccounts(50, "501")
+	c.stopAccounts(http.StatusOK, links[500:951]...)
+	requireAccounts(50, "")
+	c.stopAccounts(http.StatusOK, links[951:]...)
+	requireAccounts(1, "")
+
+	// A tier that hides numbers also hides how many accounts there are.
+	track(links[:60])
+	requireAccounts(50, "61")
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(time.Second)
+	requireAccounts(1, "")
+}

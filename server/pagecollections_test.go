@@ -1,0 +1,59 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+)
+
+func TestPages_offerMoreThan1000Collections(t *testing.T) {
+	t.Parallel()
+	db := newSQLite(t)
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, MaxCollections: store.MaxLabels})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	a := newApp(t, db, func(o *server.Options) { o.Store = s })
+	c := a.newCaller(t, store.TierPremium)
+	_, videos := createDashboardData(a, c)
+	batch := make([]backfill.LoadCollection, 1498)
+	for n := range batch {
+		batch[n] = backfill.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Campaign %04d", n), CreatedAt: store.InstantOf(a.Clock.Now())}
+	}
+	require.NoError(t, backfill.Load(t.Context(), s.Org(c.org.ID), backfill.LoadBatch{Collections: batch}))
+	all := c.collections("order_by=name&order_direction=asc").Data
+	last := all[len(all)-1]
+	child := c.createNamedCollection("Zebra", last.ID)
+	v := c.newSignedInVisitor(t)
+	video := c.video(videos[0].String())
+	for path, lists := range map[string]int{ // path and number of lists of collections on the page
+		"/track":                              1,
+		"/video":                              2,
+		"/video/tiktok/" + videos[0].String(): 1,
+		"/account/tiktok/" + video.LinkedAccountID.String(): 2,
+		"/collection/" + child.String():                     0,
+		"/collection":                                       1,
+	} {
+		options := 0
+		for _, option := range findElements(v.visit(path).requireStatus(http.StatusOK).parsePage(), "option") {
+			if value := attributeValue(option, "value"); value == last.ID.String() || value == child.String() || value == all[0].ID.String() {
+				options++
+			}
+		}
+		require.Equal(t, 3*lists, options, path)
+	}
+	list := v.visit("/collection").requireStatus(http.StatusOK)
+	require.Len(t, list.rows(), 1+1500)
+	require.NotContains(t, string(list.body), "The first ")
+	require.Contains(t, string(v.visit("/collection/"+child.String()).body), `href="/collection/`+last.ID.String()+`"`, "the page of a collection must link to its parent")
+	require.Contains(t, string(v.visit("/collection/"+last.ID.String()).body), `href="/collection/`+child.String()+`"`, "the page of a collection must link to its subcollections")
+	require.Contains(t, string(v.visit("/search?q=zebra").body), `href="/collection/`+child.String()+`"`)
+	require.Contains(t, string(v.visit("/video?collections="+child.String()).body), `<option value="`+child.String()+`" selected>`)
+	v.post("/video/tiktok/"+videos[0].String()+"/collect", "collection", child.String()).requireStatus(http.StatusSeeOther)
+	require.Len(t, c.listCollectionVideos(child, "").Data, 1)
+}

@@ -1,0 +1,97 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// Backend is the interface through which pages use the server. If the visitor can do something about an error, the error is a *Problem.
+type Backend interface {
+	// Identify returns the token and the organisation of the session with this secret.
+	Identify(ctx context.Context, session string) (store.Identity, error)
+	// SignIn creates a session for a token and returns the session's secret.
+	SignIn(ctx context.Context, token string) (session string, err error)
+	// FindLoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
+	FindLoginLink(ctx context.Context, link string) (store.Identity, error)
+	// UseLoginLink creates a session for a login link and returns the session's secret. The link cannot be used again.
+	UseLoginLink(ctx context.Context, link string) (session string, err error)
+	// CheckSetupLink returns a *Problem if the setup link cannot be used. The operator creates the first organisation with a setup link.
+	CheckSetupLink(ctx context.Context, link string) error
+	// SetUp uses a setup link to create the first organisation, its first token and a session. Afterwards, the link cannot be used again.
+	SetUp(ctx context.Context, link, name string) (store.Setup, error)
+	// SignOut ends the session with this secret.
+	SignOut(ctx context.Context, session string) error
+	// FindShare returns the collection whose share page has this hash. If the page is unknown,
+	// private or expired, the error is a *Problem with status 404.
+	FindShare(ctx context.Context, hash string) (store.Share, error)
+	// RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
+	RecordShareVisit(ctx context.Context, share store.Share)
+	// LastShareVisit returns when a visitor last opened a share page, or up to
+	// store.ShareVisitInterval earlier. The result is nil for a page without visits and for another
+	// organisation's page.
+	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
+	// CheckSharePassword checks a share page's password and returns a pass, which is a signed
+	// cookie value. The error is a *Problem after a wrong password or too many wrong passwords.
+	CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error)
+	// HasSharePass returns true if pass was returned by CheckSharePassword for this share page and is still valid. A new password of the page makes
+	// every pass invalid.
+	HasSharePass(share store.Share, pass string) bool
+	// SignThumbnail returns the signature in the address of a video's thumbnail, a small preview picture. externalID is the id of the video on
+	// its platform.
+	SignThumbnail(p link.Platform, externalID string) string
+	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
+	// *Problem with status 404.
+	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
+	// Do returns the API's response to a request. The request has the rights of identity.Token.
+	// visitorRequest is the request that the browser sent for the page.
+	Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (Response, error)
+	// Operations returns the JSON of /status and the versions of the program and the API. visitorRequest is the
+	// request that the browser sent for the page.
+	Operations(visitorRequest *http.Request) (status []byte, version Version, err error)
+	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
+	FetchableLinks(ctx context.Context) (queue.Fetchable, error)
+	// TargetsWithStatus returns the videos and accounts that have the given fetch status, from all organisations. limit is the maximum
+	// number of results.
+	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
+	// ErrorCodes returns all error codes of the API, sorted by status.
+	ErrorCodes() []ErrorCode
+	// HistoryDays returns the maximum age, in days, of the history points that a tier shows.
+	HistoryDays(tier store.Tier) int
+	// HidesNumbers returns true if a tier hides numbers.
+	HidesNumbers(tier store.Tier) bool
+	// IsDataMadeUp returns true if the numbers in the database are made up by the sandbox.
+	IsDataMadeUp() bool
+}
+
+// ErrorCode is an error code of the API.
+type ErrorCode struct {
+	Code    string
+	Status  int // HTTP status
+	Title   string
+	Meaning string // text that says when the API returns this error code
+}
+
+// Response is a response of the API.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Problem is an error message that a page shows to the visitor.
+type Problem struct {
+	Status     int
+	Code       string
+	Title      string
+	Detail     string
+	RetryAfter time.Duration // time after which the visitor can retry; 0 if it is not known
+}
+
+func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }

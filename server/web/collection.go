@@ -1,0 +1,299 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	openapi_types "github.com/oapi-codegen/runtime/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// maxCollectionFilters is the maximum number of collections by which the API filters a list of videos.
+const maxCollectionFilters = 100
+
+// maxReports is the maximum number of reports that the page of a collection lists, and maxAccounts is the maximum number of its accounts.
+const (
+	maxReports  = 5000
+	maxAccounts = 50
+)
+
+// collectionPage is the data for the template of the page of a collection.
+type collectionPage struct {
+	Collection  client.Collection
+	Parent      *client.Collection
+	Children    []client.Collection
+	Subtree     bool // true if the numbers include the collections below this one
+	Statistics  client.CollectionStatistics
+	Refused     *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
+	Tiles       []tile
+	Chart       chart
+	Best        []gainRow
+	Worst       []gainRow
+	View        tableView
+	Videos      []client.Video
+	Highest     int64
+	Unlisted    int64 // number of subcollections whose videos the list of videos leaves out, because there are too many subcollections
+	Accounts    []client.Account
+	AccountsOf  int64 // number of accounts in the collection; the page can list fewer
+	Reports     []client.ReportSummary
+	ReportsOf   int64               // number of reports of the collection; the page can list fewer
+	Collections []client.Collection // collections to which the selected videos can be added
+	Link        string              // URL query of the same page with the opposite value of Subtree
+
+	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
+	Share        displaySettings
+	ShareURL     string // address of the share page; "" if the collection is private
+	ShareMetrics []columnChoice
+	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
+	ShareExpired bool       // true if the share page is closed, because its last day is over
+	ShareLastDay string     // last UTC day of the share page, as YYYY-MM-DD; "" if it stays open
+}
+
+// shownGain is the gain of a video as a page shows it.
+type shownGain struct {
+	Views *int64
+	Since string // day on which the gain begins; "" if the gain begins with the period
+	Until string // day on which the gain ends; "" if the gain ends with the period
+}
+
+// gainWithDays returns the gain that the page shows for a video in the period p. `gained` is the gain from the API, which covers the days from
+// startDay to endDay.
+func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period) shownGain {
+	if endDay == nil && startDay != nil && store.DateOf(startDay.Time) >= p.End {
+		return shownGain{Since: startDay.String()} // a report from before end_day existed has a gain of 0 here
+	}
+	out := shownGain{Views: gained}
+	if startDay != nil && store.DateOf(startDay.Time) >= p.Start {
+		out.Since = startDay.String()
+	}
+	// The last day may have no number yet, because its fetch can still be due. So a gain that ends on the day before needs no note.
+	if endDay != nil && gained != nil && store.DateOf(endDay.Time) < p.End-1 {
+		out.Until = endDay.String()
+	}
+	return out
+}
+
+// gainRow is a video with the views that it gained in the period.
+type gainRow struct {
+	client.CollectionGain
+	Video *client.Video // nil if the page does not show the video in its list of videos
+}
+
+var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Views", false}, {"engagements", "Engagements", false}, {"videos", "Videos", false}}
+
+// showCollection shows a collection: the views that it gained in a period, its history, its videos and its accounts.
+func showCollection(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	p, err := v.period()
+	if err != nil {
+		return err
+	}
+	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true"}
+	if content.View, err = v.tableView("latest_views"); err != nil {
+		return err
+	}
+	path := "/collections/" + id
+	if content.Collection, content.ETag, err = v.getCollection(path); err != nil {
+		return err
+	}
+	if err := content.fillShareForm(v); err != nil {
+		return err
+	}
+	other := "true"
+	if content.Subtree {
+		other = ""
+	}
+	content.Link = "?" + withParameters(v.r.URL.Query(), "subtree", other).Encode()
+	switch v.csvPart() {
+	case "history":
+		if err := v.loadGains(path, p, &content); err != nil {
+			return err
+		}
+		if content.Refused != nil {
+			return content.Refused
+		}
+		return v.sendHistory("collection-history", content.Chart)
+	case "videos":
+		list, query, err := v.videoList(path, &content)
+		if err != nil {
+			return err
+		}
+		return v.sendVideos("collection-videos", content.View, list, query)
+	case "":
+	default:
+		return v.refuseCSV()
+	}
+	var calls errgroup.Group // these calls run at the same time, because each takes long for a large collection; they fill different fields of content
+	calls.Go(func() error { return v.loadMembers(path, &content) })
+	calls.Go(func() error { return v.loadGains(path, p, &content) })
+	if err := calls.Wait(); err != nil {
+		return err
+	}
+	if v.redirectToLastPage(content.View) {
+		return nil
+	}
+	content.Best, content.Worst = rowsForGains(content.Statistics.Best, content.Videos), rowsForGains(content.Statistics.Worst, content.Videos)
+	var reports client.ReportPage
+	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {strconv.Itoa(maxReports)}}, &reports); err != nil {
+		return err
+	}
+	content.Reports, content.ReportsOf = reports.Data, reports.Pagination.Total
+	return v.renderPage(http.StatusOK, "collection", "collections", content.Collection.Name, content)
+}
+
+// videoList returns the path and the query with which the API lists the videos of the collection at the path. If content.Subtree is true, the
+// list also has the videos of the collections below it, and videoList sets content.Unlisted.
+func (v *visit) videoList(path string, content *collectionPage) (string, url.Values, error) {
+	query := content.View.Query()
+	if !content.Subtree {
+		return path + "/videos", query, nil
+	}
+	var below client.CollectionList
+	err := v.getFromAPI("/collections", url.Values{"parent_id": {content.Collection.ID.String()}, "include_children": {"true"}, "order_by": {"name"},
+		"order_direction": {"asc"}, "paginated": {"true"}, "limit": {strconv.Itoa(maxCollectionFilters - 1)}}, &below)
+	ids := []string{content.Collection.ID.String()}
+	for _, c := range below.Data {
+		ids = append(ids, c.ID.String())
+	}
+	query.Set("collections", strings.Join(ids, ","))
+	content.Unlisted = max(0, below.Pagination.Total-int64(len(below.Data)))
+	return "/videos", query, err
+}
+
+// loadMembers reads the videos, the accounts, the parent and the direct children of a collection, and all collections.
+func (v *visit) loadMembers(path string, content *collectionPage) error {
+	list, query, err := v.videoList(path, content)
+	if err != nil {
+		return err
+	}
+	var videos client.CollectionVideoPage
+	if err := v.getFromAPI(list, query, &videos); err != nil {
+		return err
+	}
+	content.Videos, content.Highest = videos.Data, highestViews(videos.Data)
+	content.View.setRowCount(videos.Pagination.Total, videos.Pagination.TotalPages)
+	var accounts client.CollectionAccountPage
+	if err := v.getFromAPI(path+"/accounts", url.Values{"limit": {strconv.Itoa(maxAccounts)}, "order_by": {"total_views"}}, &accounts); err != nil {
+		return err
+	}
+	content.Accounts, content.AccountsOf = accounts.Data, accounts.Pagination.Total
+	if content.Collections, err = v.collections(); err != nil {
+		return err
+	}
+	for n, c := range content.Collections {
+		switch {
+		case content.Collection.ParentID != nil && c.ID == *content.Collection.ParentID:
+			content.Parent = &content.Collections[n]
+		case c.ParentID != nil && *c.ParentID == content.Collection.ID:
+			content.Children = append(content.Children, c)
+		}
+	}
+	return nil
+}
+
+// loadGains reads the history and the gained views of a collection. If the API refuses the period
+// because the collection has too many videos, loadGains sets content.Refused.
+func (v *visit) loadGains(path string, p period, content *collectionPage) error {
+	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
+	if content.Subtree {
+		query.Set("include_children", "true")
+	}
+	var history client.CollectionHistory
+	var calls errgroup.Group
+	calls.Go(func() error { return v.getFromAPI(path+"/statistics", query, &content.Statistics) })
+	calls.Go(func() error { return v.getFromAPI(path+"/history", query, &history) })
+	err := calls.Wait()
+	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // getFromAPI returns a *Problem itself
+		content.Refused = problem
+	} else if err != nil {
+		return err
+	}
+	points := make([]point, len(history))
+	for n, h := range history {
+		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
+	}
+	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views do not include the views that a video already had when it was added. Days are UTC.",
+		p, collectionMetrics, points)
+	content.Chart.setViewsGained(history)
+	content.Chart.Joined = true
+	content.Tiles = collectionTiles(content.Statistics, content.Chart, points, p)
+	return nil
+}
+
+// collectionTiles returns the tiles of a collection or report. Each tile shows one of these numbers: views, gained views, engagements,
+// videos.
+func collectionTiles(s client.CollectionStatistics, c chart, points []point, p period) []tile {
+	tiles := []tile{
+		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Unknown: s.UnknownGains},
+		{Label: "Views at the end", Value: s.Views, Unknown: s.UnknownViews, Spark: sparkline(points, 1, p.Start, p.End)},
+		{Label: "Engagements", Value: s.Engagements, Unknown: s.UnknownEngagements, Spark: sparkline(points, 2, p.Start, p.End)},
+		{Label: "Videos", Value: s.Videos, Stopped: s.VideosRemoved, Spark: sparkline(points, 3, p.Start, p.End)},
+	}
+	if s.ViewsGained != nil {
+		tiles[0].Spark = sparkline(points, 0, p.Start, p.End)
+	}
+	for m, shown := range c.Metrics { // the tiles and the metrics are in the same order
+		tiles[m].Plain, tiles[m].Link, tiles[m].Shown = true, c.MetricLink(shown.Name), c.Metric == m
+	}
+	return tiles
+}
+
+// rowsForGains returns one row for each gain. knownVideos has the videos for the rows. If the video of a gain is not in knownVideos, the row has
+// no video.
+func rowsForGains(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {
+	out := make([]gainRow, len(gains))
+	for n, g := range gains {
+		out[n].CollectionGain = g
+		if at := slices.IndexFunc(knownVideos, func(video client.Video) bool { return video.AdID == g.AdID }); at >= 0 {
+			out[n].Video = &knownVideos[at]
+		}
+	}
+	return out
+}
+
+// changeCollection performs the action of a button on the page of a collection, and redirects to a page with a notice.
+func changeCollection(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	path := "/collections/" + id
+	var notice string
+	target := "/collection/" + id
+	switch v.r.PathValue("action") {
+	case "remove":
+		notice = "removed"
+		kind, member := "videos", "video_ids"
+		item := v.r.PostFormValue("video")
+		if item == "" {
+			kind, member, item = "accounts", "account_ids", v.r.PostFormValue("account")
+		}
+		_, err = v.sendJSON(http.MethodDelete, path+"/"+kind, map[string][]string{member: {item}}, nil)
+	case "freeze":
+		notice = "report-frozen"
+		err = v.saveReport(path)
+	case "share":
+		notice = "share-saved"
+		err = v.saveShare(path)
+	case "delete":
+		target, notice = "/collection", "deleted"
+		_, err = v.callAPI(http.MethodDelete, path, nil, nil)
+	default:
+		return errNotFound
+	}
+	if err != nil {
+		return err
+	}
+	v.redirectTo(target + "?notice=" + notice)
+	return nil
+}

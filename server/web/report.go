@@ -1,0 +1,129 @@
+package web
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period.
+func (v *visit) saveReport(path string) error {
+	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
+	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
+		if text := v.r.PostFormValue(field); text != "" {
+			body[member] = text
+		}
+	}
+	_, err := v.sendJSON(http.MethodPost, path+"/reports", body, nil)
+	return err
+}
+
+// reportPage is the data for the template of the page of a report.
+type reportPage struct {
+	Report   client.Report
+	Name     string // name of the collection when the report was made
+	Videos   []reportRow
+	Checksum string // SHA-256 of the report
+	Tiles    []tile
+	Chart    chart
+}
+
+// reportRow is a video of a report with its caption.
+type reportRow struct {
+	client.ReportVideo
+	Title string // caption of the video today; "" if the video is no longer in the collection, or has no caption
+}
+
+// reportRows returns a row for each video of a report. It reads the captions from the list of
+// videos, because a report contains no captions.
+func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
+	query := url.Values{"include_removed": {"true"}}
+	for _, c := range r.Collections {
+		if len(query["collections"]) < maxCollectionFilters {
+			query.Add("collections", c.ID.String())
+		}
+	}
+	titles := map[uuid.UUID]string{}
+	if err := eachListEntry(v, "/videos", query, maxCSVRows, func(video *client.Video) { titles[video.AdID] = strings.TrimSpace(video.Title) }); err != nil {
+		return nil, err
+	}
+	out := make([]reportRow, len(r.Videos))
+	for n, video := range r.Videos {
+		out[n] = reportRow{video, titles[video.AdID]}
+	}
+	return out, nil
+}
+
+// showReport shows the page of a report. A report contains the numbers that a collection had when the report was made. These numbers never
+// change.
+func showReport(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	var document []byte
+	if err := v.getFromAPI("/reports/"+id, nil, &document); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(document)
+	content := reportPage{Checksum: hex.EncodeToString(sum[:])}
+	r := &content.Report
+	if err := json.Unmarshal(document, r); err != nil {
+		return err
+	}
+	for _, c := range r.Collections {
+		if c.ID == r.Statistics.CollectionID {
+			content.Name = c.Name
+		}
+	}
+	slices.SortStableFunc(r.Videos, compareGains)
+	var statistics client.CollectionStatistics
+	encoded, err := json.Marshal(r.Statistics)
+	if err == nil {
+		err = json.Unmarshal(encoded, &statistics)
+	}
+	if err != nil {
+		return err
+	}
+	p := period{Start: store.DateOf(r.Statistics.StartDate.Time), End: store.DateOf(r.Statistics.EndDate.Time)}
+	p.Days = int32(p.End-p.Start) + 1
+	points := make([]point, len(r.Days))
+	for n, h := range r.Days {
+		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
+	}
+	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
+	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)
+	content.Chart.setViewsGained(r.Days)
+	content.Chart.Joined = true
+	if v.csvPart() != "" {
+		return v.sendHistory("report", content.Chart)
+	}
+	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
+	if content.Videos, err = v.reportRows(r); err != nil {
+		return err
+	}
+	return v.renderPage(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
+}
+
+// compareGains orders two videos of a report by their gained views, the highest first. Videos with unknown gained views come last.
+func compareGains(a, b client.ReportVideo) int {
+	switch {
+	case a.ViewsGained == nil && b.ViewsGained == nil:
+		return 0
+	case a.ViewsGained == nil:
+		return 1
+	case b.ViewsGained == nil:
+		return -1
+	}
+	return cmp.Compare(*b.ViewsGained, *a.ViewsGained)
+}

@@ -1,0 +1,132 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// fillShareForm sets the fields of p that the section "Share page" shows. This section contains the form that changes the share page.
+func (p *collectionPage) fillShareForm(v *visit) error {
+	var text *string
+	if encoded := string(p.Collection.DisplaySettings); encoded != "" && encoded != "null" {
+		text = &encoded
+	}
+	d, err := settingsOf(text, "")
+	if err != nil {
+		return err
+	}
+	p.Share = d
+	for _, name := range shareMetricNames {
+		column, _ := findColumn(name)
+		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(d.Metrics, name)})
+	}
+	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
+		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
+		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *p.Collection.Hash)
+	}
+	closes := p.Collection.ShareExpiresAt
+	p.ShareExpired, p.ShareLastDay = closes != nil && !closes.After(v.Now()), lastDay(closes)
+	return err
+}
+
+// lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. It returns "" if the
+// page stays open.
+func lastDay(closesAt *time.Time) string {
+	if closesAt == nil {
+		return ""
+	}
+	return closesAt.UTC().Add(-time.Nanosecond).Format(time.DateOnly)
+}
+
+// endOfDay parses a UTC day of the form YYYY-MM-DD from a form field, and returns the time when the day ends. It returns nil if day is "".
+func endOfDay(day string) (*time.Time, error) {
+	if day == "" {
+		return nil, nil //nolint:nilnil // without a last day, the share page stays open, which is not an error
+	}
+	begins, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return nil, &Problem{Status: http.StatusBadRequest, Code: "validation_error", Title: "Not saved", Detail: "The last day must be a date such as 2026-12-31."}
+	}
+	return new(begins.AddDate(0, 0, 1)), nil
+}
+
+// saveShare stores the settings of a share page from the form. Display settings that are not in the
+// form do not change.
+func (v *visit) saveShare(path string) error {
+	before, etag, err := v.getCollection(path)
+	if err != nil {
+		return err
+	}
+	settings := map[string]json.RawMessage{} // raw JSON keeps the members that are not in the form exactly as they are
+	if err := json.Unmarshal(before.DisplaySettings, &settings); err != nil {
+		return err
+	}
+	if settings == nil { // true if no display settings of the collection are stored
+		settings = map[string]json.RawMessage{}
+	}
+	var known displaySettings
+	if err := json.Unmarshal(before.DisplaySettings, &known); err != nil {
+		return err
+	}
+	changed := map[string]any{"show_history": v.r.PostFormValue("show_history") == "true", "show_accounts": v.r.PostFormValue("show_accounts") == "true"}
+	for _, member := range []string{"title", "description", "theme"} {
+		// Browsers send the line breaks of a textarea as CR LF.
+		if text := strings.ReplaceAll(v.r.PostFormValue(member), "\r\n", "\n"); text != "" {
+			changed[member] = text
+		} else {
+			delete(settings, member)
+		}
+	}
+	chosen := v.r.PostForm["metric"]
+	access := v.r.PostFormValue("access")
+	if len(chosen) == 0 && access != string(client.AccessPrivate) {
+		return &Problem{Status: http.StatusBadRequest, Code: "validation_error", Title: "Not saved", Detail: "Choose at least one of the numbers that the share page shows. Nothing was changed."}
+	}
+	// Metrics that were already selected keep their order, and newly selected metrics follow them.
+	metrics := slices.DeleteFunc(known.Metrics, func(name string) bool { return !slices.Contains(chosen, name) })
+	for _, name := range chosen {
+		if !slices.Contains(metrics, name) {
+			metrics = append(metrics, name)
+		}
+	}
+	if len(metrics) > 0 {
+		changed["metrics"] = metrics
+	} else {
+		delete(settings, "metrics")
+	}
+	for member, value := range changed {
+		if settings[member], err = encodeJSON(value); err != nil {
+			return err
+		}
+	}
+	body := map[string]any{"access": access, "display_settings": settings}
+	if day := v.r.PostFormValue("last_day"); day != lastDay(before.ShareExpiresAt) {
+		ends, err := endOfDay(day)
+		if err != nil {
+			return err
+		}
+		body["share_expires_at"] = ends
+	}
+	if password := v.r.PostFormValue("password"); password != "" {
+		body["password"] = password
+	}
+	// The API refuses the change if the collection was changed after the form was shown.
+	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("etag"), etag))
+	defer v.r.Header.Del("If-Match")
+	_, err = v.sendJSON(http.MethodPatch, path, body, nil)
+	problem, ok := errors.AsType[*Problem](err)
+	switch {
+	case ok && problem.Status == http.StatusPreconditionFailed:
+		problem.Title, problem.Detail = "Not saved", "The collection was changed meanwhile. Nothing was saved: look at the present settings and save again."
+	case ok && problem.Code == "password_required":
+		problem.Title, problem.Detail = "Not saved", "You chose \"everyone with address and password\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
+	}
+	return err
+}

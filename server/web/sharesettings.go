@@ -1,0 +1,103 @@
+package web
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// displaySettings are the display settings of a collection, as openapi.yaml describes them.
+type displaySettings struct {
+	Title        string   `json:"title"`
+	Description  string   `json:"description"`
+	Theme        string   `json:"theme"` // colour scheme: "light", "dark" or "auto"
+	Metrics      []string `json:"metrics"`
+	ShowAccounts bool     `json:"show_accounts"`
+	ShowHistory  bool     `json:"show_history"`
+	Sort         struct {
+		By        string `json:"by"`
+		Direction string `json:"direction"`
+	} `json:"sort"`
+}
+
+// settingsOf decodes the display settings of a collection and adds defaults. settingsJSON is a JSON
+// object, or nil if no settings are stored.
+func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, error) {
+	d := displaySettings{ShowHistory: true}
+	if settingsJSON != nil {
+		if err := json.Unmarshal([]byte(*settingsJSON), &d); err != nil {
+			return d, err
+		}
+	}
+	if d.Title == "" {
+		d.Title = defaultTitle
+	}
+	if len(d.Metrics) == 0 {
+		d.Metrics = []string{"views", "likes", "comments"}
+	}
+	if d.Sort.By == "" {
+		d.Sort.By = "latest_views"
+	}
+	return d, nil
+}
+
+// shareMetric is a metric that a share page can show: a column of its table of videos.
+type shareMetric struct {
+	videoColumn
+	// The functions currentSum and sumOfDay return the sum of the metric over the videos of the collection. currentSum also returns
+	// in how many videos the metric is unknown. Both functions are nil for a metric that cannot be added up.
+	currentSum func(*client.CollectionStatistics) (sum, unknownCount *int64)
+	sumOfDay   func(*client.CollectionHistoryPoint) *int64
+}
+
+// shareSums maps the name of a metric to two functions, currentSum and sumOfDay. Both return a sum of the metric. Metrics that have no sum are
+// not in the map.
+var shareSums = map[string]shareMetric{
+	"views": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Views, s.UnknownViews },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Views },
+	},
+	"likes": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Likes, s.UnknownLikes },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Likes },
+	},
+	"comments": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Comments, s.UnknownComments },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Comments },
+	},
+	"bookmarks": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) {
+			return s.Bookmarks, s.UnknownBookmarks
+		},
+		sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks },
+	},
+	"shares": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Shares, s.UnknownShares },
+		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Shares },
+	},
+	"engagement": {
+		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) {
+			return s.Engagements, s.UnknownEngagements
+		},
+		sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements },
+	},
+}
+
+// shareMetricNames are the metrics that a share page can show, as openapi.yaml lists them.
+var shareMetricNames = []string{"views", "likes", "comments", "bookmarks", "shares", "engagement", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d",
+	"views_gained_7d"}
+
+// metrics returns the metrics that the display settings select, in the order of the settings and without duplicates.
+func (d displaySettings) metrics() []shareMetric {
+	var out []shareMetric
+	for _, name := range d.Metrics {
+		column, ok := findColumn(name)
+		if ok && slices.Contains(shareMetricNames, name) && !slices.ContainsFunc(out, func(m shareMetric) bool { return m.Name == name }) {
+			metric := shareSums[name]
+			metric.videoColumn = column
+			out = append(out, metric)
+		}
+	}
+	return out
+}

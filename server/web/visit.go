@@ -1,0 +1,149 @@
+package web
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// visit is one request for a page.
+type visit struct {
+	*Pages
+	w       http.ResponseWriter
+	r       *http.Request
+	id      store.Identity // token and organisation of the session; zero on pages without a session
+	session string         // secret of the session
+	notice  string         // message about the last action; if it is "", the query parameter "notice" selects a message
+	refused *Problem       // error in the filter or the period of the page, shown above the content; nil if there is none
+	back    string         // path and query for the link "Back" on an error page; if it is "", pageToReturnTo derives them from the request
+}
+
+// newVisit returns a visit without a session.
+func (p *Pages) newVisit(w http.ResponseWriter, r *http.Request) *visit {
+	return &visit{Pages: p, w: w, r: r}
+}
+
+// page is the data for the template of a page.
+type page struct {
+	Title   string
+	Section string // name of the navigation item that is marked as the current one, such as "videos"
+	Org     store.Organisation
+	MadeUp  bool   // true if the numbers are made up by the sandbox
+	Masked  bool   // true if the organisation's tier hides numbers
+	Theme   string // colour scheme: "light", "dark", or "" for the setting of the visitor's system
+	Operate bool   // true if the visitor may see the page Operations
+	// ReadOnly is true if the token of the session may not change anything. The page then has no buttons that change something.
+	ReadOnly bool
+	Idle     bool   // true if no collector is running
+	Notice   string // message about the result of the last action; "" if there was no action
+	Refused  *Problem
+	Search   string // text in the search field
+	Content  any
+}
+
+// renderPage sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
+// only this template needs.
+func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
+	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice, Refused: v.refused,
+		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
+	if shown.Org.Name != "" {
+		served, err := v.Backend.FetchableLinks(v.r.Context())
+		shown.Idle = err == nil && !served.IsKnown() // Idle makes the page warn that no collector is running; it stays false if FetchableLinks fails
+	}
+	if shown.Notice == "" {
+		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]
+	}
+	if v.refused != nil && status == http.StatusOK {
+		status = v.refused.Status
+	}
+	return v.executeTemplate(status, templateName, "layout", shown)
+}
+
+// isReadOnly returns true if the visitor is signed in with a token that may not change anything.
+func (v *visit) isReadOnly() bool {
+	return v.id.Organisation.Name != "" && !v.id.Token.HasScope(store.ScopeWrite)
+}
+
+// executeTemplate sends the output of a definition in a template file. templateFile is the file's
+// name without .html. If the template fails, nothing is sent.
+func (v *visit) executeTemplate(status int, templateFile, definitionName string, data any) error {
+	templates, err := v.templates()
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := templates[templateFile].ExecuteTemplate(&out, definitionName, data); err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	_, err = out.WriteTo(v.w)
+	return err
+}
+
+// redirectTo redirects the browser to pagePath, a path that can have a query.
+func (v *visit) redirectTo(pagePath string) {
+	v.w.Header().Set("Location", v.base+pagePath)
+	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// A page that waits for numbers reloads itself after a time between minWait and maxWait. If the next fetch is late, this time is at most
+// maxLateWait.
+const (
+	minWait     = 5 * time.Second
+	maxLateWait = time.Minute
+	maxWait     = time.Hour
+)
+
+// secondsToWait returns the number of seconds after which a waiting page reloads itself. nextFetch
+// is the time of the next fetch, or nil if unknown.
+func (v *visit) secondsToWait(nextFetch *time.Time) int {
+	wait := minWait
+	if nextFetch != nil {
+		if wait = nextFetch.Sub(v.Now()); wait < 0 {
+			// The fetch is late, for example because no collector is running. The page then waits a tenth of
+			// the delay until it reloads itself, at most maxLateWait.
+			wait = min(-wait/10, maxLateWait)
+		}
+	}
+	return int(min(max(wait, minWait), maxWait).Seconds())
+}
+
+// refreshScheduled is the notice that new numbers of a video or account are being fetched.
+const refreshScheduled = "refresh-scheduled"
+
+// awaitsNumbers returns true if the visitor has requested a refresh and its numbers have not
+// arrived. updatedAt is the time of the newest numbers, or nil.
+func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
+	if v.r.URL.Query().Get("notice") != refreshScheduled || v.hidesNumbers() {
+		return false
+	}
+	if updatedAt == nil || v.Now().Sub(*updatedAt) > time.Minute {
+		return true
+	}
+	v.notice = "The numbers are new."
+	return false
+}
+
+// noticeTexts maps each value of the query parameter "notice" to the message that the page shows.
+var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no credentials
+	refreshScheduled:  "New numbers are being fetched. They appear here after a few seconds.",
+	"refresh-not-due": "The numbers are less than 4 hours old, so nothing was scheduled.",
+	"tracked":         "Tracking was started. The numbers so far are kept.",
+	"deleted":         "The collection was deleted. Its videos and accounts stay tracked.",
+	"stopped":         "Tracking was stopped. The numbers so far are kept.",
+	"added":           "Added to the collection.",
+	"chosen-stopped":  "Tracking of the chosen videos was stopped. The numbers so far are kept.",
+	"removed":         "Removed from the collection.",
+	"created":         "The collection was created.",
+	"report-frozen":   "The report was saved.",
+	"share-saved":     "The share page was changed.",
+	"theme":           "The colours were changed in this browser.",
+	"token-revoked":   "The token was revoked.",
+	"webhook-delete":  "The webhook was deleted.",
+	"webhook-test":    "A test event will be sent within seconds. Reload the page to see the answer.",
+	"webhook-enable":  "The webhook was enabled.",
+	"webhook-disable": "The webhook was disabled.",
+}
