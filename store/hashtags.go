@@ -7,12 +7,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// maxTagLength is the highest number of characters of a hashtag. Longer hashtags are not stored.
+// maxTagLength is the highest number of characters of a hashtag in the form that FoldTag returns. Longer hashtags are not stored.
 const maxTagLength = 100
 
-// Hashtags returns the hashtags in a caption in lower case and without "#", sorted and without duplicates.
+// Hashtags returns the hashtags in a caption in the form that FoldTag returns, sorted and without duplicates.
 func Hashtags(caption string) []string {
 	var tags []string
 	forEachHashtag(caption, func(tag string) { tags = append(tags, tag) })
@@ -21,7 +23,7 @@ func Hashtags(caption string) []string {
 }
 
 // forEachHashtag calls handleTag for each hashtag in a caption, in order and with repetitions. The
-// hashtag is in lower case and without "#".
+// hashtag is in the form that FoldTag returns.
 func forEachHashtag(caption string, handleTag func(tag string)) {
 	wide := strings.Contains(caption, fullWidth)
 	for {
@@ -30,8 +32,8 @@ func forEachHashtag(caption string, handleTag func(tag string)) {
 			return
 		}
 		end := tagLength(caption)
-		if n := utf8.RuneCountInString(caption[:end]); n > 0 && n <= maxTagLength {
-			handleTag(FoldTag(caption[:end]))
+		if tag := FoldTag(caption[:end]); tag != "" && utf8.RuneCountInString(tag) <= maxTagLength {
+			handleTag(tag)
 		}
 		caption = caption[end:]
 	}
@@ -69,9 +71,10 @@ func textAfterHash(s string, hasFullWidth bool) (rest string, found bool) {
 	return s[plain+1:], plain >= 0
 }
 
-// FoldTag returns a hashtag in the form in which hashtags are stored and compared: in lower case, without a leading "#" or full-width "＃".
+// FoldTag returns a hashtag in the form in which hashtags are stored and compared: without a leading "#" or full-width "＃", and converted by FoldText
+// of package db.
 func FoldTag(s string) string {
-	return strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), fullWidth))
+	return db.FoldText(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), fullWidth))
 }
 
 // VideoHashtag is a row of video_hashtags: a hashtag in a video's caption.

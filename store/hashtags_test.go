@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/reeltally/reeltally/store"
 )
@@ -29,13 +30,19 @@ func TestHashtags_areReadFromCaptions(t *testing.T) {
 		"#" + strings.Repeat("ä", 100): {strings.Repeat("ä", 100)},
 		"#" + strings.Repeat("a", 101): nil,
 		"#a\x00b #\xff":                {"a"},
+		"#cafe\u0301 #CAF\u00c9":       {"caf\u00e9"},
+		"#κόσμος #ΚΌΣΜΟΣ":              {"κόσμοσ"},
+		"#İzmir #i\u0307zmir":          {"izmir"},
+		// The length counts in the stored form, in which each of these letters with its accent is one character.
+		"#" + strings.Repeat("a\u0308", 100): {strings.Repeat("ä", 100)},
+		"#" + strings.Repeat("a\u0308", 101): nil,
 	} {
 		require.Equal(t, want, store.Hashtags(caption), "%q", caption)
 	}
 }
 
 func FuzzHashtags(f *testing.F) {
-	for _, s := range []string{"#dog #Cat", "＃全角", "#\xff#", "#İ", "##", "#a#b#a"} {
+	for _, s := range []string{"#dog #Cat", "＃全角", "#\xff#", "#İ", "##", "#a#b#a", "#cafe\u0301", "#ς"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, caption string) {
@@ -48,12 +55,13 @@ func FuzzHashtags(f *testing.F) {
 			require.Equal(t, tag, store.FoldTag("#"+tag))
 			require.NotContains(t, tag, "#")
 		}
+		require.Equal(t, tags, store.Hashtags(norm.NFD.String(caption)))
 	})
 }
 
 func TestFoldTag_returnsTheTagInLowerCaseWithoutHashSign(t *testing.T) {
 	t.Parallel()
-	for tag, want := range map[string]string{"dog": "dog", " #DOG ": "dog", "＃Dog": "dog", "#Straße": "straße", "#": "", "": "", "ÄÖ": "äö"} {
+	for tag, want := range map[string]string{"dog": "dog", " #DOG ": "dog", "＃Dog": "dog", "#Straße": "straße", "#": "", "": "", "ÄÖ": "äö", "#Cafe\u0301": "caf\u00e9", "λόγος": "λόγοσ"} {
 		require.Equal(t, want, store.FoldTag(tag), "%q", tag)
 	}
 }

@@ -344,7 +344,7 @@ func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 			o.id, FoldTag(*query.Hashtag))
 	}
 	if query.Words != nil {
-		for word := range strings.FieldsSeq(strings.ToLower(*query.Words)) {
+		for word := range strings.FieldsSeq(db.FoldText(*query.Words)) {
 			q = q.Where(`videos.title_folded LIKE ? ESCAPE '\'`, db.LikePattern(word))
 		}
 	}

@@ -556,7 +556,7 @@ type Collection struct {
 	// Example: q7Zt0BvKx3Lm9A
 	Hash *string `json:"hash"`
 
-	// Hashtags The hashtags of the collection, in lower case, without `#`, in alphabetical order. Videos whose caption contains one of them are in the collection. A hashtag with a character other than letters, digits, marks and `_` matches no caption.
+	// Hashtags The hashtags of the collection, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`, in alphabetical order. Videos whose caption contains one of them are in the collection. A hashtag with a character other than letters, digits, marks and `_` matches no caption.
 	Hashtags []string `json:"hashtags"`
 
 	// ID The id of the collection.
@@ -846,7 +846,7 @@ type CreateCollectionRequest struct {
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal. A hashtag of a caption has only letters, digits, marks and `_`. Other hashtags are stored, but match no caption.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags []string `json:"hashtags,omitempty"`
@@ -2338,7 +2338,7 @@ type UpdateCollectionRequest struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal. A hashtag of a caption has only letters, digits, marks and `_`. Other hashtags are stored, but match no caption.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`
@@ -2578,7 +2578,7 @@ type VideoFilters struct {
 	// HasMetrics Whether the list has only videos whose metrics were fetched at least once.
 	HasMetrics *bool `json:"has_metrics"`
 
-	// Hashtag The hashtag of the filter `hashtag`, in lower case, without `#`.
+	// Hashtag The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`.
 	Hashtag *string `json:"hashtag"`
 
 	// IncludeRemoved The value of `include_removed`. With `fetch_status=stopped`, the list has stopped videos even if it is false.
@@ -3372,10 +3372,10 @@ type ListVideosParams struct {
 	// Platform Only videos of this platform.
 	Platform *Platform `form:"platform,omitempty" json:"platform,omitempty"`
 
-	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal. The hashtags of a caption have only letters, digits, marks and `_`, so any other hashtag matches nothing.
+	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. The hashtags of a caption have only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC, so any other hashtag matches nothing.
 	Hashtag *string `form:"hashtag,omitempty" json:"hashtag,omitempty"`
 
-	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal.
+	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.

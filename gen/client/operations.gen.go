@@ -89,7 +89,7 @@ type CreateCollectionOptions struct {
 	// Example: private
 	Access Access
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal. A hashtag of a caption has only letters, digits, marks and `_`. Other hashtags are stored, but match no caption.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags []string
@@ -724,10 +724,10 @@ type ListVideosOptions struct {
 	// Platform Only videos of this platform.
 	Platform Platform
 
-	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal. The hashtags of a caption have only letters, digits, marks and `_`, so any other hashtag matches nothing.
+	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. The hashtags of a caption have only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC, so any other hashtag matches nothing.
 	Hashtag string
 
-	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal.
+	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`.
 	Q string
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
@@ -1144,7 +1144,7 @@ type UpdateCollectionOptions struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal. A hashtag of a caption has only letters, digits, marks and `_`. Other hashtags are stored, but match no caption.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string]

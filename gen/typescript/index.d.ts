@@ -193,7 +193,7 @@ export interface Collection {
   display_settings: DisplaySettings | null;
   /** The last part of the share page's URL, `{app_url}/c/{hash}`. */
   hash: string | null;
-  /** The hashtags of the collection, in lower case, without `#`, in alphabetical order. */
+  /** The hashtags of the collection, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`, in alphabetical order. */
   hashtags: string[];
   /** The id of the collection. */
   id: string;
@@ -1553,7 +1553,7 @@ export interface VideoFilters {
   fetch_status: string | null;
   /** Whether the list has only videos whose metrics were fetched at least once. */
   has_metrics: boolean | null;
-  /** The hashtag of the filter `hashtag`, in lower case, without `#`. */
+  /** The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`. */
   hashtag: string | null;
   /** The value of `include_removed`. */
   include_removed: boolean;

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -371,7 +370,7 @@ func (i *importing) clearCountedSince() error {
 func (m *mergedVideo) fillDetails() bool {
 	v, in, changed := &m.after, m.in, false
 	if v.Title == "" && in.Title != "" {
-		v.Title, v.TitleFolded, changed = in.Title, strings.ToLower(in.Title), true
+		v.Title, v.TitleFolded, changed = in.Title, db.FoldText(in.Title), true
 	}
 	if v.UploadedAt == nil && in.UploadedAt != nil {
 		v.UploadedAt, changed = in.UploadedAt, true

@@ -17,7 +17,7 @@ import (
 // returns an error if the points break the rules at LoadVideo.Points.
 func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
-	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
+	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, db.FoldText(v.Title)
 	for i, p := range in.Points {
 		if (i > 0 && p.At.Day() <= in.Points[i-1].At.Day()) || p.At > l.now {
 			return v, fmt.Errorf("point %d of video %s is at %s: points must be in the order of time, at most one on each day, and not in the future", i, v.ID, p.At.Time())

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -212,12 +211,12 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	var moved []db.RowKey
 	for i := range videos {
 		v := &videos[i]
-		title, account, hadCounts := v.Title, v.LinkedAccountID, v.LatestUpdatedAt != nil
+		title, account, hadCounts := v.TitleFolded, v.LinkedAccountID, v.LatestUpdatedAt != nil
 		w.uploaded[v.Key()] = v.UploadedAt
 		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
 			measured = append(measured, v)
 		}
-		if v.Title != title {
+		if v.TitleFolded != title { // this also corrects what an older release, with another FoldText, has stored
 			retitled = append(retitled, Retitled{v, title})
 		}
 		if hadCounts && v.LinkedAccountID != nil && (account == nil || *account != *v.LinkedAccountID) {
@@ -362,7 +361,7 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 		applyCounts(v, f, fetchedAt)
 	}
 	db.Assign(&v.Title, f.Title)
-	v.TitleFolded = strings.ToLower(v.Title)
+	v.TitleFolded = db.FoldText(v.Title)
 	db.Assign(&v.Username, f.Username)
 	if a, ok := accounts[v.Key()]; ok {
 		v.LinkedAccountID, v.Username = &a.ID, cmp.Or(a.Username, v.Username) // the account record may have a newer handle than the source's answer
@@ -469,7 +468,7 @@ func VideoWrites(tx *gorm.DB, videos []store.Video) []db.Write {
 	return list.StatementsForExec(tx, "UPDATE videos SET "+db.ColumnAssignments("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
 }
 
-// Retitled is a video whose title has changed. Before is the old title.
+// Retitled is a video whose title has changed. Before is the old title, or its TitleFolded, which has the same hashtags.
 type Retitled struct {
 	*store.Video
 	Before string

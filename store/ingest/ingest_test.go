@@ -269,6 +269,61 @@ func TestHashtags_areUpdatedIfTheTitleChanges(t *testing.T) {
 	})
 }
 
+// spellings has two spellings of a hashtag that must count as equal.
+var spellings = map[string][2]string{
+	"composed and decomposed accent": {"caf\u00e9", "cafe\u0301"},
+	"final and other sigma":          {"κόσμος", "ΚΌΣΜΟΣ"},
+	"Turkish capital I":              {"İzmir", "i\u0307zmir"},
+}
+
+func TestSearches_findVideosByEachSpellingOfAWord(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		for name, both := range spellings {
+			t.Run(name, func(t *testing.T) {
+				o, links := storetest.NewOrg(t, db), storetest.VideoLinks(t, 2)
+				storetest.Track(t, o, links...)
+				storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{
+					links[0]: {Views: new(int64(1)), Title: new("In #" + both[0] + " today")},
+					links[1]: {Views: new(int64(2)), Title: new("In #" + both[1] + " today")},
+				})
+				for _, spelling := range both {
+					for _, q := range []store.VideoQuery{{Hashtag: &spelling}, {Words: &spelling}} {
+						require.EqualValues(t, 2, storetest.ListVideos(t, o, q).Total, "%+q", spelling)
+					}
+					c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Campaign", Access: store.AccessPrivate, Hashtags: []string{spelling}})
+					require.NoError(t, err)
+					require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{CollectionID: &c.ID}).Total, "%+q", spelling)
+				}
+				c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Both", Access: store.AccessPrivate, Hashtags: both[:]})
+				require.NoError(t, err)
+				require.Len(t, c.Hashtags, 1)
+				for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
+					require.Len(t, v.Labels, 3)
+				}
+			})
+		}
+	})
+}
+
+// While an installation is upgraded, a program of the older release can still store captions and hashtags that are only in lower case.
+func TestAcknowledge_correctsTheHashtagsThatAnOlderReleaseStored(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
+		storetest.Track(t, o, l)
+		facts := map[link.Link]ingest.VideoFacts{l: {Title: new("#Cafe\u0301")}}
+		storetest.Measure(t, db, db.Clock.Now(), facts)
+		db.Exec(t, "UPDATE videos SET title_folded = ? WHERE organisation_id = ?", "#cafe\u0301", o.ID())
+		db.Exec(t, "UPDATE video_hashtags SET tag = ? WHERE organisation_id = ?", "cafe\u0301", o.ID())
+		storetest.Measure(t, db, db.Clock.Now().Add(time.Second), facts)
+		for _, q := range []store.VideoQuery{{Hashtag: new("caf\u00e9")}, {Words: new("caf\u00e9")}} {
+			require.EqualValues(t, 1, storetest.ListVideos(t, o, q).Total)
+		}
+		require.Equal(t, []string{"caf\u00e9"}, storetest.Column[string](t, db, "SELECT tag FROM video_hashtags WHERE organisation_id = ?", o.ID()))
+	})
+}
+
 func TestAcknowledge_addsTheAuthorsHandleToTheVideoLink(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -125,6 +125,9 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 			return c, err
 		}
 	}
+	if err := registerFoldText(); err != nil {
+		return c, err
+	}
 	// busy_timeout comes first, because the switch to WAL mode may have to wait for another process.
 	// synchronous(FULL) makes committed writes survive a power failure.
 	pragmas := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", sqliteBusyTimeout.Milliseconds()), "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)"}}

@@ -9,6 +9,7 @@
 //   - page.go: ordered lists, pages of lists, and the allow-list of the columns by which a list can be ordered
 //   - replica.go: the streaming replica from which lists and histories can be read
 //   - migrate.go, partitions.go, tables.go: migrations, monthly partitions, and a description of each table
+//   - text.go: the form in which texts are compared
 //   - time.go, clock.go: instants, days, and the check of the clock before old data is deleted
 //   - snapshot.go: reading all tables as they were at one moment, for backups
 //   - errors.go: the errors that all packages of the store return

@@ -3,12 +3,15 @@ package db_test
 import (
 	"context"
 	"io/fs"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
@@ -217,9 +220,61 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
+// Before migration 39, captions for searches and hashtags are only in lower case.
+func TestMigrate_foldsCaptionsAndHashtags(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, d *storetest.DB) {
+		texts := slices.Sorted(maps.Keys(textsToFold))
+		o, links := storetest.NewOrg(t, d), storetest.VideoLinksFrom(t, 100, len(texts))
+		other := storetest.CreateOrgWithData(t, d)
+		videos := storetest.Track(t, o, links...)
+		c := storetest.Collection(t, o, "Campaign", nil)
+		unchanged := storetest.StoredRows(t, d, other)
+		versions := func() []int64 {
+			return storetest.Column[int64](t, d, "SELECT version FROM organisation_totals UNION ALL SELECT labels_version FROM organisation_totals")
+		}
+		before := versions()
+		_, err := storetest.Migrations(t, d).DownTo(t.Context(), 38)
+		require.NoError(t, err)
+		want := map[uuid.UUID]string{}
+		for i, text := range texts {
+			id, old := videos[i].VideoID, strings.ToLower(text)
+			want[id] = textsToFold[text]
+			d.Exec(t, "UPDATE videos SET title = ?, title_folded = ? WHERE organisation_id = ? AND id = ?", text, old, o.ID(), id)
+			d.Exec(t, "INSERT INTO video_hashtags (organisation_id, tag, video_id) VALUES (?, ?, ?), (?, 'all', ?)", o.ID(), old, id, o.ID(), id)
+			d.Exec(t, "INSERT INTO collection_hashtags (organisation_id, collection_id, tag, added_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", o.ID(), c.ID, old, 100+i)
+		}
+		// This video has both spellings of a hashtag already.
+		d.Exec(t, "INSERT INTO video_hashtags (organisation_id, tag, video_id) VALUES (?, ?, ?), (?, ?, ?)", o.ID(), "no\u0308", videos[0].VideoID, o.ID(), "n\u00f6", videos[0].VideoID)
+		d.Exec(t, "INSERT INTO collection_hashtags (organisation_id, collection_id, tag, added_at) VALUES (?, ?, ?, 7), (?, ?, ?, 8)", o.ID(), c.ID, "no\u0308", o.ID(), c.ID, "n\u00f6")
+		_, err = d.Migrate(t.Context())
+		require.NoError(t, err)
+
+		for id, folded := range want {
+			require.Equal(t, []string{folded}, storetest.Column[string](t, d, "SELECT title_folded FROM videos WHERE organisation_id = ? AND id = ?", o.ID(), id))
+			tags := []string{"all", folded}
+			if id == videos[0].VideoID {
+				tags = append(tags, "n\u00f6")
+			}
+			require.ElementsMatch(t, tags, storetest.Column[string](t, d, "SELECT tag FROM video_hashtags WHERE organisation_id = ? AND video_id = ?", o.ID(), id))
+		}
+		distinct := append(slices.Collect(maps.Values(textsToFold)), "n\u00f6")
+		slices.Sort(distinct)
+		require.ElementsMatch(t, slices.Compact(distinct), storetest.Column[string](t, d, "SELECT tag FROM collection_hashtags WHERE organisation_id = ?", o.ID()))
+		require.Equal(t, []int64{7}, storetest.Column[int64](t, d, "SELECT added_at FROM collection_hashtags WHERE organisation_id = ? AND tag = ?", o.ID(), "n\u00f6"),
+			"the hashtag must keep the time when its first spelling was added")
+		require.NotSubset(t, before, versions(), "ETags and cached labels from before the migration must not be valid any more")
+		require.Equal(t, unchanged, storetest.StoredRows(t, d, other))
+	})
+}
+
 // lastUncheckedMigration is the number of the last migration that the test below skips. Programs that are older
 // than this migration do not run with any newer schema, so the skipped migrations cannot break them.
 const lastUncheckedMigration = 35
+
+// rewritingMigrations are the numbers of the migrations that only change stored values. Older programs work with the old values and with the new
+// values.
+var rewritingMigrations = []int64{39}
 
 // While an installation is upgraded, programs of two releases use one database. So older programs
 // must work after each migration within a generation.
@@ -231,7 +286,7 @@ func TestMigrations_doNotBreakOlderProgramsUntilTheNextGeneration(t *testing.T) 
 		for _, f := range files {
 			number, err := goose.NumericComponent(f.Name())
 			require.NoError(t, err)
-			if number <= lastUncheckedMigration || number%1000 == 0 {
+			if number <= lastUncheckedMigration || number%1000 == 0 || slices.Contains(rewritingMigrations, number) {
 				continue
 			}
 			content, err := fs.ReadFile(migrations.Files, engine+"/"+f.Name())

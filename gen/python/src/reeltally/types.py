@@ -182,7 +182,7 @@ class Collection(TypedDict):
     display_settings: DisplaySettings | None
     # The last part of the share page's URL, `{app_url}/c/{hash}`.
     hash: str | None
-    # The hashtags of the collection, in lower case, without `#`, in alphabetical order.
+    # The hashtags of the collection, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`, in alphabetical order.
     hashtags: list[str]
     # The id of the collection.
     id: str
@@ -1556,7 +1556,7 @@ class VideoFilters(TypedDict):
     fetch_status: str | None
     # Whether the list has only videos whose metrics were fetched at least once.
     has_metrics: bool | None
-    # The hashtag of the filter `hashtag`, in lower case, without `#`.
+    # The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`.
     hashtag: str | None
     # The value of `include_removed`.
     include_removed: bool

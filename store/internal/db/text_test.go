@@ -1,0 +1,65 @@
+package db_test
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// textsToFold has texts, and the form in which each text is stored and compared.
+var textsToFold = map[string]string{
+	"":               "",
+	"Plain TEXT 1_2": "plain text 1_2",
+	"CAF\u00c9":      "caf\u00e9", // é as one character
+	"CAFE\u0301":     "caf\u00e9", // é as a letter and a combining accent
+	"cafe\u0301":     "caf\u00e9",
+	"ΚΌΣΜΟΣ":         "κόσμοσ",
+	"κόσμος":         "κόσμοσ",
+	"κο\u0301σμος":   "κόσμοσ",
+	"ΠΡΩΪ\u0301":     "πρωΐ",
+	"Straße STRASSE": "straße strasse",
+	"GROẞ":           "groß",
+	"İstanbul":       "istanbul",
+	"I\u0307stanbul": "istanbul",
+	"i\u0307stanbul": "istanbul", // other programs convert İ to i and a combining dot
+	"i\u0307\u0307":  "i",
+	"ılık":           "ılık",
+	"हिन्दी क़":      "हिन्दी क\u093c",
+	"か\u3099ん":       "がん",
+	"＃全角 ＤＯＧ 🐶 \U0001f468‍👩": "＃全角 ｄｏｇ 🐶 \U0001f468‍👩",
+	"\u1100\u1161": "가",
+}
+
+func TestFoldText_givesEqualTextsOneForm(t *testing.T) {
+	t.Parallel()
+	for text, want := range textsToFold {
+		require.Equal(t, want, db.FoldText(text), "%+q", text)
+	}
+}
+
+func TestFoldText_treatsComposedAndDecomposedCharactersAsEqual(t *testing.T) {
+	t.Parallel()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		text := "a" + string(r) + "\u0301"
+		folded := db.FoldText(text)
+		if folded != db.FoldText(norm.NFD.String(text)) || folded != db.FoldText(folded) || folded != db.FoldText(strings.ToLower(text)) {
+			require.Fail(t, "the text is not folded to one form", "%+q, decomposed %+q, folded %+q", text, norm.NFD.String(text), folded)
+		}
+	}
+}
+
+//nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
+func TestFoldText_allocatesNothingForFoldedTexts(t *testing.T) {
+	for _, text := range []string{"handmade in spring", "große käsespätzle", "κόσμοσ", "日本語タグ"} {
+		require.Zero(t, testing.AllocsPerRun(20, func() { db.FoldText(text) }), "%q", text)
+	}
+}

@@ -1,0 +1,16 @@
+-- +goose Up
+
+-- Before, captions for searches and hashtags were only in lower case. The function fold_text is FoldText of package db. Of two hashtags of a collection
+-- that are now equal, the time of the first one stays.
+UPDATE videos SET title_folded = fold_text(title_folded) WHERE title_folded <> fold_text(title_folded);
+INSERT OR IGNORE INTO video_hashtags (organisation_id, tag, video_id)
+  SELECT organisation_id, fold_text(tag), video_id FROM video_hashtags WHERE tag <> fold_text(tag);
+DELETE FROM video_hashtags WHERE tag <> fold_text(tag);
+INSERT INTO collection_hashtags (organisation_id, collection_id, tag, added_at)
+  SELECT organisation_id, collection_id, fold_text(tag), added_at FROM collection_hashtags WHERE tag <> fold_text(tag)
+  ON CONFLICT (organisation_id, collection_id, tag) DO UPDATE SET added_at = MIN(collection_hashtags.added_at, excluded.added_at);
+DELETE FROM collection_hashtags WHERE tag <> fold_text(tag);
+-- The lists and sums of the API can change, so ETags that were sent before must not match any more.
+UPDATE organisation_totals SET version = version + 1, labels_version = labels_version + 1;
+
+-- +goose Down
