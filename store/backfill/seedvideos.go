@@ -3,7 +3,6 @@ package backfill
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
