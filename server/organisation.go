@@ -40,10 +40,10 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 		return out
 	}
 	out.Accounts, out.Videos = view.Count(&p.Accounts), view.Count(&p.Videos)
-	out.Followers, out.Following = view.Count(&p.Followers), view.Count(&p.Following)
-	out.Views, out.Likes, out.Comments = view.Count(&p.Views), view.Count(&p.Likes), view.Count(&p.Comments)
-	out.Shares, out.Bookmarks = view.Count(&p.Shares), view.Count(&p.Bookmarks)
-	out.Engagements = view.Count(new(p.Likes + p.Comments + p.Shares + p.Bookmarks))
+	out.Followers, out.Following = view.Count(p.Followers), view.Count(p.Following)
+	out.Views, out.Likes, out.Comments = view.Count(p.Views), view.Count(p.Likes), view.Count(p.Comments)
+	out.Shares, out.Bookmarks = view.Count(p.Shares), view.Count(p.Bookmarks)
+	out.Engagements = view.Count(p.Engagement())
 	return out
 }
 

@@ -95,14 +95,33 @@ func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 		for i, p := range points {
 			n := int64(32 - i)
 			require.Equal(t, a.daysAgo(i), p.Date.String())
-			require.Equal(t, []int64{1, 2, 1000 + n, 7, 200 * (n + 1), 2 * n, 0, 2, 0, 2*n + 2},
-				[]int64{*p.Accounts, *p.Videos, *p.Followers, *p.Following, *p.Views, *p.Likes, *p.Comments, *p.Shares, *p.Bookmarks, *p.Engagements})
+			require.Equal(t, []int64{1, 2, 1000 + n, 7, 200 * (n + 1), 2 * n, 2, 2*n + 2},
+				[]int64{*p.Accounts, *p.Videos, *p.Followers, *p.Following, *p.Views, *p.Likes, *p.Shares, *p.Engagements})
+			require.Equal(t, []*int64{nil, nil}, []*int64{p.Comments, p.Bookmarks})
 			require.Zero(t, *p.Uploads)
 		}
 		first := c.organisationHistory(fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(32)))
 		require.Len(t, first, 1)
 		require.Equal(t, int64(2), *first[0].Uploads, "the upload date of both videos must be the day of the first fetch")
 		require.Empty(t, a.newCaller(t, store.TierPremium).organisationHistory(""))
+	})
+}
+
+// Requirements in docs/coverage.md: 4-12
+func TestOrganisationHistory_hasNullForSumsOfUnknownCounts(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.track(videoURL(1))
+		a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(50))} })
+		p := c.organisationHistory("")[0]
+		require.Equal(t, client.OrganisationHistoryPoint{Date: p.Date, Accounts: new(int64(0)), Videos: new(int64(1)), Uploads: new(int64(0)), Views: new(int64(50))}, p)
+		a.Clock.Advance(24 * time.Hour)
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(int64(60)), Likes: new(int64(0)), Comments: new(int64(0))}
+		})
+		p = c.organisationHistory("")[0]
+		require.Equal(t, []*int64{new(int64(0)), new(int64(0)), nil, nil, new(int64(0))}, []*int64{p.Likes, p.Comments, p.Shares, p.Bookmarks, p.Engagements})
 	})
 }
 

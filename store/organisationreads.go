@@ -54,16 +54,17 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 	return points, err
 }
 
-// OrganisationPoint is the state of an organisation at the end of one day, with the sums of the latest counts of its videos.
+// OrganisationPoint is the state of an organisation at the end of one day, with the sums of the latest counts of its videos. A sum is nil if
+// the count was not known of any video, or of any account for Followers and Following.
 type OrganisationPoint struct {
-	Day       db.Date
-	Accounts  int64 // number of tracked accounts
-	Videos    int64 // number of tracked videos
-	Uploads   int64 // number of the organisation's videos that were uploaded on that day
-	Followers int64
-	Following int64
-	Sums
-	UploadsOnly bool // true if no totals are stored for the day; all numbers except Uploads are then unknown, and 0 in the point
+	Day         db.Date
+	Accounts    int64 // number of tracked accounts
+	Videos      int64 // number of tracked videos
+	Uploads     int64 // number of the organisation's videos that were uploaded on that day
+	Followers   *int64
+	Following   *int64
+	Counts           // sums of the latest counts of all videos, including stopped videos
+	UploadsOnly bool // true if no totals are stored for the day; all numbers except Uploads are then unknown, and Accounts and Videos are 0 in the point
 }
 
 // organisationDays is a SQL query for the points of an organisation in a range of days, the newest first. A day has a point if totals are
@@ -78,10 +79,10 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 	points := []OrganisationPoint{}
 	args := map[string]any{"org": o.id, "from": from, "to": to}
 	return points, o.eachRow(ctx, o.s.queries.organisationDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
-		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.Count(4), Following: row.Count(5),
+		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.OptionalInt(4), Following: row.OptionalInt(5),
 			UploadsOnly: row.OptionalInt(2) == nil}
 		for i, sum := range p.Fields() {
-			*sum = row.Count(6 + i)
+			*sum = row.OptionalInt(6 + i)
 		}
 		points = append(points, p)
 		return nil

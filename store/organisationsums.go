@@ -52,8 +52,16 @@ func organisationDaysInsert(tx *gorm.DB, condition string) string {
 	// fetches of the later day.
 	return `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, ` + MetricColumns("{m}") + `)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS ` + db.DateType(tx) + `)),
-  t.accounts + ?, t.videos + ?, t.followers, t.following, ` + MetricColumns("t.{m}") + `
+  t.accounts + ?, t.videos + ?, ` + nullIfUnknown("followers", "accounts", "latest_followers_count") + `, ` + nullIfUnknown("following", "accounts", "latest_following_count") + `,
+  ` + MetricColumns(nullIfUnknown("{m}", "videos", "latest_{m}")) + `
   FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}` + condition + `
 ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
  following = excluded.following, ` + MetricColumns("{m} = excluded.{m}")
+}
+
+// nullIfUnknown returns a SQL expression for a total of organisation_totals, which is the sum of the given column of a table. The expression is
+// NULL if the column is NULL in all rows of the organisation.
+func nullIfUnknown(total, table, column string) string {
+	// The database reads the maximum only if the total is 0. It finds the maximum in the first entry of an index.
+	return `CASE WHEN t.` + total + ` <> 0 OR (SELECT MAX(s.` + column + `) FROM ` + table + ` s WHERE s.organisation_id = {org}) IS NOT NULL THEN t.` + total + ` END`
 }

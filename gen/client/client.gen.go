@@ -1442,31 +1442,31 @@ type OrganisationHistoryPoint struct {
 	// Accounts The number of tracked accounts.
 	Accounts *int64 `json:"accounts"`
 
-	// Bookmarks The sum of the bookmarks of the organisation's videos.
+	// Bookmarks The sum of the bookmarks of the organisation's videos; null if none is known.
 	Bookmarks *int64 `json:"bookmarks"`
 
-	// Comments The sum of the comments on the organisation's videos.
+	// Comments The sum of the comments on the organisation's videos; null if none is known.
 	Comments *int64 `json:"comments"`
 
 	// Date The UTC day of the point.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements The sum of likes, comments, bookmarks and shares.
+	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
 	Engagements *int64 `json:"engagements"`
 
-	// Followers The sum of the followers of the organisation's accounts.
+	// Followers The sum of the followers of the organisation's accounts; null if none is known.
 	Followers *int64 `json:"followers"`
 
-	// Following The sum of the numbers of accounts that the organisation's accounts follow.
+	// Following The sum of the numbers of accounts that the organisation's accounts follow; null if none is known.
 	Following *int64 `json:"following"`
 
-	// Likes The sum of the likes of the organisation's videos.
+	// Likes The sum of the likes of the organisation's videos; null if none is known.
 	Likes *int64 `json:"likes"`
 
 	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Shares The sum of the shares of the organisation's videos.
+	// Shares The sum of the shares of the organisation's videos; null if none is known.
 	Shares *int64 `json:"shares"`
 
 	// Uploads The number of the organisation's videos that were uploaded on this day, if the day of the upload is known now.
@@ -1475,7 +1475,7 @@ type OrganisationHistoryPoint struct {
 	// Videos The number of tracked videos.
 	Videos *int64 `json:"videos"`
 
-	// Views The sum of the views of the organisation's videos.
+	// Views The sum of the views of the organisation's videos; null if none is known.
 	Views *int64 `json:"views"`
 }
 

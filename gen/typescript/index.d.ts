@@ -803,29 +803,29 @@ export type OrganisationHistory = OrganisationHistoryPoint[];
 export interface OrganisationHistoryPoint {
   /** The number of tracked accounts. */
   accounts: number | null;
-  /** The sum of the bookmarks of the organisation's videos. */
+  /** The sum of the bookmarks of the organisation's videos; null if none is known. */
   bookmarks: number | null;
-  /** The sum of the comments on the organisation's videos. */
+  /** The sum of the comments on the organisation's videos; null if none is known. */
   comments: number | null;
   /** The UTC day of the point. */
   date: string;
-  /** The sum of likes, comments, bookmarks and shares. */
+  /** The sum of likes, comments, bookmarks and shares; null if none of them is known. */
   engagements: number | null;
-  /** The sum of the followers of the organisation's accounts. */
+  /** The sum of the followers of the organisation's accounts; null if none is known. */
   followers: number | null;
-  /** The sum of the numbers of accounts that the organisation's accounts follow. */
+  /** The sum of the numbers of accounts that the organisation's accounts follow; null if none is known. */
   following: number | null;
-  /** The sum of the likes of the organisation's videos. */
+  /** The sum of the likes of the organisation's videos; null if none is known. */
   likes: number | null;
   /** `true` if the organisation's tier hides the counts; absent otherwise. */
   metrics_masked?: boolean | undefined;
-  /** The sum of the shares of the organisation's videos. */
+  /** The sum of the shares of the organisation's videos; null if none is known. */
   shares: number | null;
   /** The number of the organisation's videos that were uploaded on this day, if the day of the upload is known now. */
   uploads: number | null;
   /** The number of tracked videos. */
   videos: number | null;
-  /** The sum of the views of the organisation's videos. */
+  /** The sum of the views of the organisation's videos; null if none is known. */
   views: number | null;
 }
 

@@ -214,11 +214,14 @@ func fillMissingDays(points []point, lastDay store.Date) []point {
 	return out
 }
 
-// withTotals returns a copy of values in which each unknown total is the one of earlier. It does not change the counts of one day.
+// withTotals returns a copy of values. If the values have no totals, the copy has the totals of earlier. The counts of one day stay the same.
 func withTotals(values, earlier []*int64) []*int64 {
 	out := slices.Clone(values)
+	if out[overviewVideos] != nil { // the day has totals; a total that is nil is unknown
+		return out
+	}
 	for m := range earlier {
-		if out[m] == nil && !overviewMetrics[m].PerDay {
+		if !overviewMetrics[m].PerDay {
 			out[m] = earlier[m]
 		}
 	}

@@ -128,6 +128,22 @@ func TestFillMissingDays_repeatsTotalsOnDaysWithoutChanges(t *testing.T) {
 	require.Nil(t, valueAt(filled, overviewViews, 4), "the value on a day before the first point must be unknown")
 }
 
+func TestFillMissingDays_keepsTotalsThatAreUnknown(t *testing.T) {
+	t.Parallel()
+	values := func(videos, followers *int64) []*int64 {
+		out := make([]*int64, len(overviewMetrics))
+		out[overviewVideos], out[overviewFollowers] = videos, followers
+		return out
+	}
+	one, five := new(int64(1)), new(int64(5))
+	filled := fillMissingDays([]point{{Day: 8, Values: values(one, nil)}, {Day: 6, Values: values(nil, nil)}, {Day: 5, Values: values(one, five)}}, 9)
+	var followers []*int64
+	for _, p := range filled {
+		followers = append(followers, p.Values[overviewFollowers])
+	}
+	require.Equal(t, []*int64{nil, nil, five, five, five}, followers, "only a day without totals must have the totals of an earlier day")
+}
+
 func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {
 	t.Parallel()
 	root, child, grandchild, elsewhere := uuid.New(), uuid.New(), uuid.New(), uuid.New()

@@ -323,7 +323,7 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, days, 141)
 		for _, d := range days {
-			require.Equal(t, 1000+int64(d.Day), d.Views)
+			require.Equal(t, new(1000+int64(d.Day)), d.Views)
 			require.EqualValues(t, 1, d.Videos)
 		}
 

@@ -31,6 +31,15 @@ func (d *dayChange) addAmounts(o dayChange) {
 	d.videos += o.videos
 }
 
+// addToSums adds the amounts to the sums of one day. A sum that is nil stays nil unless a video's value becomes known.
+func (d *dayChange) addToSums(sums *store.Counts) {
+	for n, to := range sums.Fields() {
+		if *to != nil || d.known[n] > 0 {
+			*to = new(valueOrZero(*to) + d.counts[n])
+		}
+	}
+}
+
 // history collects the changes that an import makes to the rows of account_days of one account, or to the rows of organisation_days.
 type history struct {
 	// The key is a day. The value has the amounts that are added to the sums of this day and of all later days.
@@ -215,9 +224,7 @@ func (i *importing) updateOrganisationDays(h *history, begun bool) error {
 		}
 		d.Day = day
 		d.Videos += c.videos
-		for n, to := range d.Sums.Fields() {
-			*to += c.counts[n]
-		}
+		c.addToSums(&d.Counts)
 		out = append(out, d)
 	})
 	return i.upsertDays("organisation_days", []string{"organisation_id", "day"},
@@ -254,12 +261,7 @@ func (i *importing) updateAccountDays(changesByAccount map[uuid.UUID]*history) e
 				d.Day, d.FetchedAt, d.Source = day, nil, new(ImportSource)
 			}
 			d.Videos += c.videos
-			for n, to := range d.Counts.Fields() {
-				if *to != nil || c.known[n] > 0 {
-					sum := valueOrZero(*to) + c.counts[n]
-					*to = &sum
-				}
-			}
+			c.addToSums(&d.Counts)
 			out = append(out, d)
 		})
 	}

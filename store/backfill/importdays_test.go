@@ -127,6 +127,26 @@ func TestImport_countsAStoppedVideoOnTheDaysBeforeItWasTracked(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 4-12
+func TestImport_addsNoSumOfCountsThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l, today := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
+		point := func(day store.Date, counts store.Counts) backfill.LoadPoint {
+			return backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: counts}
+		}
+		importResults(t, o, importOf(l, point(today-3, store.Counts{Likes: new(int64(0))}), point(today-2, store.Counts{Likes: new(int64(8))})))
+		importResults(t, o, importOf(storetest.VideoLink(t, 2), point(today-1, store.Counts{Views: new(int64(0))})))
+		points, err := o.OrganisationHistory(t.Context(), today-9, today-1)
+		require.NoError(t, err)
+		require.Equal(t, []store.OrganisationPoint{
+			{Day: today - 1, Videos: 2, Counts: store.Counts{Views: new(int64(0)), Likes: new(int64(8))}},
+			{Day: today - 2, Videos: 1, Counts: store.Counts{Likes: new(int64(8))}},
+			{Day: today - 3, Videos: 1, Counts: store.Counts{Likes: new(int64(0))}},
+		}, points)
+	})
+}
+
 func TestImport_keepsTheDaysOfAWeekThatAnEarlierImportStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -62,8 +62,8 @@ func TestImport_keepsHiddenLikesHidden(t *testing.T) {
 		require.Nil(t, v.LatestEngagement)
 		for table, id := range map[string]any{"organisation_days": o.ID(), "account_days": *v.LinkedAccountID} {
 			column := map[string]string{"organisation_days": "organisation_id", "account_days": "account_id"}[table]
-			likes := storetest.Column[int64](t, db, "SELECT COALESCE(likes, 0) FROM "+table+" WHERE organisation_id = ? AND "+column+" = ? ORDER BY day", o.ID(), id)
-			require.Equal(t, []int64{4, 10, 11, 0, 0, 0}, likes, table)
+			likes := storetest.Column[int64](t, db, "SELECT COALESCE(likes, -1) FROM "+table+" WHERE organisation_id = ? AND "+column+" = ? ORDER BY day", o.ID(), id)
+			require.Equal(t, []int64{4, 10, 11, -1, -1, -1}, likes, table)
 		}
 	})
 }

@@ -235,8 +235,9 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		require.NoError(t, backfill.Load(t.Context(), other, b), "two organisations must be able to have records with the same ids")
 		once, err := o.OrganisationHistory(t.Context(), today-10, today)
 		require.NoError(t, err)
-		require.EqualValues(t, 12, once[0].Followers)
-		require.EqualValues(t, 10, once[1].Followers)
+		require.Equal(t, new(int64(12)), once[0].Followers)
+		require.Equal(t, new(int64(10)), once[1].Followers)
+		require.Equal(t, []*int64{new(int64(3)), nil}, []*int64{once[0].Following, once[1].Following}, "an unknown number must stay unknown")
 		require.EqualValues(t, 1, once[0].Accounts)
 		require.EqualValues(t, 4, once[0].Videos)
 

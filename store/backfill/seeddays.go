@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -14,9 +15,9 @@ import (
 
 // daySums has the sums of the counts of all videos at the end of one day, for one account or for an organisation.
 type daySums struct {
-	videos                         int64
-	counts                         store.Counts
-	accounts, followers, following int64
+	videos, accounts     int64
+	counts               store.Counts
+	followers, following *int64 // nil if they are unknown
 
 	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
 }
@@ -76,9 +77,17 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 		of.counts.Add(d.counts)
 		if a.Tracked {
 			of.accounts++
-			of.followers, of.following = of.followers+valueOrZero(known.Followers), of.following+valueOrZero(known.Following)
+			of.followers, of.following = addKnown(of.followers, known.Followers), addKnown(of.following, known.Following)
 		}
 	}
+}
+
+// addKnown returns the sum of two numbers. A number that is nil adds nothing. The result is nil if both are nil.
+func addKnown(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return new(*a + *b)
 }
 
 // firstDay returns the first day for which the account has a point or a number of followers. If there is no such day, it returns MaxDate.
@@ -108,8 +117,9 @@ type organisationDay struct {
 	OrganisationID uuid.UUID
 	Day            db.Date
 	Videos         int64
-	store.Sums
-	Accounts, Followers, Following int64
+	store.Counts
+	Accounts             int64
+	Followers, Following *int64
 }
 
 // organisationUploads is a row of organisation_uploads: the number of videos that were uploaded on a day.
@@ -125,9 +135,7 @@ func (l *loading) addToDays() error {
 	var days []organisationDay
 	for _, day := range slices.Sorted(maps.Keys(l.days)) {
 		d := l.days[day]
-		row := organisationDay{OrganisationID: l.ID(), Day: day, Videos: d.videos, Accounts: d.accounts, Followers: d.followers, Following: d.following}
-		row.Sums.Add(d.counts)
-		days = append(days, row)
+		days = append(days, organisationDay{l.ID(), day, d.videos, d.counts, d.accounts, d.followers, d.following})
 	}
 	if err := l.addRows("organisation_days", days, append(store.MetricNames(""), "videos", "accounts", "followers", "following")...); err != nil {
 		return err
@@ -140,11 +148,11 @@ func (l *loading) addToDays() error {
 }
 
 // addRows inserts rows into a table whose key is the organisation and the day. If a row exists,
-// addRows adds the values of the named columns to this row.
+// addRows adds the values of the named columns to this row. A value that is NULL adds nothing.
 func (l *loading) addRows(table string, rows any, columnNames ...string) error {
 	sums := map[string]any{}
 	for _, c := range columnNames {
-		sums[c] = gorm.Expr(table + "." + c + " + excluded." + c)
+		sums[c] = gorm.Expr("COALESCE(" + table + "." + c + " + excluded." + c + ", " + table + "." + c + ", excluded." + c + ")")
 	}
 	return l.tx.Table(table).Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "day"}), DoUpdates: clause.Assignments(sums),

@@ -286,7 +286,7 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 
 		_, err = restoreBackup(t, storetest.New(t, db.Engine), file)
 		require.ErrorContains(t, err, "the backup has version 21: restore into a new database")
-		newer := compressLines(t, strings.Replace(backupText(t, file), `"schema":21`, `"schema":1000`, 1))
+		newer := compressLines(t, strings.Replace(backupText(t, file), `"schema":21`, `"schema":2000`, 1))
 		_, err = restoreBackup(t, storetest.NewEmpty(t, db.Engine), newer)
 		require.ErrorAs(t, err, new(*store.SchemaError))
 		other := compressLines(t, strings.Replace(backupText(t, file), `"version":1`, `"version":2`, 1))

@@ -52,8 +52,8 @@ func requireOneTrackedAccount(t *testing.T, db *storetest.DB, o *store.Org, id u
 	days, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, days[0].Accounts)
-	require.Equal(t, followers, days[0].Followers)
-	require.EqualValues(t, 3, days[0].Following)
+	require.Equal(t, &followers, days[0].Followers)
+	require.Equal(t, new(int64(3)), days[0].Following)
 	storetest.RequireConsistent(t, db, o)
 }
 

@@ -18,9 +18,12 @@ import (
 func computeSums(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint {
 	t.Helper()
 	sum := store.OrganisationPoint{Day: day}
-	add := func(to *int64, n *int64) {
-		if n != nil {
-			*to += *n
+	add := func(to **int64, n *int64) {
+		switch {
+		case *to == nil:
+			*to = n
+		case n != nil:
+			*to = new(**to + *n)
 		}
 	}
 	q := storetest.OrderedBy("created_at", false)
@@ -120,12 +123,34 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		points, err := o.OrganisationHistory(t.Context(), first-1, first+30)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{
-			{Day: first + 2, Accounts: 1, Videos: 2, Followers: 90, Following: 5, Sums: store.Sums{Views: 50}},
-			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: 100, Following: 5, Sums: store.Sums{Views: 20}},
+			{Day: first + 2, Accounts: 1, Videos: 2, Followers: new(int64(90)), Following: new(int64(5)), Counts: store.Counts{Views: new(int64(50))}},
+			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: new(int64(100)), Following: new(int64(5)), Counts: store.Counts{Views: new(int64(20))}},
 		}, points, "the newest day must come first, and a day without a fetch must have no point")
 		points, err = o.OrganisationHistory(t.Context(), first+1, first+1)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{}, points)
+	})
+}
+
+// Requirements in docs/coverage.md: 4-12
+func TestOrganisationHistory_hasNoSumOfCountsThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 0)
+		day := storetest.Today(db)
+		storetest.Track(t, o, l)
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Likes: new(int64(0)), Comments: new(int64(3))}})
+		want := store.OrganisationPoint{Day: day, Accounts: 1, Videos: 1, Counts: store.Counts{Likes: new(int64(0)), Comments: new(int64(3))}}
+		require.Equal(t, want, organisationDay(t, db, o))
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(0))})
+		want.Followers = new(int64(0))
+		require.Equal(t, want, organisationDay(t, db, o))
+
+		db.Clock.Advance(24 * time.Hour)
+		storetest.StopVideos(t, o, l)
+		want.Day, want.Videos = day+1, 0
+		require.Equal(t, want, organisationDay(t, db, o), "the sums must include the counts of stopped videos")
 	})
 }
 
@@ -156,14 +181,14 @@ func TestOrganisationHistory_hasTheUploadsOfDaysWithoutTotals(t *testing.T) {
 		points, err := o.OrganisationHistory(t.Context(), first-9, first+30)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{
-			{Day: first + 4, Videos: 4, Sums: store.Sums{Views: 40}},
+			{Day: first + 4, Videos: 4, Counts: store.Counts{Views: new(int64(40))}},
 			{Day: first + 2, Uploads: 1, UploadsOnly: true},
-			{Day: first, Videos: 3, Uploads: 1, Sums: store.Sums{Views: 30}},
+			{Day: first, Videos: 3, Uploads: 1, Counts: store.Counts{Views: new(int64(30))}},
 			{Day: first - 9, Uploads: 2, UploadsOnly: true},
 		}, points)
 		points, err = o.OrganisationHistory(t.Context(), first-8, first+1)
 		require.NoError(t, err)
-		require.Equal(t, []store.OrganisationPoint{{Day: first, Videos: 3, Uploads: 1, Sums: store.Sums{Views: 30}}}, points)
+		require.Equal(t, []store.OrganisationPoint{{Day: first, Videos: 3, Uploads: 1, Counts: store.Counts{Views: new(int64(30))}}}, points)
 	})
 }
 
@@ -181,7 +206,7 @@ func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) 
 			points, err := o.OrganisationHistory(t.Context(), first, first+1)
 			require.NoError(t, err)
 			for _, p := range points {
-				views = append(views, p.Views)
+				views = append(views, *p.Views)
 			}
 			accountPoints, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first, first+1)
 			require.NoError(t, err)

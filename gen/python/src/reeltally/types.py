@@ -784,29 +784,29 @@ class OrganisationHistoryPoint(TypedDict):
 
     # The number of tracked accounts.
     accounts: int | None
-    # The sum of the bookmarks of the organisation's videos.
+    # The sum of the bookmarks of the organisation's videos; null if none is known.
     bookmarks: int | None
-    # The sum of the comments on the organisation's videos.
+    # The sum of the comments on the organisation's videos; null if none is known.
     comments: int | None
     # The UTC day of the point.
     date: str
-    # The sum of likes, comments, bookmarks and shares.
+    # The sum of likes, comments, bookmarks and shares; null if none of them is known.
     engagements: int | None
-    # The sum of the followers of the organisation's accounts.
+    # The sum of the followers of the organisation's accounts; null if none is known.
     followers: int | None
-    # The sum of the numbers of accounts that the organisation's accounts follow.
+    # The sum of the numbers of accounts that the organisation's accounts follow; null if none is known.
     following: int | None
-    # The sum of the likes of the organisation's videos.
+    # The sum of the likes of the organisation's videos; null if none is known.
     likes: int | None
     # `true` if the organisation's tier hides the counts; absent otherwise.
     metrics_masked: NotRequired[bool]
-    # The sum of the shares of the organisation's videos.
+    # The sum of the shares of the organisation's videos; null if none is known.
     shares: int | None
     # The number of the organisation's videos that were uploaded on this day, if the day of the upload is known now.
     uploads: int | None
     # The number of tracked videos.
     videos: int | None
-    # The sum of the views of the organisation's videos.
+    # The sum of the views of the organisation's videos; null if none is known.
     views: int | None
 
 
