@@ -76,12 +76,12 @@ func TestReportPage_showsNoChecksumOfAMaskedReport(t *testing.T) {
 	collection, _ := createDashboardData(a, c)
 	page := "/collection/report/" + c.createReport(collection).String()
 	v := c.newSignedInVisitor(t)
-	require.Contains(t, string(v.visit(page).body), "SHA-256 of the report, as the API returns it")
+	require.Contains(t, string(v.visit(page).body), "Checksum (SHA-256) of the report in the API. It proves that the report was not changed")
 	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 	a.Clock.Advance(2 * time.Second)
 	body := string(v.visit(page).requireStatus(http.StatusOK).body)
-	require.Contains(t, body, "The SHA-256 in the list of reports belongs to the report with all numbers.")
-	require.NotContains(t, body, "as the API returns it")
+	require.Contains(t, body, "The checksum in the list of reports belongs to the report with all numbers.")
+	require.NotContains(t, body, "It proves that the report was not changed")
 }
 
 func TestPages_doNotDenyThatVideosWereTracked(t *testing.T) {
@@ -116,4 +116,81 @@ func TestOverviewPage_comparesUploadsOnlyWithAWholePeriod(t *testing.T) {
 	start := func(days int) string { return "/?start=" + a.daysAgo(days-1) + "&end=" + a.daysAgo(0) }
 	require.NotContains(t, string(v.visit(start(501)).requireStatus(http.StatusOK).body), "in the 501 days before")
 	require.Contains(t, string(v.visit(start(310)).requireStatus(http.StatusOK).body), "1 in the 310 days before")
+}
+
+func TestCollectionPage_keepsItsViewAndLinksToTheReportAfterSaving(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	page := "/collection/" + collection.String()
+	form := func(body response) map[string]string {
+		fields := map[string]string{}
+		for _, f := range findElements(body.parsePage(), "form") {
+			if strings.HasSuffix(attributeValue(f, "action"), "/freeze") {
+				for _, input := range findElements(f, "input") {
+					fields[attributeValue(input, "name")] = attributeValue(input, "value")
+				}
+			}
+		}
+		return fields
+	}
+	fields := form(v.visit(page + "?days=7&subtree=true"))
+	saved := v.post(page+"/freeze", "start", fields["start"], "end", fields["end"], "subtree", fields["subtree"], "back", fields["back"]).requireStatus(http.StatusSeeOther)
+	target := saved.Header.Get("Location")
+	require.Contains(t, target, "days=7")
+	require.Contains(t, target, "subtree=true")
+	shown := v.visit(target)
+	require.Contains(t, textOf(shown.parsePage()), "The report was saved: Report 1")
+	require.Contains(t, linkWithText(shown.parseHTML(), "Report 1"), "/collection/report/")
+	require.Equal(t, fields["back"], form(shown)["back"], "the message must not stay in the address")
+
+	require.Contains(t, textOf(shown.parsePage()), "with subcollections")
+	report := v.visit(linkWithText(shown.parseHTML(), "Report 1"))
+	require.Contains(t, textOf(report.parsePage()), "With subcollections")
+	v.post(page+"/freeze", "subtree", "false").requireStatus(http.StatusSeeOther)
+	require.Contains(t, textOf(v.visit(page).parsePage()), "without subcollections")
+	for _, wrong := range []string{"", "https://example.com/", "//example.com/", "/video"} {
+		saved := v.post(page+"/freeze", "back", wrong).requireStatus(http.StatusSeeOther)
+		require.True(t, strings.HasPrefix(saved.Header.Get("Location"), page+"?"), wrong)
+	}
+}
+
+func TestCollectionPage_saysThatTheVideosAreInSubcollections(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		parent := c.createNamedCollection("Launch")
+		child := c.createNamedCollection("Germany", parent)
+		c.addVideos(child, c.track(videoURL(1)), c.track(videoURL(2)))
+		v := c.newSignedInVisitor(t)
+		page := "/collection/" + parent.String()
+		shown := v.visit(page + "?days=7")
+		require.Contains(t, textOf(shown.parsePage()), "The collection itself has no tracked videos. 2 videos are in its subcollections.")
+		require.Equal(t, "?days=7&subtree=true", linkWithText(shown.parseHTML(), "Include subcollections"))
+		require.NotContains(t, textOf(v.visit(page+"?subtree=true").parsePage()), "videos are in its subcollections")
+		c.addVideos(parent, c.track(videoURL(3)))
+		require.NotContains(t, textOf(v.visit(page).parsePage()), "videos are in its subcollections")
+	})
+}
+
+func TestReportPage_namesTheAccountOfEachVideo(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	page := "/collection/report/" + c.createReport(collection).String()
+	v := c.newSignedInVisitor(t)
+	shown := v.visit(page)
+	require.Equal(t, 3, strings.Count(string(shown.body), "<bdi>@northwind.studio</bdi>"))
+	require.Equal(t, "?csv=videos", linkWithText(shown.parseHTML(), "CSV of 3 videos"))
+	table := v.visit(page + "?csv=videos").requireStatus(http.StatusOK).table()
+	require.Equal(t, []string{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}, table[0])
+	require.Len(t, table, 4)
+	for _, row := range table[1:] {
+		require.Equal(t, "northwind.studio", row[1])
+		require.Equal(t, "333", row[8])
+	}
+	v.visit(page + "?csv=accounts").requireStatus(http.StatusBadRequest)
 }

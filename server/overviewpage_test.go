@@ -115,3 +115,69 @@ func TestOverviewPage_listsOnlyVideosWithAKnownGain(t *testing.T) {
 		require.NotContains(t, topVideos(), "–")
 	})
 }
+
+func TestOverviewPage_doesNotShowTheViewsOfNewlyTrackedVideosAsAGain(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		for _, views := range []int64{100, 5000} {
+			c.track(videoURL(int(views)))
+			a.fetch(func(queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(views), Likes: new(views / 10)}
+			})
+			a.Clock.Advance(30 * 24 * time.Hour)
+		}
+		a.Clock.Advance(-24 * time.Hour)
+		v := c.newSignedInVisitor(t)
+		tiles := v.visit("/").tileTexts()
+		require.Contains(t, tiles[0], "+9,900 in 30 days with the earlier views of newly tracked videos")
+		require.Contains(t, tiles[1], "with the earlier engagements of newly tracked videos")
+		for _, n := range findElements(v.visit("/").parsePage(), "a") {
+			if attributeValue(n, "class") != "tile" {
+				continue
+			}
+			for _, span := range findElements(n, "span") {
+				if attributeValue(span, "class") == "trend up" {
+					require.NotContains(t, textOf(span), "9,900", "the page must not colour the number like a gain")
+				}
+			}
+		}
+	})
+}
+
+func TestOverviewPage_saysWhichVideosTheListOfGainsLeavesOut(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	c.track(videoURL(1))
+	a.fetch(factsWithViews(100))
+	a.Clock.Advance(8 * 24 * time.Hour)
+	a.fetch(factsWithViews(130))
+	page := c.newSignedInVisitor(t).visit("/")
+	require.Contains(t, textOf(page.parsePage()), "Videos with less than 7 days of numbers are not listed, because their gain in 7 days is not known. Show the newest videos")
+	require.Equal(t, "/video?order_by=created_at", linkWithText(page.parseHTML(), "Show the newest videos"))
+}
+
+func TestPages_doNotContradictThemselvesIfTheTierHidesNumbers(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	for _, path := range []string{"/video", "/collection/" + collection.String()} {
+		text := textOf(v.visit(path).parsePage())
+		require.Contains(t, text, "1–3 of 3", path)
+		require.Contains(t, text, "CSV of 3 videos", path)
+	}
+	require.NotContains(t, string(v.visit("/").body), "data-masked")
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(2 * time.Second)
+	for _, path := range []string{"/video", "/collection/" + collection.String()} {
+		text := textOf(v.visit(path).parsePage())
+		require.NotContains(t, text, "of 1", path)
+		require.Contains(t, text, "CSV of the first video", path)
+	}
+	overview := v.visit("/")
+	require.Contains(t, string(overview.body), "data-masked")
+	require.Contains(t, textOf(overview.parsePage()), "Most views gained in 7 daysThe tier of your organisation hides gains.")
+}

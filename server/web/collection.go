@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	openapi_types "github.com/oapi-codegen/runtime/types"
 	"golang.org/x/sync/errgroup"
 
@@ -44,6 +46,7 @@ type collectionPage struct {
 	AccountsOf  int64 // number of accounts in the collection; the page can list fewer
 	Reports     []client.ReportSummary
 	ReportsOf   int64               // number of reports of the collection; the page can list fewer
+	VideosBelow int64               // number of tracked videos in the collections below this one, if the collection itself has none and Subtree is false; 0 if unknown
 	Collections []client.Collection // collections to which the selected videos can be added
 	Link        string              // URL query of the same page with the opposite value of Subtree
 
@@ -148,6 +151,11 @@ func showCollection(v *visit) error {
 		return err
 	}
 	content.Reports, content.ReportsOf = reports.Data, reports.Pagination.Total
+	for _, report := range reports.Data {
+		if v.r.URL.Query().Get("notice") == savedReport+report.ID.String() {
+			v.notice, v.noticeLink = "The report was saved:", noticeLink{fmt.Sprintf("Report %d", report.Number), "/collection/report/" + report.ID.String()}
+		}
+	}
 	return v.renderPage(http.StatusOK, "collection", "collections", content.Collection.Name, content)
 }
 
@@ -198,6 +206,24 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 			content.Children = append(content.Children, c)
 		}
 	}
+	if videos.Pagination.Total > 0 || len(content.Children) == 0 || content.Subtree || content.View.Masked {
+		return nil
+	}
+	return v.countVideosBelow(path, content)
+}
+
+// countVideosBelow sets content.VideosBelow. It counts nothing if a list cannot have the videos of all subcollections.
+func (v *visit) countVideosBelow(path string, content *collectionPage) error {
+	withBelow := collectionPage{Collection: content.Collection, Subtree: true}
+	list, query, err := v.videoList(path, &withBelow)
+	if err != nil || withBelow.Unlisted > 0 {
+		return err
+	}
+	var videos client.CollectionVideoPage
+	if err := v.getFromAPI(list, url.Values{"collections": query["collections"], "limit": {"1"}}, &videos); err != nil {
+		return err
+	}
+	content.VideosBelow = videos.Pagination.Total
 	return nil
 }
 
@@ -270,6 +296,7 @@ func changeCollection(v *visit) error {
 	path := "/collections/" + id
 	var notice string
 	target := "/collection/" + id
+	var view url.Values // query of the page to which the browser returns
 	switch v.r.PathValue("action") {
 	case "remove":
 		notice = "removed"
@@ -280,8 +307,13 @@ func changeCollection(v *visit) error {
 		}
 		_, err = v.sendJSON(http.MethodDelete, path+"/"+kind, map[string][]string{member: {item}}, nil)
 	case "freeze":
-		notice = "report-frozen"
-		err = v.saveReport(path)
+		var report uuid.UUID
+		report, err = v.saveReport(path)
+		notice = savedReport + report.String()
+		// Only the query of the field is used, so the browser cannot be sent to another page.
+		if back, invalid := url.Parse(v.r.PostFormValue("back")); invalid == nil {
+			view = back.Query()
+		}
 	case "share":
 		notice = "share-saved"
 		err = v.saveShare(path)
@@ -294,6 +326,6 @@ func changeCollection(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.redirectTo(target + "?notice=" + notice)
+	v.redirectTo(target + "?" + withParameters(view, "notice", notice).Encode())
 	return nil
 }

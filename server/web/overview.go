@@ -31,6 +31,9 @@ type tile struct {
 	Spark    string   // points of a small line chart, as sparkline returns them
 	Link     string   // URL query with which the same page shows a chart of this metric; "" if no chart can show the metric
 	Shown    bool     // true if the chart shows the metric
+	// NewCounts names the counts, such as "views", if Change and Before include the ones that videos already had when their tracking started.
+	// Such changes are not gains. It is "" for other tiles.
+	NewCounts string
 }
 
 // Note says which videos are missing in the number of a tile, or how many of the counted videos are no longer tracked. It returns "" if
@@ -263,6 +266,9 @@ func overviewTiles(c chart, points []point, p period) []tile {
 			t.Value = valueAt(points, m, p.End)
 			t.Change = difference(t.Value, valueAt(points, m, before))
 			t.Before = difference(valueAt(points, m, before), valueAt(points, m, earlier))
+		}
+		if m == overviewViews || m == overviewEngagements {
+			t.NewCounts = overviewMetrics[m].Name
 		}
 		tiles = append(tiles, t)
 		if m == overviewEngagements {

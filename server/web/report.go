@@ -8,24 +8,28 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server/formula"
 	"github.com/reeltally/reeltally/store"
 )
 
-// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period.
-func (v *visit) saveReport(path string) error {
+// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the id
+// of the report.
+func (v *visit) saveReport(path string) (uuid.UUID, error) {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
 		if text := v.r.PostFormValue(field); text != "" {
 			body[member] = text
 		}
 	}
-	_, err := v.sendJSON(http.MethodPost, path+"/reports", body, nil)
-	return err
+	var saved client.ReportSummary
+	_, err := v.sendJSON(http.MethodPost, path+"/reports", body, &saved)
+	return saved.ID, err
 }
 
 // reportPage is the data for the template of the page of a report.
@@ -38,14 +42,15 @@ type reportPage struct {
 	Chart    chart
 }
 
-// reportRow is a video of a report with its caption.
+// reportRow is a video of a report with its caption and its account.
 type reportRow struct {
 	client.ReportVideo
-	Title string // caption of the video today; "" if the video is no longer in the collection, or has no caption
+	Title    string // caption of the video today; "" if the video is no longer in the collection, or has no caption
+	Username string // name of the video's account today; "" if the video is no longer in the collection, or the account is unknown
 }
 
-// reportRows returns a row for each video of a report. It reads the captions from the list of
-// videos, because a report contains no captions.
+// reportRows returns a row for each video of a report. It reads the captions and the names of the accounts from the list of videos, because a
+// report contains only links.
 func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 	query := url.Values{"include_removed": {"true"}}
 	for _, c := range r.Collections {
@@ -53,15 +58,28 @@ func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 			query.Add("collections", c.ID.String())
 		}
 	}
-	titles := map[uuid.UUID]string{}
-	if err := eachListEntry(v, "/videos", query, maxCSVRows, func(video *client.Video) { titles[video.AdID] = strings.TrimSpace(video.Title) }); err != nil {
+	known := map[uuid.UUID]reportRow{}
+	if err := eachListEntry(v, "/videos", query, maxCSVRows, func(video *client.Video) {
+		known[video.AdID] = reportRow{Title: strings.TrimSpace(video.Title), Username: video.DisplayUsername}
+	}); err != nil {
 		return nil, err
 	}
 	out := make([]reportRow, len(r.Videos))
 	for n, video := range r.Videos {
-		out[n] = reportRow{video, titles[video.AdID]}
+		out[n] = known[video.AdID]
+		out[n].ReportVideo = video
 	}
 	return out, nil
+}
+
+// sendReportVideos sends the videos of a report as a CSV file.
+func (v *visit) sendReportVideos(videos []reportRow) error {
+	rows := [][]string{{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}}
+	for _, r := range videos {
+		rows = append(rows, []string{formula.Escape(r.AdLink), formula.Escape(r.Username), formula.Escape(r.Title), strconv.FormatBool(r.Removed), csvValue(r.AddedAt),
+			csvValue(r.StartDay), csvValue(r.EndDay), csvNumber(r.ViewsAtStart), csvNumber(r.ViewsGained), csvNumber(r.ViewsAtEnd)})
+	}
+	return v.sendCSV("report-videos", rows)
 }
 
 // showReport shows the page of a report. A report contains the numbers that a collection had when the report was made. These numbers never
@@ -105,13 +123,16 @@ func showReport(v *visit) error {
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)
 	content.Chart.setViewsGained(r.Days)
 	content.Chart.Joined = true
-	if v.csvPart() != "" {
+	if part := v.csvPart(); part != "" && part != "videos" {
 		return v.sendHistory("report", content.Chart)
 	}
-	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
 	if content.Videos, err = v.reportRows(r); err != nil {
 		return err
 	}
+	if v.csvPart() == "videos" {
+		return v.sendReportVideos(content.Videos)
+	}
+	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
 	return v.renderPage(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
 }
 

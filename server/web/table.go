@@ -18,6 +18,7 @@ type tableView struct {
 	TotalPages int64
 	Total      int64
 	ReadOnly   bool       // true if the visitor cannot change the rows
+	Masked     bool       // true if the organisation's tier hides all rows except the first one
 	path       string     // path of the page, without the base path of the dashboard
 	query      url.Values // query of the page's URL
 }
@@ -30,7 +31,7 @@ func (v *visit) tableView(defaultColumn string) (tableView, error) {
 		return tableView{}, err
 	}
 	query := v.r.URL.Query()
-	t := tableView{Column: query.Get("order_by"), Ascending: query.Get("order_direction") == "asc", Page: n, ReadOnly: v.isReadOnly(), path: v.r.URL.EscapedPath(), query: query}
+	t := tableView{Column: query.Get("order_by"), Ascending: query.Get("order_direction") == "asc", Page: n, ReadOnly: v.isReadOnly(), Masked: v.hidesNumbers(), path: v.r.URL.EscapedPath(), query: query}
 	if t.Column == "" {
 		t.Column = defaultColumn
 	}

@@ -11,14 +11,18 @@ import (
 // visit is one request for a page.
 type visit struct {
 	*Pages
-	w       http.ResponseWriter
-	r       *http.Request
-	id      store.Identity // token and organisation of the session; zero on pages without a session
-	session string         // secret of the session
-	notice  string         // message about the last action; if it is "", the query parameter "notice" selects a message
-	refused *Problem       // error in the filter or the period of the page, shown above the content; nil if there is none
-	back    string         // path and query for the link "Back" on an error page; if it is "", pageToReturnTo derives them from the request
+	w          http.ResponseWriter
+	r          *http.Request
+	id         store.Identity // token and organisation of the session; zero on pages without a session
+	session    string         // secret of the session
+	notice     string         // message about the last action; if it is "", the query parameter "notice" selects a message
+	noticeLink noticeLink     // link at the end of the notice; zero if it has none
+	refused    *Problem       // error in the filter or the period of the page, shown above the content; nil if there is none
+	back       string         // path and query for the link "Back" on an error page; if it is "", pageToReturnTo derives them from the request
 }
+
+// noticeLink is a link at the end of a notice.
+type noticeLink struct{ Text, Path string }
 
 // newVisit returns a visit without a session.
 func (p *Pages) newVisit(w http.ResponseWriter, r *http.Request) *visit {
@@ -35,18 +39,19 @@ type page struct {
 	Theme   string // colour scheme: "light", "dark", or "" for the setting of the visitor's system
 	Operate bool   // true if the visitor may see the page Operations
 	// ReadOnly is true if the token of the session may not change anything. The page then has no buttons that change something.
-	ReadOnly bool
-	Idle     bool   // true if no collector is running
-	Notice   string // message about the result of the last action; "" if there was no action
-	Refused  *Problem
-	Search   string // text in the search field
-	Content  any
+	ReadOnly   bool
+	Idle       bool   // true if no collector is running
+	Notice     string // message about the result of the last action; "" if there was no action
+	NoticeLink noticeLink
+	Refused    *Problem
+	Search     string // text in the search field
+	Content    any
 }
 
 // renderPage sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
 // only this template needs.
 func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
-	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice, Refused: v.refused,
+	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice, NoticeLink: v.noticeLink, Refused: v.refused,
 		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
@@ -114,6 +119,9 @@ func (v *visit) secondsToWait(nextFetch *time.Time) int {
 // refreshScheduled is the notice that new numbers of a video or account are being fetched.
 const refreshScheduled = "refresh-scheduled"
 
+// savedReport is the beginning of the query parameter "notice" after a report was saved. The id of the report follows.
+const savedReport = "report-saved-"
+
 // awaitsNumbers returns true if the visitor has requested a refresh and its numbers have not
 // arrived. updatedAt is the time of the newest numbers, or nil.
 func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
@@ -138,7 +146,6 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"chosen-stopped":  "Tracking of the chosen videos was stopped. The numbers so far are kept.",
 	"removed":         "Removed from the collection.",
 	"created":         "The collection was created.",
-	"report-frozen":   "The report was saved.",
 	"share-saved":     "The share page was changed.",
 	"theme":           "The colours were changed in this browser.",
 	"token-revoked":   "The token was revoked.",

@@ -138,7 +138,7 @@
     const known = points.filter(p => p.value !== null);
     plot.replaceChildren();
     if (known.length === 0) {
-      readout.textContent = "There are no numbers in this period.";
+      readout.textContent = figure.hasAttribute("data-masked") ? "The organisation's tier hides the numbers." : "There are no numbers in this period.";
       return;
     }
     const axis = axisOf();
