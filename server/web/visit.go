@@ -140,6 +140,7 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"created":         "The collection was created.",
 	"report-frozen":   "The report was saved.",
 	"share-saved":     "The share page was changed.",
+	"share-closed":    "The share page was changed. It is closed, because its last day has passed.",
 	"theme":           "The colours were changed in this browser.",
 	"token-revoked":   "The token was revoked.",
 	"webhook-delete":  "The webhook was deleted.",
