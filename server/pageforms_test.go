@@ -49,6 +49,17 @@ func linkWithText(page *html.Node, text string) string {
 	return ""
 }
 
+// alerts returns the text of the page's error messages.
+func alerts(page *html.Node) string {
+	text := ""
+	for _, p := range findElements(page, "p") {
+		if attributeValue(p, "role") == "alert" {
+			text += textOf(p)
+		}
+	}
+	return text
+}
+
 func TestDashboardPages_haveTheReferrerPolicySameOrigin(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -157,9 +168,9 @@ func TestErrorPages_leadBackToThePageWithTheForm(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	v := c.newSignedInVisitor(t)
 	v.headers = []string{"Referer", "https://app.example.test/collection"}
-	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", strings.Repeat("x", 101)).requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
+	require.Equal(t, "/collection", linkWithText(v.post("/settings/theme", "theme", "pink").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
 	v.headers = nil
-	require.Equal(t, "/collection", linkWithText(v.post("/collection", "name", "").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
+	require.Equal(t, "/settings", linkWithText(v.post("/settings/theme", "theme", "pink").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
 	require.Equal(t, "/video?platform=tiktok", linkWithText(v.post("/video/chosen/stop", "back", "/video?platform=tiktok&notice=added").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
 	require.Equal(t, "/video", linkWithText(v.visit("/video?page=x").requireStatus(http.StatusBadRequest).parseHTML(), "Back"))
 	for _, name := range findElements(v.visit("/collection").parseHTML(), "input") {
@@ -183,6 +194,46 @@ func TestErrorPages_sayWhatAFormDidNotFind(t *testing.T) {
 	require.Contains(t, string(v.visit("/collection/"+collection.String()).requireStatus(http.StatusNotFound).body), "This page does not exist, or it belongs to another organisation.")
 }
 
+func TestForms_keepTheirValuesAndShowTheReasonIfTheyAreRefused(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	parent := c.createNamedCollection("Spring").String()
+	long := strings.Repeat("x", 300)
+	for _, wrong := range []struct {
+		path   string
+		fields []string // names and values of the form's fields
+		reason string
+	}{
+		{"/collection", []string{"name", " ", "hashtags", "#a", "parent", parent}, `"Name" is empty.`},
+		{"/collection", []string{"name", long, "hashtags", "#a", "parent", parent}, `"Name" must have at most 100 characters, not 300.`},
+		{"/collection", []string{"name", "Summer", "hashtags", "#a, ##x", "parent", parent}, `"##x" must be a hashtag without white space, with # only at its beginning, not "##x".`},
+		{"/settings/webhook", []string{"url", "ftp://x", "type", "video.removed"}, `"Address" must be an https URL`},
+		{"/settings/token", []string{"name", long, "scopes", "read,write", "days", "365"}, `"Name" must have at most 100 characters, not 300.`},
+		{"/settings/token", []string{"name", "Report", "scopes", "read,write", "days", "0"}, `"Valid" must be at least 1, not 0.`},
+		{"/settings/token", []string{"name", "Report", "scopes", "read,write", "days", "soon"}, "The number of days must be a whole number."},
+	} {
+		refused := v.post(wrong.path, wrong.fields...).requireStatus(http.StatusBadRequest)
+		page := refused.parseHTML()
+		require.Contains(t, alerts(page), wrong.reason)
+		for n := 0; n < len(wrong.fields); n += 2 {
+			name, value := wrong.fields[n], wrong.fields[n+1]
+			if shown := fieldValue(page, name); shown != value && value != "0" && value != "soon" { // the list of days has no option for the last two values
+				require.Contains(t, string(refused.body), `<option value="`+value+`" selected>`, "%s of %s", name, wrong.path)
+			}
+		}
+		_, after, found := strings.Cut(string(refused.body), `role="alert"`)
+		require.True(t, found)
+		_, action, _ := strings.Cut(after, "<form")
+		require.Contains(t, action[:100], `action="`+wrong.path+`"`, "the reason must be directly above the form")
+	}
+	unknown := uuid.NewString()
+	refused := v.post("/collection", "name", "Summer", "parent", unknown).requireStatus(http.StatusNotFound).parseHTML()
+	require.Contains(t, alerts(refused), "Your organisation has no collection "+unknown+".")
+	require.Equal(t, "Summer", fieldValue(refused, "name"))
+}
+
 func TestFilters_keepRefusedValuesAndShowTheReason(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -199,13 +250,7 @@ func TestFilters_keepRefusedValuesAndShowTheReason(t *testing.T) {
 		"/compare?link=https%3A%2F%2Fexample.com%2Fx":                          {"example.com", "link", "https://example.com/x"},
 	} {
 		page := v.visit(target).requireStatus(http.StatusBadRequest)
-		alerts := ""
-		for _, p := range findElements(page.parseHTML(), "p") {
-			if attributeValue(p, "role") == "alert" {
-				alerts += textOf(p)
-			}
-		}
-		require.Contains(t, alerts, want.reason, target)
+		require.Contains(t, alerts(page.parseHTML()), want.reason, target)
 		require.Equal(t, want.value, fieldValue(page.parseHTML(), want.field), target)
 	}
 	v.visit("/video?uploaded_at_start=2026-02-02&uploaded_at_end=2026-02-01&csv=videos").requireStatus(http.StatusBadRequest)

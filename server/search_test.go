@@ -39,6 +39,19 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 	})
 }
 
+func TestLists_sayThatAnAccountIsFoundByItsWholeUsername(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	const hint = "An account is found by its whole username."
+	for path, want := range map[string]bool{"/account?username=northwind": true, "/video?username=northwind": true, "/search?q=northwind.s": true,
+		"/account?platform=facebook": false, "/video?q=unknown": false, "/account?include_linked=true&username=northwind.studio": false} {
+		require.Equal(t, want, strings.Contains(string(v.visit(path).requireStatus(http.StatusOK).body), hint), path)
+	}
+}
+
 func TestSettingsPage_storesTheChosenColourScheme(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

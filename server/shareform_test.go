@@ -22,8 +22,8 @@ func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
 		v := c.newSignedInVisitor(t)
 		page := "/collection/" + collection.String()
 		require.Contains(t, string(v.visit(page).body), "only your organisation can see it")
-		require.Contains(t, string(v.post(page+"/share", "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body), "password")
-		v.post(page+"/share", "access", "public", "title", "Our launch", "theme", "light", "metric", "views", "metric", "likes", "metric", "shares", "show_history", "true").requireStatus(http.StatusSeeOther)
+		require.Contains(t, string(v.post(page, "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body), "password")
+		v.post(page, "access", "public", "title", "Our launch", "theme", "light", "metric", "views", "metric", "likes", "metric", "shares", "show_history", "true").requireStatus(http.StatusSeeOther)
 
 		changed := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
 		var settings map[string]any
@@ -32,7 +32,7 @@ func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
 		require.Contains(t, string(v.visit(page).body), "https://app.example.test/c/"+*changed.Hash)
 		require.Contains(t, string((&visitor{app: a, t: t}).visit("/c/"+*changed.Hash).requireStatus(http.StatusOK).body), "Our launch")
 		reader := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
-		reader.post(page+"/share", "access", "private").requireStatus(http.StatusForbidden)
+		reader.post(page, "access", "private").requireStatus(http.StatusForbidden)
 	})
 }
 
@@ -71,7 +71,7 @@ func TestCollectionPage_showsExpiryAndLastVisitOfItsSharePage(t *testing.T) {
 		collection, _ := createDashboardData(a, c)
 		v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
 		day := a.Clock.Now().UTC().AddDate(0, 0, 2).Format(time.DateOnly)
-		v.post(page+"/share", "access", "public", "metric", "views", "last_day", day).requireStatus(http.StatusSeeOther)
+		v.post(page, "access", "public", "metric", "views", "last_day", day).requireStatus(http.StatusSeeOther)
 		closes := a.Clock.Now().UTC().AddDate(0, 0, 3).Format(time.DateOnly) + " 00:00"
 		before := string(v.visit(page).body)
 		require.Contains(t, textOf(v.visit(page).parsePage()), "Open until "+closes)
@@ -100,12 +100,68 @@ func TestCollectionPage_showsExpiryAndLastVisitOfItsSharePage(t *testing.T) {
 
 		a.Clock.Advance(72 * time.Hour)
 		require.Contains(t, textOf(v.visit(page).parsePage()), "Closed since "+closes)
-		v.post(page+"/share", "access", "public", "metric", "views", "last_day", day, "title", "Our launch").requireStatus(http.StatusSeeOther)
+		v.post(page, "access", "public", "metric", "views", "last_day", day, "title", "Our launch").requireStatus(http.StatusSeeOther)
 		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusNotFound)
-		require.Contains(t, string(v.post(page+"/share", "access", "public", "metric", "views", "last_day", "soon").requireStatus(http.StatusBadRequest).body), "2026-12-31")
-		v.post(page+"/share", "access", "public", "metric", "views", "last_day", "").requireStatus(http.StatusSeeOther)
+		require.Contains(t, string(v.post(page, "access", "public", "metric", "views", "last_day", "soon").requireStatus(http.StatusBadRequest).body), "2026-12-31")
+		v.post(page, "access", "public", "metric", "views", "last_day", "").requireStatus(http.StatusSeeOther)
 		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
 	})
+}
+
+func TestCollectionPage_shareFormKeepsItsValuesIfItIsRefused(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+	etag := fieldValue(v.visit(page).requireStatus(http.StatusOK).parsePage(), "etag")
+	typed := []string{"etag", etag, "title", "Our launch", "description", "All <videos>", "theme", "dark", "show_accounts", "true"}
+	for _, wrong := range []struct {
+		fields  []string
+		status  int
+		message string
+	}{
+		{[]string{"access", "public", "last_day", "2030-01-01"}, http.StatusBadRequest, "Choose at least one of the numbers"},
+		{[]string{"access", "protected", "last_day", "2030-01-01", "metric", "likes"}, http.StatusConflict, "Type a password of at least 8 characters"},
+		{[]string{"access", "protected", "last_day", "2030-01-01", "metric", "likes", "password", "secret1"}, http.StatusBadRequest, "\"New password\" must have at least 8 characters, not 7. Type the new password again."},
+		{[]string{"access", "public", "last_day", "soon", "metric", "likes"}, http.StatusBadRequest, "\"Last day (UTC)\" must be a date"},
+	} {
+		refused := v.post(page, append(typed, wrong.fields...)...).requireStatus(wrong.status)
+		shown := refused.parseHTML()
+		require.Contains(t, alerts(shown), wrong.message)
+		require.NotContains(t, string(refused.body), "secret1")
+		require.Equal(t, "Our launch", fieldValue(shown, "title"), wrong.message)
+		require.Equal(t, "All <videos>", fieldValue(shown, "description"), wrong.message)
+		require.Equal(t, wrong.fields[3], fieldValue(shown, "last_day"), wrong.message)
+		require.Contains(t, string(refused.body), `<option value="`+wrong.fields[1]+`" selected>`)
+		require.Contains(t, string(refused.body), `<option value="dark" selected>`)
+		require.Contains(t, string(refused.body), `name="show_accounts" value="true" checked>`)
+		require.NotContains(t, string(refused.body), `name="show_history" value="true" checked>`)
+		require.Equal(t, len(wrong.fields) > 4, strings.Contains(string(refused.body), `name="metric" value="likes" checked>`), wrong.message)
+		require.Contains(t, string(refused.body), "<details open><summary>Make a share page")
+	}
+	a.Clock.Advance(time.Second)
+	c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"name": "Autumn"}).requireStatus(http.StatusNoContent)
+	refused := v.post(page, append(typed, "access", "public")...).requireStatus(http.StatusBadRequest)
+	require.Equal(t, etag, fieldValue(refused.parseHTML(), "etag"), "the form must not overwrite a change that the visitor has not seen")
+}
+
+func TestCollectionPage_saysThatASharePageWithAPastLastDayIsClosed(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+	notice := func(access, day string) string {
+		target := v.post(page, "access", access, "metric", "views", "last_day", day).requireStatus(http.StatusSeeOther).Header.Get("Location")
+		return textOf(v.visit(target).requireStatus(http.StatusOK).parsePage())
+	}
+	today := a.Clock.Now().UTC()
+	const closed = "The share page was changed. It is closed, because its last day has passed."
+	require.Contains(t, notice("public", today.AddDate(0, 0, -1).Format(time.DateOnly)), closed)
+	require.NotContains(t, notice("private", today.AddDate(0, 0, -1).Format(time.DateOnly)), closed)
+	require.NotContains(t, notice("public", today.Format(time.DateOnly)), closed)
+	require.NotContains(t, notice("public", ""), closed)
 }
 
 func TestCollectionPage_sharePanelDoesNotContradictItself(t *testing.T) {
@@ -115,13 +171,12 @@ func TestCollectionPage_sharePanelDoesNotContradictItself(t *testing.T) {
 	collection, _ := createDashboardData(a, c)
 	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
 
-	refused := string(v.post(page+"/share", "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body)
+	refused := string(v.post(page, "access", "protected", "metric", "views").requireStatus(http.StatusConflict).body)
 	require.Contains(t, refused, "Type a password of at least 8 characters")
 	require.NotContains(t, refused, "request")
-	require.Contains(t, refused, `href="`+page+`"`, "the error page must have a link to the page of the collection")
 
-	v.post(page+"/share", "access", "public", "metric", "shares").requireStatus(http.StatusSeeOther)
-	require.Contains(t, string(v.post(page+"/share", "access", "public").requireStatus(http.StatusBadRequest).body), "Choose at least one of the numbers")
+	v.post(page, "access", "public", "metric", "shares").requireStatus(http.StatusSeeOther)
+	require.Contains(t, string(v.post(page, "access", "public").requireStatus(http.StatusBadRequest).body), "Choose at least one of the numbers")
 	stored := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
 	require.Contains(t, string(stored.DisplaySettings), `"shares"`)
 
@@ -143,14 +198,14 @@ func TestCollectionPage_shareFormDoesNotOverwriteLaterChanges(t *testing.T) {
 		a.Clock.Advance(time.Second)
 		c.shareCollection(collection, "private", nil)
 
-		refused := v.post(page+"/share", "etag", shown, "access", "public", "metric", "views", "title", "Our launch").requireStatus(http.StatusPreconditionFailed)
-		require.Contains(t, textOf(refused.parseHTML()), "The collection was changed meanwhile. Nothing was saved: look at the present settings and save again.")
-		require.Contains(t, string(refused.body), `href="`+page+`"`, "the error page must have a link to the page of the collection")
+		refused := v.post(page, "etag", shown, "access", "public", "metric", "views", "title", "Our launch").requireStatus(http.StatusPreconditionFailed)
+		require.Contains(t, textOf(refused.parseHTML()), "The collection was changed meanwhile. Nothing was saved. The form has your values: to replace the present settings with them, save again.")
+		require.Equal(t, "Our launch", fieldValue(refused.parseHTML(), "title"))
 		(&visitor{app: a, t: t}).visit(share).requireStatus(http.StatusNotFound)
 		require.NotContains(t, string(v.visit(page).body), "Our launch")
 
-		shown = fieldValue(v.visit(page).parsePage(), "etag")
-		v.post(page+"/share", "etag", shown, "access", "public", "metric", "views", "title", "Our launch").requireStatus(http.StatusSeeOther)
+		shown = fieldValue(refused.parseHTML(), "etag")
+		v.post(page, "etag", shown, "access", "public", "metric", "views", "title", "Our launch").requireStatus(http.StatusSeeOther)
 		require.Contains(t, string((&visitor{app: a, t: t}).visit(share).requireStatus(http.StatusOK).body), "Our launch")
 	})
 }
@@ -173,7 +228,7 @@ func TestCollectionPage_shareFormKeepsOtherSettingsAndLineBreaks(t *testing.T) {
 		v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
 		shown := fieldValue(v.visit(page).parsePage(), "description")
 		require.Equal(t, description, shown)
-		v.post(page+"/share", "access", "public", "metric", "views", "description", strings.ReplaceAll(shown, "\n", "\r\n")).requireStatus(http.StatusSeeOther)
+		v.post(page, "access", "public", "metric", "views", "description", strings.ReplaceAll(shown, "\n", "\r\n")).requireStatus(http.StatusSeeOther)
 		after := stored()
 		require.Equal(t, string(before["campaign"]), string(after["campaign"]))
 		var text string

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
@@ -91,7 +92,8 @@ type Problem struct {
 	Code       string
 	Title      string
 	Detail     string
-	RetryAfter time.Duration // time after which the visitor can retry; 0 if it is not known
+	Faults     []client.Fault // faults of a request that the API refused; empty for other problems
+	RetryAfter time.Duration  // time after which the visitor can retry; 0 if it is not known
 }
 
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail) }

@@ -92,7 +92,7 @@ func (v *visit) exchange(method, target string, body io.Reader, result any) (Res
 		if err := json.Unmarshal(response.Body, &p); err != nil {
 			return Response{}, fmt.Errorf("cannot decode the response to %s %s with status %d: %w", method, target, response.Status, err)
 		}
-		problem := &Problem{Status: response.Status, Code: p.Code, Title: p.Title, Detail: p.Detail}
+		problem := &Problem{Status: response.Status, Code: p.Code, Title: p.Title, Detail: p.Detail, Faults: p.Errors}
 		if seconds, err := parseSeconds(response.Header.Get("Retry-After")); err == nil {
 			problem.RetryAfter = seconds
 		}

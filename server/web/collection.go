@@ -51,12 +51,12 @@ type collectionPage struct {
 	Link        string              // URL query of the same page with the opposite value of Subtree
 
 	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
-	Share        displaySettings
+	ShareTitle   string // heading of the share page; "" for the name of the collection
 	ShareURL     string // address of the share page; "" if the collection is private
+	ShareForm    form
 	ShareMetrics []columnChoice
 	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
 	ShareExpired bool       // true if the share page is closed, because its last day is over
-	ShareLastDay string     // last UTC day of the share page, as YYYY-MM-DD; "" if it stays open
 }
 
 // shownGain is the gain of a video as a page shows it.
@@ -93,6 +93,11 @@ var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Vi
 
 // showCollection shows a collection: the views that it gained in a period, its history, its videos and its accounts.
 func showCollection(v *visit) error {
+	return v.renderCollection(http.StatusOK, form{})
+}
+
+// renderCollection shows the page of a collection. If the share form was refused, the page shows the values of refusedShare in it.
+func (v *visit) renderCollection(status int, refusedShare form) error {
 	id, err := v.itemID()
 	if err != nil {
 		return err
@@ -101,7 +106,7 @@ func showCollection(v *visit) error {
 	if err != nil {
 		return err
 	}
-	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true"}
+	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true", ShareForm: refusedShare}
 	if content.View, err = v.tableView("latest_views"); err != nil {
 		return err
 	}
@@ -156,7 +161,7 @@ func showCollection(v *visit) error {
 			v.notice, v.noticeLink = "The report was saved:", noticeLink{fmt.Sprintf("Report %d", report.Number), "/collection/report/" + report.ID.String()}
 		}
 	}
-	return v.renderPage(http.StatusOK, "collection", "collections", content.Collection.Name, content)
+	return v.renderPage(status, "collection", "collections", content.Collection.Name, content)
 }
 
 // videoList returns the path and the query with which the API lists the videos of the collection at the path. If content.Subtree is true, the
@@ -314,9 +319,6 @@ func changeCollection(v *visit) error {
 		if back, invalid := url.Parse(v.r.PostFormValue("back")); invalid == nil {
 			view = back.Query()
 		}
-	case "share":
-		notice = "share-saved"
-		err = v.saveShare(path)
 	case "delete":
 		target, notice = "/collection", "deleted"
 		_, err = v.callAPI(http.MethodDelete, path, nil, nil)

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -25,13 +26,24 @@ type branch struct {
 	Level int // level of indentation: 0 for a collection without a parent; at most 3, so that deep trees stay readable
 }
 
+// collectionsPage is the data for the template of the page of all collections.
+type collectionsPage struct {
+	Collections []branch
+	New         form // the form that creates a collection
+}
+
 // showCollections shows the tree of collections.
 func showCollections(v *visit) error {
+	return v.renderCollections(http.StatusOK, form{})
+}
+
+// renderCollections shows the tree of collections, and a form that creates a collection.
+func (v *visit) renderCollections(status int, created form) error {
 	all, err := v.collections()
 	if err != nil {
 		return err
 	}
-	return v.renderPage(http.StatusOK, "collections", "collections", "Collections", treeOf(all))
+	return v.renderPage(status, "collections", "collections", "Collections", collectionsPage{treeOf(all), created})
 }
 
 // treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
@@ -61,7 +73,8 @@ func treeOf(collections []client.Collection) []branch {
 	return out
 }
 
-// createCollection creates a collection from the values in the form and shows its page.
+// createCollection creates a collection from the values in the form and shows its page. If the API refuses the values, createCollection shows
+// the form again.
 func createCollection(v *visit) error {
 	body := client.CreateCollectionRequest{Name: strings.TrimSpace(v.r.PostFormValue("name"))}
 	if parent, err := uuid.Parse(v.r.PostFormValue("parent")); err == nil {
@@ -72,7 +85,15 @@ func createCollection(v *visit) error {
 	}
 	var created client.CreatedCollection
 	if _, err := v.sendJSON(http.MethodPost, "/collections", body, &created); err != nil {
-		return err
+		labels := map[string]string{"name": "Name", "parent_id": "Inside of", "hashtags": "Hashtags"}
+		for n, tag := range body.Hashtags {
+			labels["hashtags."+strconv.Itoa(n)] = tag
+		}
+		refused, err := v.refusedForm(err, labels)
+		if err != nil {
+			return err
+		}
+		return v.renderCollections(refused.Refused.Status, refused)
 	}
 	v.redirectTo("/collection/" + created.ID.String() + "?notice=created")
 	return nil

@@ -2,7 +2,6 @@ package web
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -24,11 +23,12 @@ type settingsPage struct {
 	Made        *client.CreatedToken // the token that the visitor has just created; its secret is shown only now
 	Webhooks    webhookSettings
 	MadeWebhook *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
-	Problem     *Problem
-	Key         string            // random text that identifies the forms of this page
-	History     int               // how many days a history reaches back in the organisation's tier
-	Manages     bool              // true if the visitor may manage tokens
-	Fetched     []fetchedPlatform // one entry for each platform; empty if no collector is running
+	NewToken    form                   // the form that creates a token
+	NewWebhook  form                   // the form that creates a webhook
+	Key         string                 // random text that identifies the forms of this page
+	History     int                    // how many days a history reaches back in the organisation's tier
+	Manages     bool                   // true if the visitor may manage tokens
+	Fetched     []fetchedPlatform      // one entry for each platform; empty if no collector is running
 }
 
 // fetchedPlatform says whether the running collectors can fetch the videos and the accounts of one platform. Videos and Accounts are texts
@@ -88,6 +88,9 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 	}
 	content.Fetched = fetchedPlatforms(served)
 	content.Key = rand.Text()
+	if content.NewToken.Refused == nil {
+		content.NewToken.Values = url.Values{"days": {"90"}}
+	}
 	content.History = v.Backend.HistoryDays(v.id.Organisation.Tier)
 	return v.renderPage(status, "settings", "settings", "Settings", content)
 }
@@ -101,24 +104,24 @@ func createToken(v *visit) error {
 	if days := v.r.PostFormValue("days"); days != "" {
 		n, err := strconv.ParseInt(days, 10, 32)
 		if err != nil {
-			return v.showSettingsProblem(&Problem{Status: http.StatusBadRequest, Detail: "The number of days must be a whole number."})
+			return v.showRefusedToken(&Problem{Status: http.StatusBadRequest, Detail: "The number of days must be a whole number."})
 		}
 		request.ExpiresInDays = new(int32(n))
 	}
 	var made client.CreatedToken
 	if err := v.sendJSONOnce("/tokens", request, &made); err != nil {
-		return v.showSettingsProblem(err)
+		return v.showRefusedToken(err)
 	}
 	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})
 }
 
-// showSettingsProblem shows the page of settings with the reason why a token was not created, or why a webhook was not created or changed.
-func (v *visit) showSettingsProblem(err error) error {
-	problem, ok := errors.AsType[*Problem](err)
-	if !ok || problem.Status != http.StatusBadRequest && problem.Status != http.StatusConflict {
+// showRefusedToken shows the page of settings with the reason why a token was not created.
+func (v *visit) showRefusedToken(err error) error {
+	refused, err := v.refusedForm(err, map[string]string{"name": "Name", "scopes": "Permissions", "scopes.0": "Permissions", "expires_in_days": "Valid"})
+	if err != nil {
 		return err
 	}
-	return v.renderSettings(problem.Status, settingsPage{Problem: problem})
+	return v.renderSettings(refused.Refused.Status, settingsPage{NewToken: refused})
 }
 
 func revokeToken(v *visit) error {

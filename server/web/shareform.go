@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// fillShareForm sets the fields of p that the section "Share page" shows. This section contains the form that changes the share page.
+// fillShareForm sets the fields of p that the section "Share page" shows. This section contains the form that changes the share page. A form
+// that was refused keeps its submitted values.
 func (p *collectionPage) fillShareForm(v *visit) error {
 	var text *string
 	if encoded := string(p.Collection.DisplaySettings); encoded != "" && encoded != "null" {
@@ -22,17 +25,24 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 	if err != nil {
 		return err
 	}
-	p.Share = d
+	closes := p.Collection.ShareExpiresAt
+	switch refused := p.ShareForm.Refused; {
+	case refused == nil:
+		p.ShareForm.Values = url.Values{"etag": {p.ETag}, "access": {string(p.Collection.Access)}, "last_day": {lastDay(closes)}, "title": {d.Title}, "description": {d.Description}, "theme": {d.Theme},
+			"metric": d.Metrics, "show_history": {strconv.FormatBool(d.ShowHistory)}, "show_accounts": {strconv.FormatBool(d.ShowAccounts)}}
+	case refused.Status == http.StatusPreconditionFailed: // for other reasons the form keeps its ETag, because it would otherwise overwrite changes that the visitor has not seen
+		p.ShareForm.Set("etag", p.ETag)
+	}
 	for _, name := range shareMetricNames {
 		column, _ := findColumn(name)
-		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(d.Metrics, name)})
+		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(p.ShareForm.Values["metric"], name)})
 	}
+	p.ShareTitle = d.Title
 	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
 		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *p.Collection.Hash)
 	}
-	closes := p.Collection.ShareExpiresAt
-	p.ShareExpired, p.ShareLastDay = closes != nil && !closes.After(v.Now()), lastDay(closes)
+	p.ShareExpired = closes != nil && !closes.After(v.Now())
 	return err
 }
 
@@ -52,9 +62,41 @@ func endOfDay(day string) (*time.Time, error) {
 	}
 	begins, err := time.Parse(time.DateOnly, day)
 	if err != nil {
-		return nil, &Problem{Status: http.StatusBadRequest, Code: "validation_error", Title: "Not saved", Detail: "The last day must be a date such as 2026-12-31."}
+		return nil, &Problem{Status: http.StatusBadRequest, Detail: "\"Last day (UTC)\" must be a date such as 2026-12-31."}
 	}
 	return new(begins.AddDate(0, 0, 1)), nil
+}
+
+// shareLabels has the labels of the share form. Its keys are members of the request that changes the collection.
+var shareLabels = map[string]string{"password": "New password", "share_expires_at": "Last day (UTC)", "display_settings.title": "Heading",
+	"display_settings.description": "Text below it", "display_settings.theme": "Colours", "display_settings.metrics": "Numbers"}
+
+// submitShareForm changes the share page of a collection. If the form is refused, submitShareForm shows it again.
+func submitShareForm(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	if err := v.saveShare("/collections/" + id); err != nil {
+		refused, err := v.refusedForm(err, shareLabels)
+		if err != nil {
+			return err
+		}
+		if v.r.PostFormValue("password") != "" {
+			refused.Refused.Detail += " Type the new password again." // the page does not contain the submitted password
+		}
+		return v.renderCollection(refused.Refused.Status, refused)
+	}
+	closes, err := endOfDay(v.r.PostFormValue("last_day"))
+	if err != nil {
+		return err
+	}
+	notice := "share-saved"
+	if closes != nil && !closes.After(v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
+		notice = "share-closed"
+	}
+	v.redirectTo("/collection/" + id + "?notice=" + notice)
+	return nil
 }
 
 // saveShare stores the settings of a share page from the form. Display settings that are not in the
@@ -87,7 +129,7 @@ func (v *visit) saveShare(path string) error {
 	chosen := v.r.PostForm["metric"]
 	access := v.r.PostFormValue("access")
 	if len(chosen) == 0 && access != string(client.AccessPrivate) {
-		return &Problem{Status: http.StatusBadRequest, Code: "validation_error", Title: "Not saved", Detail: "Choose at least one of the numbers that the share page shows. Nothing was changed."}
+		return &Problem{Status: http.StatusBadRequest, Detail: "Choose at least one of the numbers that the share page shows. Nothing was changed."}
 	}
 	// Metrics that were already selected keep their order, and newly selected metrics follow them.
 	metrics := slices.DeleteFunc(known.Metrics, func(name string) bool { return !slices.Contains(chosen, name) })
@@ -124,9 +166,9 @@ func (v *visit) saveShare(path string) error {
 	problem, ok := errors.AsType[*Problem](err)
 	switch {
 	case ok && problem.Status == http.StatusPreconditionFailed:
-		problem.Title, problem.Detail = "Not saved", "The collection was changed meanwhile. Nothing was saved: look at the present settings and save again."
+		problem.Faults, problem.Detail = nil, "The collection was changed meanwhile. Nothing was saved. The form has your values: to replace the present settings with them, save again."
 	case ok && problem.Code == "password_required":
-		problem.Title, problem.Detail = "Not saved", "You chose \"everyone with address and password\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
+		problem.Faults, problem.Detail = nil, "You chose \"everyone with address and password\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
 	}
 	return err
 }

@@ -147,6 +147,7 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"removed":         "Removed from the collection.",
 	"created":         "The collection was created.",
 	"share-saved":     "The share page was changed.",
+	"share-closed":    "The share page was changed. It is closed, because its last day has passed.",
 	"theme":           "The colours were changed in this browser.",
 	"token-revoked":   "The token was revoked.",
 	"webhook-delete":  "The webhook was deleted.",

@@ -167,6 +167,7 @@ func (p *Pages) routes() *http.ServeMux {
 	private("GET /collection", showCollections)
 	private("POST /collection", createCollection)
 	private("GET /collection/{id}", showCollection)
+	private("POST /collection/{id}", submitShareForm)
 	private("POST /collection/{id}/{action}", changeCollection)
 	private("GET /collection/report/{id}", showReport)
 	private("GET /operations", showOperations)

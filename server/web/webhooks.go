@@ -64,9 +64,18 @@ func createWebhook(v *visit) error {
 	}
 	var made client.CreatedWebhook
 	if err := v.sendJSONOnce("/webhooks", request, &made); err != nil {
-		return v.showSettingsProblem(err)
+		return v.showRefusedWebhook(err)
 	}
 	return v.renderSettings(http.StatusOK, settingsPage{MadeWebhook: &made})
+}
+
+// showRefusedWebhook shows the page of settings with the reason why a webhook was not created or changed.
+func (v *visit) showRefusedWebhook(err error) error {
+	refused, err := v.refusedForm(err, map[string]string{"url": "Address", "event_types.0": "Events"})
+	if err != nil {
+		return err
+	}
+	return v.renderSettings(refused.Refused.Status, settingsPage{NewWebhook: refused})
 }
 
 // changeWebhook performs the action of a button beside a webhook: it deletes, tests, enables or disables the webhook.
@@ -84,7 +93,7 @@ func changeWebhook(v *visit) error {
 		return errNotFound
 	}
 	if err != nil {
-		return v.showSettingsProblem(err)
+		return v.showRefusedWebhook(err)
 	}
 	target := "/settings?notice=webhook-" + action
 	if action == "test" {

@@ -123,3 +123,21 @@ func TestCollectionLists_doNotWidenNarrowPages(t *testing.T) {
 		require.Empty(t, wide, path)
 	}
 }
+
+func TestForms_doNotGrowWithLongTexts(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, nil, strings.Repeat("A long name ", 8))
+	b := openBrowser(t)
+	b.signIn(d)
+	b.runSteps(setWidth(1440))
+	var overflow, widest int
+	for _, path := range []string{"/video", "/collection", "/track"} {
+		b.runSteps(chromedp.Navigate(d.url+path), chromedp.WaitReady("main"), chromedp.Evaluate(`document.querySelectorAll("details").forEach(e => { e.open = true; })`, nil),
+			chromedp.Evaluate(`Math.max(...[...document.querySelectorAll("main select")].map(e => Math.ceil(e.getBoundingClientRect().width)))`, &widest))
+		require.LessOrEqual(t, widest, 320, path)
+	}
+	b.runSteps(chromedp.Navigate(d.url+"/settings"), chromedp.SetValue("input[name=url]", "https://hooks.example.com/"+strings.Repeat("a", 400)),
+		chromedp.Click(`form[action="/settings/webhook"] button`), chromedp.WaitVisible("#secret"), chromedp.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &overflow))
+	require.LessOrEqual(t, overflow, 0, "a long address must not widen the page")
+}
