@@ -51,6 +51,10 @@ func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 		{http.MethodPost, "/webhooks", map[string]any{"url": "ftp://example.com/x", "description": "a"}, fmt.Sprintf(`url must be %s, not "ftp://example.com/x".`, webhookURL)},
 		{http.MethodPost, "/tokens", `{"name": "a", "scopes": ["read"], "expires_in_days": 99999999999}`, "expires_in_days must be at most 3650, not 99999999999."},
 		{http.MethodPost, "/tokens", `{"name": "a", "scopes": ["read"], "expires_in_days": -99999999999}`, "expires_in_days must be at least 1, not -99999999999."},
+		{http.MethodPost, "/tokens", `{"name": "a", "scopes": ["read"], "expires_in_days": 1.5}`, "expires_in_days must be a whole number, not 1.5."},
+		{http.MethodPost, "/tokens", `{"name": true, "scopes": ["read"]}`, "name must be a string, not true."},
+		{http.MethodPost, "/videos/bulk", map[string]any{"links": strings.Repeat("a", 200)}, fmt.Sprintf(`links must be an array, not "%s…".`, strings.Repeat("a", 100))},
+		{http.MethodPost, "/videos/bulk", map[string]any{"links": []any{[]string{"a"}}}, "links.0 must be a string, not an array."},
 		{http.MethodDelete, collection, map[string]any{"x": 1}, "x is not a known member; the object must be empty."},
 	} {
 		p := c.send(test.method, test.target, test.body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)

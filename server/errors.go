@@ -278,11 +278,20 @@ func fromEchoError(err *echo.HTTPError) *Error {
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
+// failureLevel returns the level at which to log that a request failed. It is the level debug if the caller closed the connection, because that is not
+// an error of the server. ctx is the context of the request. If writing to the closed connection fails, net/http cancels ctx before Write returns.
+func failureLevel(ctx context.Context) slog.Level {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return slog.LevelDebug
+	}
+	return slog.LevelError
+}
+
 // writeError is the error handler of the web framework echo. It logs the cause of err and sends the error response.
 func (s *Server) writeError(err error, c echo.Context) {
 	r, w := c.Request(), c.Response()
 	if w.Committed {
-		s.logger.ErrorContext(r.Context(), "request failed after the response was started", "request_id", requestID(c), "error", err)
+		s.logger.Log(r.Context(), failureLevel(r.Context()), "request failed after the response was started", "request_id", requestID(c), "error", err)
 		return
 	}
 	if errors.Is(err, echo.ErrNotFound) {
@@ -298,8 +307,8 @@ func (s *Server) writeError(err error, c echo.Context) {
 	info := e.Code.info()
 	if e.Cause != nil {
 		level := slog.LevelDebug
-		if info.Status >= http.StatusInternalServerError && !errors.Is(ctxErr, context.Canceled) { // a connection that the caller closed is not an error of the server
-			level = slog.LevelError
+		if info.Status >= http.StatusInternalServerError {
+			level = failureLevel(r.Context())
 		}
 		s.logger.Log(r.Context(), level, "request failed", "request_id", requestID(c), "code", e.Code, "error", withoutNames(e.Cause))
 	}

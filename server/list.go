@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"math"
 	"net/http"
@@ -180,9 +179,7 @@ func (l listResponse) write(w http.ResponseWriter) error {
 	if err == nil || !l.buffer.started {
 		return err
 	}
-	if !errors.Is(err, context.Canceled) {
-		l.logger.ErrorContext(l.ctx, "sending a list failed after the first byte", "error", err)
-	}
+	l.logger.Log(l.ctx, failureLevel(l.ctx), "sending a list failed after the first byte", "error", err)
 	// Abort the connection, so that no client treats an incomplete list as complete.
 	panic(http.ErrAbortHandler)
 }

@@ -1,8 +1,11 @@
 package server_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,4 +51,36 @@ func TestLog_containsNoLink(t *testing.T) {
 		require.NotContains(t, log, "ZMprivat1")
 		require.NotContains(t, log, "7338812345678901234")
 	})
+}
+
+// brokenConnection is a response to a caller whose connection is broken. Like net/http, it cancels the request before Write returns the error.
+type brokenConnection struct {
+	*httptest.ResponseRecorder
+	cancel context.CancelFunc
+}
+
+func (b brokenConnection) Write([]byte) (int, error) {
+	b.cancel()
+	return 0, syscall.EPIPE
+}
+
+func TestLog_hasNoErrorIfTheCallerClosesTheConnection(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	sendList := func(cancelRequest bool) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/videos", nil)
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		if !cancelRequest {
+			cancel = func() {}
+		}
+		require.PanicsWithValue(t, http.ErrAbortHandler, func() { a.server.Handler().ServeHTTP(brokenConnection{httptest.NewRecorder(), cancel}, r) })
+	}
+	sendList(true)
+	require.Contains(t, a.log.String(), `"level":"DEBUG","msg":"sending a list failed after the first byte"`)
+	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
+	sendList(false)
+	require.Contains(t, a.log.String(), `"level":"ERROR","msg":"sending a list failed after the first byte"`, "a failure for another reason must be logged as an error")
 }

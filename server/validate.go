@@ -266,7 +266,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	add := func(code, format string, args ...any) { c.addFault(fault(param, path, code, format, args...)) }
 	switch e.SchemaField {
 	case "type":
-		add(faultType, "must be %s, not %s", typeNames(schema.Type.Slice()), valueKind(e.Value))
+		add(faultType, "must be %s, not %s", typeNames(schema.Type.Slice()), formatValue(e.Value))
 	case "nullable":
 		add("nullable", "must not be null")
 	case "enum":
@@ -443,5 +443,5 @@ func formatValue(v any) string {
 	if err != nil {
 		return valueKind(v)
 	}
-	return string(out)
+	return strings.Trim(quoteText(string(out)), `"`)
 }

@@ -120,6 +120,9 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 				"another body":                   {headers(now, sign(secret, now)), strings.ToUpper(body), false},
 				"six minutes old":                {headers(now.Add(-6*time.Minute), sign(secret, now.Add(-6*time.Minute))), body, false},
 				"a time that is not a number":    {map[string]string{"webhook-id": "event-1", "webhook-timestamp": "now", "webhook-signature": sign(secret, now)}, body, false},
+				"no headers":                     {map[string]string{}, body, false},
+				"no id":                          {map[string]string{"webhook-timestamp": strconv.FormatInt(now.Unix(), 10), "webhook-signature": sign(secret, now)}, body, false},
+				"no signature":                   {map[string]string{"webhook-id": "event-1", "webhook-timestamp": strconv.FormatInt(now.Unix(), 10)}, body, false},
 				"a signature of another version": {headers(now, "v2,"+strings.TrimPrefix(sign(secret, now), "v1,")), body, false},
 			} {
 				input, err := json.Marshal(map[string]any{"secret": secret, "headers": c.headers, "body": c.body})

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -147,11 +148,13 @@ func (s *Server) ReplayWebhookDelivery(ctx context.Context, r api.ReplayWebhookD
 	return api.ReplayWebhookDelivery202JSONResponse(toAPIDelivery(d, new(store.Instant))), nil
 }
 
-// eventTypes converts the event types in a request. An empty list means all types.
+// eventTypes converts the event types in a request, and removes duplicates. An empty list means all types.
 func eventTypes(types []api.EventType) []store.EventType {
-	out := make([]store.EventType, len(types))
-	for i, t := range types {
-		out[i] = store.EventType(t)
+	out := make([]store.EventType, 0, len(types))
+	for _, t := range types {
+		if !slices.Contains(out, store.EventType(t)) {
+			out = append(out, store.EventType(t))
+		}
 	}
 	return out
 }

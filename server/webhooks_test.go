@@ -200,6 +200,13 @@ func TestWebhooks_sendOnlyOneEventUntilTheReceiverAcceptsEventsAgain(t *testing.
 	})
 }
 
+func TestCreateWebhook_storesEachEventTypeOnce(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	w := c.createWebhook("https://hooks.example.com/1", store.EventVideoRemoved, store.EventVideoMilestone, store.EventVideoRemoved)
+	require.Equal(t, client.EventTypes{"video.removed", "video.milestone.reached"}, w.EventTypes)
+}
+
 func TestWebhooks_idempotencyKeyCannotBeReusedForAnotherWebhook(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

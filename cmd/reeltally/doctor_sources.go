@@ -49,8 +49,8 @@ func findingFromProbe(p probe.Answer) finding {
 // are normal.
 const problemDivisor = 10
 
-// checkNumbers checks the numbers of each platform. It warns if many numbers are missing or old, and reports a failure if there are no recent numbers
-// at all.
+// checkNumbers checks the numbers of each platform. It warns if many numbers are missing or old. If there are no recent numbers at all, it reports a
+// failure, or a warning if the only problem is that targets are due, because a new target is due immediately.
 func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Platform) []finding {
 	var out []finding
 	for _, p := range platforms {
@@ -61,21 +61,29 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 			if n == 0 || n*problemDivisor < of {
 				return false
 			}
-			problems = append(problems, fmt.Sprintf("%d %s", n, text))
+			problems = append(problems, formatCount(&n)+" "+text)
 			return true
 		}
 		failing := addProblem(p.Parked, existing, "parked (fetched only once a day or once a week)")
 		failing = addProblem(p.Failing, existing, "failed at the last fetch") || failing
 		addProblem(p.NeverFetched, p.Targets, "requested more than 36h ago and never fetched")
 		addProblem(p.Stale, existing, "with numbers older than 48h")
+		noneFetched := p.Fresh == 0 && existing > 0
+		broken := noneFetched && len(problems) > 0
+		if noneFetched {
+			addProblem(p.Due, existing, "due")
+		}
 		if len(problems) == 0 {
-			out = append(out, finding{check, stateOK, fmt.Sprintf("%d of %s fetched within 36h", p.Fresh, numberWithNoun(existing, "target")), ""})
+			out = append(out, finding{check, stateOK, fmt.Sprintf("%s of %s fetched within 36h", formatCount(&p.Fresh), numberWithNoun(existing, "target")), ""})
 			continue
 		}
 		f := finding{check, stateWarning, fmt.Sprintf("of %s, %s", numberWithNoun(p.Targets, "target"), strings.Join(problems, "; ")),
 			"See the check of the source in this report, and run `reeltally status`. A collector or a source may be missing, or a budget may be used up. With a small budget or a long interval in the settings, targets are fetched less often, down to once a week."}
-		if p.Fresh == 0 && existing > 0 {
-			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found
+		if noneFetched {
+			f.Found = "no target fetched within 36h; " + f.Found
+		}
+		if broken {
+			f.State = stateBroken
 		}
 		if failing {
 			f.Advice = "See the check of the source in this report, and read docs/sources.md. The credential may lack a permission, or no source supports such links. Parked targets are fetched once a day or once a week, and immediately after a refresh."

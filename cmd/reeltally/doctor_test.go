@@ -189,6 +189,14 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		require.Equal(t, stateWarning, found["sources"].State)
 		require.Contains(t, found["sources"].Advice, "docs/sources.md")
 	})
+	t.Run("no source configured for a database of the sandbox", func(t *testing.T) {
+		t.Parallel()
+		demo := storetest.New(t, "sqlite")
+		demo.Exec(t, "INSERT INTO settings (name, value) VALUES ('data_kind', ?)", []byte(store.DemoData))
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": demo.URL})
+		require.Zero(t, status)
+		require.Equal(t, finding{"sources", stateOK, "the numbers are made up by the sandbox, which needs no credential", ""}, found["sources"])
+	})
 	t.Run("spent quota", func(t *testing.T) {
 		t.Parallel()
 		fresh := storetest.New(t, "sqlite")
@@ -238,6 +246,31 @@ func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 		_, stdout, _ := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, "status")
 		require.Regexp(t, `tiktok +video +9 +0 +> 168h0m0s +> 168h0m0s +> 168h0m0s`, stdout)
 		require.NotRegexp(t, `facebook +video +\d+ +\d+ +>`, stdout, "the age of targets that were never fetched must not be shown")
+	})
+}
+
+// A target is due for its first fetch as soon as it is tracked. `reeltally doctor` must warn if no target of the platform was fetched.
+func TestDoctor_warnsIfNoDueTargetWasFetched(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		now := store.InstantOf(time.Now())
+		add := func(platform, state string, n int, nextAt store.Instant, fetched *store.Instant) {
+			for i := range n {
+				db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail, fetched_at)
+ VALUES (0, ?, 'video', ?, '', '', 1, 1, ?, ?, 0, ?, '', ?)`, platform, fmt.Sprint(state, nextAt, i), nextAt, now.Add(-time.Minute), state, fetched)
+			}
+		}
+		add("facebook", "active", 1, now.Add(-time.Minute), nil)
+		add("facebook", "active", 1, now.Add(time.Hour), nil)
+		add("instagram", "active", 1, now.Add(time.Hour), nil)
+		add("instagram", "gone", 1, now.Add(-time.Hour), nil)
+		add("youtube", "active", 1, now.Add(-time.Minute), nil)
+		add("youtube", "active", 1025, now.Add(time.Hour), &now)
+
+		_, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
+		require.Equal(t, finding{"numbers of facebook", stateWarning, "no target fetched within 36h; of 2 targets, 1 due", found["numbers of facebook"].Advice}, found["numbers of facebook"])
+		require.Equal(t, finding{"numbers of instagram", stateOK, "0 of 1 target fetched within 36h", ""}, found["numbers of instagram"], "a target that is not due must not cause a warning")
+		require.Equal(t, finding{"numbers of youtube", stateOK, "1,025 of 1,026 targets fetched within 36h", ""}, found["numbers of youtube"])
 	})
 }
 

@@ -63,12 +63,17 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer traces.Stop(ctx)
 	c.Traced = traces.Enabled()
 	u := up{upCommand: c, log: logger, registry: boot.NewRegistry(), traces: traces}
+	defer func() { err = errors.Join(err, u.closeListeners()) }()
+	listener, err := c.OpenListener(ctx) // before the database is created, because the port can be in use
+	if err != nil {
+		return err
+	}
+	u.listeners = append(u.listeners, listener)
 	if u.store, err = c.Open(ctx, u.log, boot.MigrateAny); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, u.store.Close()) }()
-	services, err := u.openServices(ctx)
-	defer func() { err = errors.Join(err, u.closeListeners()) }()
+	services, err := u.openServices(ctx, listener)
 	if err != nil {
 		return err
 	}
@@ -99,9 +104,9 @@ type up struct {
 	sandboxServer *sandbox.Sandbox // nil if a source is configured, because then no sandbox runs
 }
 
-// openServices opens the listeners and returns the services to run: sandbox, collector, metrics and API. Each service comes after the
-// services that it uses.
-func (u *up) openServices(ctx context.Context) ([]boot.Service, error) {
+// openServices opens the other listeners and returns the services to run: sandbox, collector, metrics and API. Each service comes after the
+// services that it uses. The API uses the given listener.
+func (u *up) openServices(ctx context.Context, apiListener net.Listener) ([]boot.Service, error) {
 	var services []boot.Service
 	if !u.Sources.HasSource() {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -131,7 +136,7 @@ func (u *up) openServices(ctx context.Context) ([]boot.Service, error) {
 	if enabled {
 		services = append(services, metrics)
 	}
-	if u.api, err = serve.New(ctx, u.Config, u.store, monitor, u.registry, u.traces, u.log); err != nil {
+	if u.api, err = serve.New(ctx, u.Config, apiListener, u.store, monitor, u.registry, u.traces, u.log); err != nil {
 		return nil, err
 	}
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil

@@ -149,10 +149,12 @@ func TestUp_failsIfPortIsInUse(t *testing.T) {
 	t.Parallel()
 	u := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")})
 	addressInUse := strings.TrimPrefix(u.base, "http://")
-	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite")}, "up", "--listen", addressInUse)
+	dir := filepath.Join(t.TempDir(), "data")
+	status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": "sqlite:" + filepath.Join(dir, "demo.db")}, "up", "--listen", addressInUse)
 	require.Equal(t, 1, status)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, addressInUse+" is in use by another program: choose another address with --listen or REELTALLY_LISTEN")
+	require.NoDirExists(t, dir, "`reeltally up` must create no database if it cannot serve requests")
 	require.Zero(t, u.Stop())
 }
 

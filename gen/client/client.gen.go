@@ -3324,7 +3324,8 @@ type ListVideosParams struct {
 	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// OrderBy The member of a video to sort by. The default is `latest_updated_at`.
+	// OrderBy The member of a video to sort by. The default is `latest_updated_at`. To read all pages, use `created_at`, because in this order
+	// no video moves to another page.
 	OrderBy *VideoOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
 
 	// OrderDirection The direction of the order: ascending or descending.

@@ -676,7 +676,8 @@ type ListVideosOptions struct {
 	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
-	// OrderBy The member of a video to sort by. The default is `latest_updated_at`.
+	// OrderBy The member of a video to sort by. The default is `latest_updated_at`. To read all pages, use `created_at`, because in this order
+	// no video moves to another page.
 	OrderBy VideoOrder
 
 	// OrderDirection The direction of the order: ascending or descending.

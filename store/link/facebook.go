@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	facebookIDShape   = "a Facebook video id has 9 to 17 digits, as in facebook.com/reel/1139247764231866"
+	facebookIDShape   = "a Facebook video id has 9 to 17 digits and does not begin with 0, as in facebook.com/reel/1139247764231866"
 	facebookNameShape = "a Facebook name has 2 or more letters, digits and dots, as in facebook.com/name"
 )
 

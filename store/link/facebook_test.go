@@ -137,6 +137,7 @@ func refusedFacebookLinks() []refusedLink {
 		{"Facebook reel link without an id", "https://www.facebook.com/reel/", fb, "names no video id; a Facebook video id has 9 to 17 digits"},
 		{"Facebook reel with a short id", "https://www.facebook.com/reel/12345678", fb, "a Facebook video id has 9 to 17 digits"},
 		{"Facebook reel with a long id", "https://www.facebook.com/reel/113924776423186612", fb, "a Facebook video id has 9 to 17 digits"},
+		{"Facebook reel with an id of zeros", "https://www.facebook.com/reel/0000000000000000", fb, "a Facebook video id has 9 to 17 digits and does not begin with 0"},
 		{"Facebook reel with an id that begins with pfbid", "https://www.facebook.com/reel/pfbid028wxorhX2ErLFJ578N6P3", fb, "a Facebook video id has 9 to 17 digits"},
 		{"Facebook video with an id that begins with pfbid", "https://www.facebook.com/some.name/videos/pfbid028wxorhX2ErLFJ578N6P3", fb, "a Facebook video id has 9 to 17 digits"},
 		{"Facebook video link with a title and no id", "https://www.facebook.com/some.name/videos/a-fine-title/", fb, "a-fine-title"},

@@ -3,7 +3,7 @@ package link
 import "strings"
 
 const (
-	tiktokIDShape     = "a TikTok id has 15 to 20 digits, as in tiktok.com/@handle/video/7106594312292453675"
+	tiktokIDShape     = "a TikTok id has 15 to 20 digits and does not begin with 0, as in tiktok.com/@handle/video/7106594312292453675"
 	tiktokHandleShape = "a TikTok handle has 2 to 24 letters, digits, dots and underscores and does not end in a dot, as in tiktok.com/@handle"
 )
 

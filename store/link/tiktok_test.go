@@ -131,6 +131,7 @@ func refusedTikTokLinks() []refusedLink {
 		{"TikTok video with a short id", "https://www.tiktok.com/@user/video/71065943122924", tt, "a TikTok id has 15 to 20 digits"},
 		{"TikTok video with a long id", "https://www.tiktok.com/@user/video/710659431229245367512", tt, "a TikTok id has 15 to 20 digits"},
 		{"TikTok video with letters in the id", "https://www.tiktok.com/@user/video/7106594312292453abc", tt, "a TikTok id has 15 to 20 digits"},
+		{"TikTok video with an id of zeros", "https://www.tiktok.com/@user/video/0000000000000000000", tt, "a TikTok id has 15 to 20 digits and does not begin with 0"},
 		{"TikTok handle encoded twice", "https://www.tiktok.com/%2540user", tt, "%40user"},
 		{"TikTok link with an at sign and no handle", "https://www.tiktok.com/@", tt, `"" is not an account name`},
 		{"TikTok handle without at sign", "https://www.tiktok.com/user", tt, `"/user"`},

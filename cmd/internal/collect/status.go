@@ -67,6 +67,7 @@ type Platform struct {
 	Parked       int64  `json:"parked"`        // number of targets that are fetched only once a day or once a week, because they failed too often, are private or restricted, or no source can fetch them
 	Failing      int64  `json:"failing"`       // number of active targets whose last fetch failed
 	NeverFetched int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
+	Due          int64  `json:"due"`           // number of targets whose next fetch is due, without those that are gone
 	Stale        int64  `json:"stale"`         // number of active targets whose numbers are older than 48 hours
 	Fresh        int64  `json:"fresh"`         // number of targets fetched within the last 36 hours, without those that are gone
 }
@@ -203,6 +204,7 @@ func platformCounts(c queue.CollectingState) []Platform {
 		p.NeverFetched += q.Overdue
 		if q.State != "gone" {
 			p.Fresh += q.Fresh[freshBy]
+			p.Due += q.Due
 		}
 		switch q.State {
 		case "gone":

@@ -155,9 +155,9 @@ type API struct {
 	logger     *slog.Logger
 }
 
-// listen returns the listener of the API. If systemd has opened a socket for this process (socket activation), listen returns this socket.
-// Otherwise it listens on Config.Listen.
-func (c Config) listen(ctx context.Context) (net.Listener, error) {
+// OpenListener returns the listener of the API. If systemd has opened a socket for this process (socket activation), OpenListener returns this
+// socket. Otherwise it listens on Config.Listen.
+func (c Config) OpenListener(ctx context.Context) (net.Listener, error) {
 	sockets, err := activation.Listeners()
 	switch {
 	case err != nil:
@@ -170,9 +170,9 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	return boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
 }
 
-// New opens the listener and creates the server. The statusHandler answers requests for /status. The schema of the
-// store must be current. The caller must call Run or Close.
-func New(ctx context.Context, c Config, st *store.Store, statusHandler http.Handler, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (*API, error) {
+// New creates the server. The listener must come from OpenListener. The statusHandler answers requests for /status. The schema of the
+// store must be current. The caller must call Run or Close. If New returns an error, the caller must close the listener.
+func New(ctx context.Context, c Config, listener net.Listener, st *store.Store, statusHandler http.Handler, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {
 		return nil, err
@@ -189,10 +189,6 @@ func New(ctx context.Context, c Config, st *store.Store, statusHandler http.Hand
 	if err != nil {
 		return nil, err
 	}
-	listener, err := c.listen(ctx)
-	if err != nil {
-		return nil, err
-	}
 	a := &API{Address: boot.URL(listener), listener: listener, delay: c.ShutdownDelay, registry: registry, logger: logger}
 	if c.AppURL == "" {
 		c.AppURL = a.Address
@@ -200,7 +196,7 @@ func New(ctx context.Context, c Config, st *store.Store, statusHandler http.Hand
 	a.AppURL = strings.TrimRight(c.AppURL, "/")
 	rates, closeRates, err := c.newRateStore(ctx, logger)
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, err
 	}
 	a.closeRates = closeRates
 	webhooks := server.WebhookOptions{AllowPrivate: c.WebhookAllowPrivate}
@@ -213,7 +209,7 @@ func New(ctx context.Context, c Config, st *store.Store, statusHandler http.Hand
 		RequestTimeout: c.RequestTimeout, Status: statusHandler, Version: boot.Version(), Webhooks: webhooks, Traces: traces.Provider,
 	})
 	if err != nil {
-		return nil, errors.Join(err, a.Close())
+		return nil, errors.Join(err, a.closeRates())
 	}
 	return a, nil
 }
@@ -286,9 +282,13 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = errors.Join(err, st.Close()) }()
 	registry := boot.NewRegistry()
 	monitor := collect.NewMonitor(st, nil, registry, logger)
-	api, err := New(ctx, settings.Config, st, monitor, registry, traces, logger)
+	listener, err := settings.OpenListener(ctx)
 	if err != nil {
 		return err
+	}
+	api, err := New(ctx, settings.Config, listener, st, monitor, registry, traces, logger)
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	if err := api.printSetupLink(ctx, st, p.Stdout); err != nil {
 		return errors.Join(err, api.Close())
