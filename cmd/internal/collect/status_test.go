@@ -74,7 +74,7 @@ func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 			Freshness: []collect.Freshness{{Platform: "tiktok", Kind: "video", Targets: 1,
 				Within: map[string]int64{"1h": 0, "3h": 0, "6h": 1, "12h": 1, "24h": 1, "36h": 1, "48h": 1, "168h": 1},
 				P50:    new(21600.0), P95: new(21600.0), P99: new(21600.0)}},
-			Platforms: []collect.Platform{{Platform: "tiktok", Targets: 1, Fresh: 1}},
+			Platforms: []collect.Platform{{Platform: "tiktok", Targets: 1, Due: 1, Fresh: 1}},
 			Sources: []collect.SourceStatus{{Source: "test", Results: map[string]int64{"gone": 1}, Budgets: []collect.BudgetStatus{
 				{Budget: "common", Window: "today", Used: 30, Limit: new(int64(100)), Left: new(int64(70)), ResetsAt: resets,
 					Pause: &collect.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
