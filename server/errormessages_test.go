@@ -53,6 +53,7 @@ func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 		{http.MethodPost, "/tokens", `{"name": "a", "scopes": ["read"], "expires_in_days": -99999999999}`, "expires_in_days must be at least 1, not -99999999999."},
 		{http.MethodPost, "/tokens", `{"name": "a", "scopes": ["read"], "expires_in_days": 1.5}`, "expires_in_days must be a whole number, not 1.5."},
 		{http.MethodPost, "/tokens", `{"name": true, "scopes": ["read"]}`, "name must be a string, not true."},
+		{http.MethodPatch, "/collections/01938c32-8f07-7a46-93be-1d2c3b4a5968", `{"password": 12345678}`, "password must be a string, not a number."},
 		{http.MethodPost, "/videos/bulk", map[string]any{"links": strings.Repeat("a", 200)}, fmt.Sprintf(`links must be an array, not "%s…".`, strings.Repeat("a", 100))},
 		{http.MethodPost, "/videos/bulk", map[string]any{"links": []any{[]string{"a"}}}, "links.0 must be a string, not an array."},
 		{http.MethodDelete, collection, map[string]any{"x": 1}, "x is not a known member; the object must be empty."},

@@ -266,7 +266,11 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	add := func(code, format string, args ...any) { c.addFault(fault(param, path, code, format, args...)) }
 	switch e.SchemaField {
 	case "type":
-		add(faultType, "must be %s, not %s", typeNames(schema.Type.Slice()), formatValue(e.Value))
+		value := formatValue(e.Value)
+		if schema.Format == "password" {
+			value = valueKind(e.Value)
+		}
+		add(faultType, "must be %s, not %s", typeNames(schema.Type.Slice()), value)
 	case "nullable":
 		add("nullable", "must not be null")
 	case "enum":
