@@ -314,7 +314,7 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 		require.Contains(t, shown, "Gained views")
 		require.Contains(t, shown, " to ", "the period")
 		if name == "report" {
-			require.Regexp(t, "SHA-256 of the report, as the API returns it: [0-9a-f]{64}", shown)
+			require.Regexp(t, "Checksum \\(SHA-256\\) of the report in the API. It proves that the report was not changed: [0-9a-f]{64}", shown)
 		}
 		b.runSteps(emulation.SetEmulatedMedia().WithMedia(""), chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			printed, _, err = page.PrintToPDF().Do(ctx)
