@@ -54,8 +54,8 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 	return points, err
 }
 
-// OrganisationPoint is the state of an organisation at the end of one day, with the sums of the latest counts of its videos. A sum is nil if
-// the count was not known of any video, or of any account for Followers and Following.
+// OrganisationPoint has the totals of an organisation at the end of one day. A total is nil if no video had a known count. Followers and Following are
+// nil if no account had a known number.
 type OrganisationPoint struct {
 	Day         db.Date
 	Accounts    int64 // number of tracked accounts

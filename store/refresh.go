@@ -24,9 +24,9 @@ type Refreshed struct {
 	After       db.Instant  // time from which a refresh is allowed again; set only if the last fetch was too recent
 }
 
-// RefreshVideo schedules an immediate fetch of a video. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago, or if
-// `unsupported` is not nil and returns a reason why no configured source can fetch the video. It returns ErrNotFound if the video is not tracked, and ErrNotFetched if
-// it is only saved.
+// RefreshVideo schedules an immediate fetch of a video. It returns ErrNotFound if the video is not tracked, and ErrNotFetched if it is only saved. It
+// schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the video. The
+// function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
 func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(link.Link) string) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -41,9 +41,9 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(l
 	})
 }
 
-// RefreshAccount schedules an immediate fetch of an account. It schedules nothing if the last successful fetch was less than queue.RefreshPause ago,
-// or if `unsupported` is not nil and returns a reason why no configured source can fetch the account. It returns ErrNotFound if the account is not tracked, and
-// ErrNotFetched if it is only saved.
+// RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only
+// saved. It schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the
+// account. The function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
 func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported func(link.Link) string) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -81,7 +81,7 @@ func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uui
 }
 
 // enqueueRefresh adds a video or account to the fetch queue, due now, with the highest priority. It
-// adds nothing if lastFetch is less than queue.RefreshPause ago, or if `unsupported` is not nil and returns a reason.
+// adds nothing if lastFetch is less than queue.RefreshPause ago, or if `unsupported` returns a reason.
 func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, unsupported func(link.Link) string, checkTracked func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	// lastFetch is the time of the last successful fetch, or nil if there was none.

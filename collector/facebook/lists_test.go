@@ -135,7 +135,7 @@ func TestSource_requestsMorePagesIfListHasVideosOfOtherPages(t *testing.T) {
 	require.EqualValues(t, 3, calls.Load())
 }
 
-// fetchedIDs returns the ids of the videos that Fetch returns for the account of a server, in order. It requests 30 videos.
+// fetchedIDs requests a list of 30 videos of an account from the server at the URL `base`. It returns the ids of the videos in the order of the list.
 func fetchedIDs(t *testing.T, base string) (ids []string) {
 	t.Helper()
 	s := newSource(t, base, nil)

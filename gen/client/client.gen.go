@@ -652,7 +652,7 @@ type CollectionHistoryPoint struct {
 	// Date The UTC day.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	// Engagements Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown.
 	Engagements *int64 `json:"engagements"`
 
 	// Interpolated The number of videos whose counts are computed from the points before and after this day.
@@ -747,7 +747,7 @@ type CollectionStatistics struct {
 	// EndDate The last day of the period.
 	EndDate openapi_types.Date `json:"end_date"`
 
-	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	// Engagements Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown.
 	Engagements *int64 `json:"engagements"`
 
 	// IncludeChildren `true` if the videos of the collections below are included.
@@ -846,7 +846,7 @@ type CreateCollectionRequest struct {
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags []string `json:"hashtags,omitempty"`
@@ -1451,7 +1451,7 @@ type OrganisationHistoryPoint struct {
 	// Date The UTC day of the point.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	// Engagements Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown.
 	Engagements *int64 `json:"engagements"`
 
 	// Followers The sum of the followers of the organisation's accounts; null if none is known.
@@ -1743,7 +1743,7 @@ type ReportStatistics struct {
 	// EndDate The last day of the period.
 	EndDate openapi_types.Date `json:"end_date"`
 
-	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
+	// Engagements Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown.
 	Engagements *int64 `json:"engagements"`
 
 	// IncludeChildren `true` if the videos of the collections below are included.
@@ -2338,7 +2338,7 @@ type UpdateCollectionRequest struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`
@@ -3373,10 +3373,10 @@ type ListVideosParams struct {
 	// Platform Only videos of this platform.
 	Platform *Platform `form:"platform,omitempty" json:"platform,omitempty"`
 
-	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. The hashtags of a caption have only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC, so any other hashtag matches nothing.
+	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. The hashtags of a caption have only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC, so any other hashtag matches nothing.
 	Hashtag *string `form:"hashtag,omitempty" json:"hashtag,omitempty"`
 
-	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`.
+	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.

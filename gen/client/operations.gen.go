@@ -89,7 +89,7 @@ type CreateCollectionOptions struct {
 	// Example: private
 	Access Access
 
-	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
+	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags []string
@@ -725,10 +725,10 @@ type ListVideosOptions struct {
 	// Platform Only videos of this platform.
 	Platform Platform
 
-	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. The hashtags of a caption have only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC, so any other hashtag matches nothing.
+	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. The hashtags of a caption have only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC, so any other hashtag matches nothing.
 	Hashtag string
 
-	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`.
+	// Q Only videos whose caption contains each of these words, at most 20 words. A word is also found inside a longer word: `art` finds `party`. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`.
 	Q string
 
 	// IncludeRemoved `true`: also list videos whose tracking was stopped.
@@ -1145,7 +1145,7 @@ type UpdateCollectionOptions struct {
 	// have at most 16 KiB.
 	DisplaySettings DisplaySettings
 
-	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal, and so do `é` as one or as two characters, `ς` and `σ`, and `İ` and `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
+	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
 	//
 	// Example: ["handmade"]
 	Hashtags nullable.Nullable[[]string]

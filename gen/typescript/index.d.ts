@@ -262,7 +262,7 @@ export interface CollectionHistoryPoint {
   comments: number | null;
   /** The UTC day. */
   date: string;
-  /** The sum of likes, comments, bookmarks and shares; null if none of them is known. */
+  /** Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown. */
   engagements: number | null;
   /** The number of videos whose counts are computed from the points before and after this day. */
   interpolated: number | null;
@@ -329,7 +329,7 @@ export interface CollectionStatistics {
   comments: number | null;
   /** The last day of the period. */
   end_date: string;
-  /** The sum of likes, comments, bookmarks and shares; null if none of them is known. */
+  /** Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown. */
   engagements: number | null;
   /** `true` if the videos of the collections below are included. */
   include_children: boolean;
@@ -809,7 +809,7 @@ export interface OrganisationHistoryPoint {
   comments: number | null;
   /** The UTC day of the point. */
   date: string;
-  /** The sum of likes, comments, bookmarks and shares; null if none of them is known. */
+  /** Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown. */
   engagements: number | null;
   /** The sum of the followers of the organisation's accounts; null if none is known. */
   followers: number | null;
@@ -1022,7 +1022,7 @@ export interface ReportStatistics {
   comments: number | null;
   /** The last day of the period. */
   end_date: string;
-  /** The sum of likes, comments, bookmarks and shares; null if none of them is known. */
+  /** Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown. */
   engagements: number | null;
   /** `true` if the videos of the collections below are included. */
   include_children: boolean;

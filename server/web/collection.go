@@ -261,8 +261,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	return nil
 }
 
-// collectionTiles returns the tiles of a collection or report. Each tile shows one of these numbers: views, gained views, engagements,
-// videos.
+// collectionTiles returns the four tiles at the top of a collection or report: gained views, views at the end, engagements and videos.
 func collectionTiles(s client.CollectionStatistics, c chart, points []point, p period) []tile {
 	tiles := []tile{
 		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Unknown: s.UnknownGains},

@@ -37,7 +37,7 @@ func showCollections(v *visit) error {
 	return v.renderCollections(http.StatusOK, form{})
 }
 
-// renderCollections shows the tree of collections, and a form that creates a collection.
+// renderCollections sends the page with the tree of collections and the form for a new collection. `created` has the values of the form.
 func (v *visit) renderCollections(status int, created form) error {
 	all, err := v.collections()
 	if err != nil {

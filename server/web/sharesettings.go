@@ -7,7 +7,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// displaySettings are the display settings of a collection, as openapi.yaml describes them.
+// displaySettings say how the share page of a collection looks. openapi.yaml describes the members.
 type displaySettings struct {
 	Title        string   `json:"title"`
 	Description  string   `json:"description"`

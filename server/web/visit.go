@@ -21,7 +21,7 @@ type visit struct {
 	back       string         // path and query for the link "Back" on an error page; if it is "", pageToReturnTo derives them from the request
 }
 
-// noticeLink is a link at the end of a notice.
+// noticeLink is a link that the page shows directly after the text of its notice.
 type noticeLink struct{ Text, Path string }
 
 // newVisit returns a visit without a session.
@@ -71,8 +71,8 @@ func (v *visit) isReadOnly() bool {
 	return v.id.Organisation.Name != "" && !v.id.Token.HasScope(store.ScopeWrite)
 }
 
-// executeTemplate sends the output of a definition in a template file. templateFile is the file's
-// name without .html. If the template fails, nothing is sent.
+// executeTemplate sends a page. The file templateFile, whose name is given without .html, must contain the template definitionName. If the template
+// fails, executeTemplate sends nothing.
 func (v *visit) executeTemplate(status int, templateFile, definitionName string, data any) error {
 	templates, err := v.templates()
 	if err != nil {
@@ -116,14 +116,14 @@ func (v *visit) secondsToWait(nextFetch *time.Time) int {
 	return int(min(max(wait, minWait), maxWait).Seconds())
 }
 
-// refreshScheduled is the notice that new numbers of a video or account are being fetched.
+// refreshScheduled is the value of the query parameter "notice" after the visitor has requested new numbers of a video or account.
 const refreshScheduled = "refresh-scheduled"
 
-// savedReport is the beginning of the query parameter "notice" after a report was saved. The id of the report follows.
+// savedReport is the first part of the value of the query parameter "notice" after a report was saved. The id of the report follows.
 const savedReport = "report-saved-"
 
-// awaitsNumbers returns true if the visitor has requested a refresh and its numbers have not
-// arrived. updatedAt is the time of the newest numbers, or nil.
+// awaitsNumbers returns true if the visitor has requested new numbers and they have not arrived yet. updatedAt is the time of the newest numbers. It
+// is nil if there are none. If the new numbers have arrived, awaitsNumbers sets the notice that says so.
 func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
 	if v.r.URL.Query().Get("notice") != refreshScheduled || v.hidesNumbers() {
 		return false

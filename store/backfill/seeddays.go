@@ -82,7 +82,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	}
 }
 
-// addKnown returns the sum of two numbers. A number that is nil adds nothing. The result is nil if both are nil.
+// addKnown returns a + b. If one of them is nil, it returns the other. If both are nil, it returns nil.
 func addKnown(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// newVideo converts a LoadVideo to a store.Video, and computes its latest counts and growth. It
-// returns an error if the points break the rules at LoadVideo.Points.
+// newVideo returns the row of a video, with the latest counts and the growth that follow from its points. It fails if the points are not in order, as
+// LoadVideo.Points says.
 func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, db.FoldText(v.Title)
@@ -55,7 +55,7 @@ func lastDayWithViews(points []LoadPoint) *db.Date {
 	return nil
 }
 
-// videoColumns are the columns of the table videos, in the order of the values in each row of loading.videos.
+// videoColumns has the names of the columns of videos that the seed fills. Each row of loading.videos has its values in this order.
 var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",

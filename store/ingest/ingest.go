@@ -468,7 +468,8 @@ func VideoWrites(tx *gorm.DB, videos []store.Video) []db.Write {
 	return list.StatementsForExec(tx, "UPDATE videos SET "+db.ColumnAssignments("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
 }
 
-// Retitled is a video whose title has changed. Before is the old title, or its TitleFolded, which has the same hashtags.
+// Retitled is a video whose title has changed. Before is the text that had the old hashtags: the old title as the source wrote it, or in the form
+// of db.FoldText.
 type Retitled struct {
 	*store.Video
 	Before string

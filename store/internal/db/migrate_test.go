@@ -220,7 +220,7 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	})
 }
 
-// Before migration 39, captions for searches and hashtags are only in lower case.
+// Older programs stored hashtags and captions for searches only in lower case. Migration 39 also composes characters and replaces ς.
 func TestMigrate_foldsCaptionsAndHashtags(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, d *storetest.DB) {
@@ -268,7 +268,7 @@ func TestMigrate_foldsCaptionsAndHashtags(t *testing.T) {
 	})
 }
 
-// Before migration 1000, a sum of unknown counts is 0 in the organisation's history.
+// Older programs stored 0 for an unknown sum of the organisation's history. Migration 1000 replaces it by NULL.
 //
 // Requirements in docs/coverage.md: 11.2-03
 func TestMigrate_replacesZerosOfUnknownSumsByNull(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 // dottedI matches an i and combining dots above it. Other programs convert the Turkish İ to an i and such a dot, but strings.ToLower converts it to i.
 var dottedI = regexp.MustCompile("i\u0307+")
 
-// FoldText returns a text in the form in which hashtags and searched texts are stored and compared: in lower case, with ς as σ and with composed
-// characters (the Unicode form NFC). It does not replace letters that users see as different letters, such as ß and ss.
+// FoldText returns the form in which hashtags and the texts of searches are stored and compared. The form is in lower case and has σ instead of ς. A
+// letter with an accent is one character (Unicode form NFC). Different letters stay different: ß is not replaced by ss.
 func FoldText(s string) string {
 	if isASCII(s) {
 		return strings.ToLower(s)

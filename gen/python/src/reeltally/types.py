@@ -252,7 +252,7 @@ class CollectionHistoryPoint(TypedDict):
     comments: int | None
     # The UTC day.
     date: str
-    # The sum of likes, comments, bookmarks and shares; null if none of them is known.
+    # Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown.
     engagements: int | None
     # The number of videos whose counts are computed from the points before and after this day.
     interpolated: int | None
@@ -318,7 +318,7 @@ class CollectionStatistics(TypedDict):
     comments: int | None
     # The last day of the period.
     end_date: str
-    # The sum of likes, comments, bookmarks and shares; null if none of them is known.
+    # Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown.
     engagements: int | None
     # `true` if the videos of the collections below are included.
     include_children: bool
@@ -790,7 +790,7 @@ class OrganisationHistoryPoint(TypedDict):
     comments: int | None
     # The UTC day of the point.
     date: str
-    # The sum of likes, comments, bookmarks and shares; null if none of them is known.
+    # Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown.
     engagements: int | None
     # The sum of the followers of the organisation's accounts; null if none is known.
     followers: int | None
@@ -1016,7 +1016,7 @@ class ReportStatistics(TypedDict):
     comments: int | None
     # The last day of the period.
     end_date: str
-    # The sum of likes, comments, bookmarks and shares; null if none of them is known.
+    # Likes, comments, bookmarks and shares together, without unknown ones; null if all four are unknown.
     engagements: int | None
     # `true` if the videos of the collections below are included.
     include_children: bool
