@@ -43,7 +43,7 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 	out.Followers, out.Following = view.Count(p.Followers), view.Count(p.Following)
 	out.Views, out.Likes, out.Comments = view.Count(p.Views), view.Count(p.Likes), view.Count(p.Comments)
 	out.Shares, out.Bookmarks = view.Count(p.Shares), view.Count(p.Bookmarks)
-	out.Engagements = view.Count(p.Engagement())
+	out.Engagements, out.ViewsGained = view.Count(p.Engagement()), view.Count(p.ViewsGained)
 	return out
 }
 

@@ -130,7 +130,10 @@ func TestOverviewPage_doesNotShowTheViewsOfNewlyTrackedVideosAsAGain(t *testing.
 		a.Clock.Advance(-24 * time.Hour)
 		v := c.newSignedInVisitor(t)
 		tiles := v.visit("/").tileTexts()
-		require.Contains(t, tiles[0], "+9,900 in 30 days with the earlier views of newly tracked videos")
+		require.Contains(t, tiles[0], "+4,900 in 30 days", "the gain must have only the views that the first video gained")
+		require.NotContains(t, tiles[0], "newly tracked")
+		require.Contains(t, v.visit("/?days=90").tileTexts()[0], "+4,900 since "+a.daysAgo(59))
+		require.Contains(t, v.visit("/?days=7").tileTexts()[0], "0 in 7 days")
 		require.Contains(t, tiles[1], "with the earlier engagements of newly tracked videos")
 		for _, n := range findElements(v.visit("/").parsePage(), "a") {
 			if attributeValue(n, "class") != "tile" {
@@ -138,7 +141,7 @@ func TestOverviewPage_doesNotShowTheViewsOfNewlyTrackedVideosAsAGain(t *testing.
 			}
 			for _, span := range findElements(n, "span") {
 				if attributeValue(span, "class") == "trend up" {
-					require.NotContains(t, textOf(span), "9,900", "the page must not colour the number like a gain")
+					require.NotContains(t, textOf(span), "990", "the page must not colour the change of the engagements like a gain")
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 func TestListColumns_includeEveryFieldOfTheRow(t *testing.T) {
 	t.Parallel()
-	requireColumns(t, videoColumns, "counted_since", "title_folded")
+	requireColumns(t, videoColumns, "counted_since", "first_views", "title_folded")
 	requireColumns(t, accountColumns)
 	requireColumns(t, collectionColumns, "video_count", "account_count") // lists of collections have no counts
 	requireColumns(t, reportColumns)

@@ -57,36 +57,69 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 // OrganisationPoint has the totals of an organisation at the end of one day. A total is nil if no video had a known count. Followers and Following are
 // nil if no account had a known number.
 type OrganisationPoint struct {
-	Day         db.Date
-	Accounts    int64 // number of tracked accounts
-	Videos      int64 // number of tracked videos
-	Uploads     int64 // number of the organisation's videos that were uploaded on that day
-	Followers   *int64
-	Following   *int64
-	Counts           // sums of the latest counts of all videos, including stopped videos
+	Day       db.Date
+	Accounts  int64 // number of tracked accounts
+	Videos    int64 // number of tracked videos
+	Uploads   int64 // number of the organisation's videos that were uploaded on that day
+	Followers *int64
+	Following *int64
+	Counts    // sums of the latest counts of all videos, including stopped videos
+	// ViewsGained are the views that the videos gained since the previous point with totals. The views of a video on its first day are no gain. It is nil
+	// if no views are known, if there is no previous point, or if one of the two points is older than the column first_views.
+	ViewsGained *int64
 	UploadsOnly bool // true if no totals are stored for the day; all numbers except Uploads are then unknown, and Accounts and Videos are 0 in the point
 }
 
-// organisationDays is a SQL query for the points of an organisation in a range of days, the newest first. A day has a point if totals are
-// stored for it, or if videos were uploaded on it.
-var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), " + MetricColumns("MAX({m})") + ` FROM (
- SELECT day, accounts, videos, NULL AS uploads, followers, following, ` + MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day BETWEEN @from AND @to
- UNION ALL SELECT day, NULL AS accounts, NULL AS videos, uploads, NULL AS followers, NULL AS following, ` + MetricColumns("NULL AS {m}") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
+// organisationDays is a SQL query for the points of an organisation in a range of days, the newest first, and for the last point with totals before the
+// range. A day has a point if totals are stored for it, or if videos were uploaded on it.
+var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), MAX(first_views), " + MetricColumns("MAX({m})") + ` FROM (
+ SELECT day, accounts, videos, NULL AS uploads, followers, following, first_views, ` + MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day <= @to
+ AND day >= COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = @org AND d.day < @from), @from)
+ UNION ALL SELECT day, NULL AS accounts, NULL AS videos, uploads, NULL AS followers, NULL AS following, NULL AS first_views, ` + MetricColumns("NULL AS {m}") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
  ) days GROUP BY day ORDER BY day DESC`
 
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.
 func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]OrganisationPoint, error) {
 	points := []OrganisationPoint{}
+	var gains []storedGain
 	args := map[string]any{"org": o.id, "from": from, "to": to}
-	return points, o.eachRow(ctx, o.s.queries.organisationDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
+	err := o.eachRow(ctx, o.s.queries.organisationDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
 		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.OptionalInt(4), Following: row.OptionalInt(5),
 			UploadsOnly: row.OptionalInt(2) == nil}
 		for i, sum := range p.Fields() {
-			*sum = row.OptionalInt(6 + i)
+			*sum = row.OptionalInt(7 + i)
 		}
-		points = append(points, p)
+		firstViews, known := row.Int(6)
+		points, gains = append(points, p), append(gains, storedGain{row.Count(7) - firstViews, known})
 		return nil
 	}))
+	setViewsGained(points, gains)
+	if n := len(points); n > 0 && points[n-1].Day < from {
+		points = points[:n-1]
+	}
+	return points, err
+}
+
+// storedGain is the sum of the views that the videos of an organisation had gained by the end of a day, each since its first day with views. The sum is
+// known only if the sum of the first views is stored for the day.
+type storedGain struct {
+	views int64
+	known bool
+}
+
+// setViewsGained sets ViewsGained of the points, which are ordered with the newest first. gains has the sum of each point.
+func setViewsGained(points []OrganisationPoint, gains []storedGain) {
+	later := -1 // the index of the previous point with totals in the slice
+	for i := range points {
+		if points[i].UploadsOnly {
+			continue
+		}
+		if later >= 0 && points[later].Views != nil && gains[later].known && gains[i].known {
+			gains[later].views -= gains[i].views
+			points[later].ViewsGained = &gains[later].views
+		}
+		later = i
+	}
 }
 
 // Statistics has the numbers of tracked and stopped videos of an organisation, or the numbers of its tracked and stopped accounts.

@@ -13,19 +13,33 @@ type OrganisationTotals struct {
 	OrganisationID uuid.UUID  `gorm:"primaryKey"`
 	Videos         int64      // number of tracked videos
 	VideosRemoved  int64      // number of videos whose tracking was stopped
-	Sums                      // sums of the latest counts of all videos, including stopped videos
+	VideoSums                 // sums over all videos, including stopped videos
 	Version        db.Instant // rises with every change of the organisation's data
 }
 
 // TableName returns the name of the table for GORM.
 func (OrganisationTotals) TableName() string { return "organisation_totals" }
 
-// SumsByOrganisation adds up the latest counts of the given videos for each organisation. The key is the id of the organisation.
-func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
-	byOrg := map[uuid.UUID]Sums{}
+// VideoSums are sums over several videos of an organisation.
+type VideoSums struct {
+	Sums             // sums of the latest counts
+	FirstViews int64 // sum of Video.FirstViews
+}
+
+// AddVideo adds the latest counts and the first views of a video to the sums. It skips unknown numbers.
+func (s *VideoSums) AddVideo(v *Video) {
+	s.Add(v.LatestCounts())
+	if v.FirstViews != nil {
+		s.FirstViews += *v.FirstViews
+	}
+}
+
+// SumsByOrganisation adds up the numbers of the given videos for each organisation. The key is the id of the organisation.
+func SumsByOrganisation(videos []Video) map[uuid.UUID]VideoSums {
+	byOrg := map[uuid.UUID]VideoSums{}
 	for i := range videos {
 		sums := byOrg[videos[i].OrganisationID]
-		sums.Add(videos[i].LatestCounts())
+		sums.AddVideo(&videos[i])
 		byOrg[videos[i].OrganisationID] = sums
 	}
 	return byOrg
@@ -50,13 +64,13 @@ func (t Tracking) statementsForToday(videos, accounts int) []db.Write {
 func organisationDaysInsert(tx *gorm.DB, condition string) string {
 	// A later row can exist if a fetch from before midnight is stored after midnight. The totals then include
 	// fetches of the later day.
-	return `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, ` + MetricColumns("{m}") + `)
+	return `INSERT INTO organisation_days (organisation_id, day, accounts, videos, first_views, followers, following, ` + MetricColumns("{m}") + `)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS ` + db.DateType(tx) + `)),
-  t.accounts + ?, t.videos + ?, ` + nullIfUnknown("followers", "accounts", "latest_followers_count") + `, ` + nullIfUnknown("following", "accounts", "latest_following_count") + `,
+  t.accounts + ?, t.videos + ?, t.first_views, ` + nullIfUnknown("followers", "accounts", "latest_followers_count") + `, ` + nullIfUnknown("following", "accounts", "latest_following_count") + `,
   ` + MetricColumns(nullIfUnknown("{m}", "videos", "latest_{m}")) + `
   FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}` + condition + `
-ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
- following = excluded.following, ` + MetricColumns("{m} = excluded.{m}")
+ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, first_views = excluded.first_views,
+ followers = excluded.followers, following = excluded.following, ` + MetricColumns("{m} = excluded.{m}")
 }
 
 // nullIfUnknown returns a SQL expression for a total of organisation_totals, which is the sum of the given column of a table. The expression is

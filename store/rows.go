@@ -53,7 +53,8 @@ var videoColumns = []db.Column[Video]{
 	{Name: "next_fetch_at", Set: func(v *Video, row *db.Values, i int) { v.NextFetchAt = row.OptionalInstant(i) }},
 }
 
-// VideoColumns returns the columns of the table videos that are read into a Video: all columns except title_folded and counted_since.
+// VideoColumns returns the columns of the table videos that are read into a Video: all columns except title_folded, counted_since
+// and first_views.
 func VideoColumns() []db.Column[Video] { return slices.Clone(videoColumns) }
 
 // accountColumns lists the columns that are read from the table "accounts" into an Account.

@@ -788,6 +788,7 @@ type OrganisationHistoryPoint struct {
 	Uploads       *int64             `json:"uploads"`
 	Videos        *int64             `json:"videos"`
 	Views         *int64             `json:"views"`
+	ViewsGained   *int64             `json:"views_gained"`
 }
 
 // Pagination defines model for Pagination.

@@ -827,6 +827,8 @@ export interface OrganisationHistoryPoint {
   videos: number | null;
   /** The sum of the views of the organisation's videos; null if none is known. */
   views: number | null;
+  /** The views that the organisation's videos gained since the previous point that has sums. */
+  views_gained: number | null;
 }
 
 /** Describes one page of a list. */

@@ -81,20 +81,27 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained takes the gains of the metric "views" from the collection's history. These gains
-// exclude views from before a video was added to the collection.
-func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
+// setViewsGained replaces the gains of the metric "views" on the days that the map contains. Unlike the changes of the total, the gains in the map
+// exclude views from before a video was tracked or was added to the collection.
+func (c chart) setViewsGained(gained map[store.Date]*int64) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {
 		return
 	}
+	for n := range c.Points {
+		if gain, known := gained[c.Points[n].Day]; known {
+			c.Points[n].Gains[m] = gain
+		}
+	}
+}
+
+// collectionGains returns the gains of views in the history of a collection, by day.
+func collectionGains(history []client.CollectionHistoryPoint) map[store.Date]*int64 {
 	gained := make(map[store.Date]*int64, len(history))
 	for _, h := range history {
 		gained[store.DateOf(h.Date.Time)] = h.ViewsGained
 	}
-	for n := range c.Points {
-		c.Points[n].Gains[m] = gained[c.Points[n].Day]
-	}
+	return gained
 }
 
 // gainsOf returns the gains of each point: the change of each metric since the day before. The

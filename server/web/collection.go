@@ -255,7 +255,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	}
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views do not include the views that a video already had when it was added. Days are UTC.",
 		p, collectionMetrics, points)
-	content.Chart.setViewsGained(history)
+	content.Chart.setViewsGained(collectionGains(history))
 	content.Chart.Joined = true
 	content.Tiles = collectionTiles(content.Statistics, content.Chart, points, p)
 	return nil

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -95,7 +96,7 @@ func showOverview(v *visit) error {
 	if err != nil {
 		return err
 	}
-	points, err := v.organisationPoints(p)
+	points, gains, err := v.organisationPoints(p)
 	if err != nil {
 		return err
 	}
@@ -108,12 +109,13 @@ func showOverview(v *visit) error {
 	}
 	updateCountsOfToday(points, p, videos.Total, accounts.Total)
 	var content overviewPage
-	content.Chart = v.newChart("Totals of all videos and accounts. Views, engagements and followers also count videos and accounts that are no longer tracked. When tracking of a video starts, all its views are added to the total of views. A day without changes has the totals of the day before. The totals leave out unknown counts. So \"Engagements ÷ views\" is too high if the views of some videos are unknown, and too low if their engagements are unknown.",
+	content.Chart = v.newChart("Totals of all videos and accounts. Views, engagements and followers also count videos and accounts that are no longer tracked. When tracking of a video starts, all its views are added to the total of views, but not to the gain of views. A day without changes has the totals of the day before. The totals leave out unknown counts. So \"Engagements ÷ views\" is too high if the views of some videos are unknown, and too low if their engagements are unknown.",
 		p, overviewMetrics, pointsForPeriod(points, p))
+	content.Chart.setViewsGained(gains.byDay)
 	if v.csvPart() != "" {
 		return v.sendHistory("overview", content.Chart)
 	}
-	content.Tiles = overviewTiles(content.Chart, points, p)
+	content.Tiles = overviewTiles(content.Chart, points, gains, p)
 
 	content.Videos = trackedCounts{"/video", "video", videos.Total, statusesWithoutNewNumbers(videos.ByStatus)}
 	content.StoppedVideos = videos.Removed
@@ -151,13 +153,17 @@ func showOverview(v *visit) error {
 
 // organisationPoints returns the points of the organisation in the period and in the previous period, the newest first, and older points. A
 // day without totals has the totals of the last earlier day with totals.
-func (v *visit) organisationPoints(p period) ([]point, error) {
+func (v *visit) organisationPoints(p period) ([]point, viewGains, error) {
+	gains := viewGains{byDay: map[store.Date]*int64{}}
 	read := func(first, last store.Date) ([]point, error) {
 		var history client.OrganisationHistory
 		err := v.getFromAPI("/organisation/history", url.Values{"start_date": {first.String()}, "end_date": {last.String()}}, &history)
 		points := make([]point, len(history))
 		for n, h := range history {
 			points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Engagements, h.Followers, h.Videos, h.Accounts, h.Uploads}}
+			if h.Videos != nil {
+				gains.byDay[points[n].Day] = h.ViewsGained
+			}
 		}
 		return points, err
 	}
@@ -165,18 +171,48 @@ func (v *visit) organisationPoints(p period) ([]point, error) {
 	from := max(p.Oldest, before-6)
 	points, err := read(from, p.End)
 	if err != nil {
-		return nil, err
+		return nil, gains, err
 	}
 	// Usually, one of the seven days up to `before` has totals. If not, the last day with totals can be much older.
 	hasTotals := slices.ContainsFunc(points, func(at point) bool { return at.Day <= before && at.Values[overviewVideos] != nil })
 	if from > p.Oldest && !hasTotals {
 		older, err := read(p.Oldest, from-1)
 		if err != nil {
-			return nil, err
+			return nil, gains, err
 		}
 		points = append(points, older...)
 	}
-	return fillMissingDays(points, p.End), nil
+	return fillMissingDays(points, p.End), gains, nil
+}
+
+// viewGains are the views that the videos of the organisation gained. The value of a day with totals is the gain since the previous day with totals; it
+// is nil if the gain is unknown. A day without totals is not in the map.
+type viewGains struct{ byDay map[store.Date]*int64 }
+
+// between returns the gain on the days from firstDay to lastDay. It is nil if it is not known for any of these days. since is the day at whose end the
+// known gain begins, or 0 if the gain of all days is known.
+func (g viewGains) between(firstDay, lastDay store.Date) (gained *int64, since store.Date) {
+	var sum int64
+	known := false
+	for _, day := range slices.Sorted(maps.Keys(g.byDay)) {
+		gain := g.byDay[day]
+		switch {
+		case day > lastDay:
+		case gain == nil:
+			sum, known, since = 0, day < lastDay, day
+		case day < firstDay:
+			known = true
+		default:
+			sum, known = sum+*gain, true
+		}
+	}
+	if since < firstDay {
+		since = 0
+	}
+	if !known {
+		return nil, since
+	}
+	return &sum, since
 }
 
 // updateCountsOfToday replaces the numbers of tracked videos and accounts in today's point, which can be out of
@@ -246,9 +282,9 @@ func pointsForPeriod(points []point, p period) []point {
 	return out
 }
 
-// overviewTiles returns the tiles of the overview page for the period p. The points must also cover the time
+// overviewTiles returns the tiles of the overview page for the period p. The points and gains must also cover the time
 // before p, because the tiles show changes.
-func overviewTiles(c chart, points []point, p period) []tile {
+func overviewTiles(c chart, points []point, gains viewGains, p period) []tile {
 	before := p.Start - 1
 	earlier := before - store.Date(p.Days)
 	var tiles []tile
@@ -267,7 +303,15 @@ func overviewTiles(c chart, points []point, p period) []tile {
 			t.Change = difference(t.Value, valueAt(points, m, before))
 			t.Before = difference(valueAt(points, m, before), valueAt(points, m, earlier))
 		}
-		if m == overviewViews || m == overviewEngagements {
+		switch m {
+		case overviewViews:
+			var since store.Date
+			if t.Change, since = gains.between(p.Start, p.End); since > 0 {
+				t.Span = "since " + since.String()
+			}
+			t.Before, since = gains.between(earlier+1, before)
+			t.NoBefore = since > 0
+		case overviewEngagements:
 			t.NewCounts = overviewMetrics[m].Name
 		}
 		tiles = append(tiles, t)

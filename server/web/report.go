@@ -121,7 +121,7 @@ func showReport(v *visit) error {
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)
-	content.Chart.setViewsGained(r.Days)
+	content.Chart.setViewsGained(collectionGains(r.Days))
 	content.Chart.Joined = true
 	if part := v.csvPart(); part != "" && part != "videos" {
 		return v.sendHistory("report", content.Chart)

@@ -337,7 +337,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 		}
 	}
 	c := s.visit.newChart("The value of a day is the sum over the videos that were in the collection on that day. Views per day leave out the views that a video had when it was added. Days are UTC.", p, names, points)
-	c.setViewsGained(history)
+	c.setViewsGained(collectionGains(history))
 	page.Chart = &c
 	return nil
 }

@@ -144,6 +144,30 @@ func TestFillMissingDays_keepsTotalsThatAreUnknown(t *testing.T) {
 	require.Equal(t, []*int64{nil, nil, five, five, five}, followers, "only a day without totals must have the totals of an earlier day")
 }
 
+func TestViewGains_betweenTwoDays(t *testing.T) {
+	t.Parallel()
+	gains := viewGains{byDay: map[store.Date]*int64{10: nil, 12: new(int64(7)), 15: new(int64(-2)), 20: new(int64(5))}}
+	for _, c := range []struct {
+		first, last store.Date
+		want        *int64
+		since       store.Date
+		why         string
+	}{
+		{12, 20, new(int64(10)), 0, "all gains are known"},
+		{11, 19, new(int64(5)), 0, "the gain begins directly before the period"},
+		{10, 20, new(int64(10)), 10, "the first day has no gain"},
+		{1, 15, new(int64(5)), 10, "the period begins before the first day"},
+		{16, 19, new(int64(0)), 0, "no day in the period has totals"},
+		{21, 30, new(int64(0)), 0, "the last day with totals is before the period"},
+		{1, 10, nil, 10, "the first day is the last day of the period"},
+		{1, 9, nil, 0, "the period ends before the first day"},
+	} {
+		got, since := gains.between(c.first, c.last)
+		require.Equal(t, c.want, got, c.why)
+		require.Equal(t, c.since, since, c.why)
+	}
+}
+
 func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {
 	t.Parallel()
 	root, child, grandchild, elsewhere := uuid.New(), uuid.New(), uuid.New(), uuid.New()

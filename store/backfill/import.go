@@ -270,6 +270,7 @@ func (i *importing) mergeVideo(m *mergedVideo) {
 		return
 	}
 	m.setLatestCounts()
+	m.setFirstViews()
 	i.merged = append(i.merged, m)
 	i.gone = append(i.gone, m.gone...)
 	oldest := i.firstDayForDailyPoints()

@@ -274,6 +274,9 @@ func TestImport_replacesImportedPointsThatHaveNoCounts(t *testing.T) {
 			history := func(o *store.Org) []store.OrganisationPoint {
 				days, err := o.OrganisationHistory(t.Context(), monday+6, day)
 				require.NoError(t, err)
+				for n := range days {
+					days[n].ViewsGained = nil // an additional earlier day of o can have the gain
+				}
 				return days
 			}
 			// The history of o can have more days than that of `clean`: if the second import replaces the only

@@ -20,6 +20,8 @@ type dayChange struct {
 	counts [store.MetricCount]int64 // for each metric: the change in the sum
 	known  [store.MetricCount]int64 // for each metric: the change in the number of videos whose value is known
 	videos int64                    // the change in the number of videos
+
+	firstViews int64 // the change in the sum of the first views; only for an organisation
 }
 
 // addAmounts adds the amounts in o to the amounts in d.
@@ -29,6 +31,7 @@ func (d *dayChange) addAmounts(o dayChange) {
 		d.known[n] += o.known[n]
 	}
 	d.videos += o.videos
+	d.firstViews += o.firstViews
 }
 
 // addToSums adds the amounts to the sums of one day. A sum that is nil stays nil unless a video's value becomes known.
@@ -153,12 +156,24 @@ func (h *history) addVideo(m *mergedVideo, countedBefore bool, firstDay, today d
 	}
 }
 
+// addFirstViews records in h how the import of one video changes the sums of the first views.
+func (h *history) addFirstViews(m *mergedVideo) {
+	if m.after.FirstViews == m.before.FirstViews {
+		return
+	}
+	h.addChange(m.firstStepWithViews(true).day, dayChange{firstViews: *m.after.FirstViews})
+	if m.before.FirstViews != nil {
+		h.addChange(m.firstStepWithViews(false).day, dayChange{firstViews: -*m.before.FirstViews})
+	}
+}
+
 // updateDays updates the rows of organisation_days. It also updates the rows of account_days of the accounts whose videos the import changes.
 func (i *importing) updateDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	begun := false // the import adds a video without points, which the sums include from today
 	for _, m := range i.merged {
 		org.addVideo(m, true, 0, today)
+		org.addFirstViews(m)
 		begun = begun || m.isNew && len(m.steps(true)) == 0
 		// The statistics of an account do not include stopped videos.
 		if id := m.after.LinkedAccountID; id != nil && !m.after.Removed {
@@ -225,10 +240,16 @@ func (i *importing) updateOrganisationDays(h *history, begun bool) error {
 		d.Day = day
 		d.Videos += c.videos
 		c.addToSums(&d.Counts)
+		switch {
+		case row < 0:
+			d.FirstViews = &c.firstViews
+		case d.FirstViews != nil:
+			d.FirstViews = new(*d.FirstViews + c.firstViews)
+		}
 		out = append(out, d)
 	})
 	return i.upsertDays("organisation_days", []string{"organisation_id", "day"},
-		append(store.MetricNames(""), "videos"), out, len(out))
+		append(store.MetricNames(""), "videos", "first_views"), out, len(out))
 }
 
 // updateAccountDays updates the rows of account_days. The map changesByAccount has the changes of the sums; the key is the account's id.

@@ -140,7 +140,7 @@ func TestImport_addsNoSumOfCountsThatAreNotKnown(t *testing.T) {
 		points, err := o.OrganisationHistory(t.Context(), today-9, today-1)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{
-			{Day: today - 1, Videos: 2, Counts: store.Counts{Views: new(int64(0)), Likes: new(int64(8))}},
+			{Day: today - 1, Videos: 2, Counts: store.Counts{Views: new(int64(0)), Likes: new(int64(8))}, ViewsGained: new(int64(0))},
 			{Day: today - 2, Videos: 1, Counts: store.Counts{Likes: new(int64(8))}},
 			{Day: today - 3, Videos: 1, Counts: store.Counts{Likes: new(int64(0))}},
 		}, points)

@@ -214,6 +214,28 @@ func (m *mergedVideo) steps(afterImport bool) []step {
 	return out
 }
 
+// firstStepWithViews returns the first of the steps that has views, or nil if no step has views.
+func (m *mergedVideo) firstStepWithViews(afterImport bool) *step {
+	steps := m.steps(afterImport)
+	n := slices.IndexFunc(steps, func(s step) bool { return s.Views != nil })
+	if n < 0 {
+		return nil
+	}
+	return &steps[n]
+}
+
+// setFirstViews sets the first views of the video if the import adds the earliest views.
+func (m *mergedVideo) setFirstViews() {
+	was, is := m.firstStepWithViews(false), m.firstStepWithViews(true)
+	switch {
+	case is == nil, was != nil && was.day <= is.day:
+	case m.before.LatestViews != nil && (was == nil || m.before.FirstViews == nil):
+		// The day of the first views is not known, or they were not stored.
+	default:
+		m.after.FirstViews = is.Views
+	}
+}
+
 // setLatestCounts computes LatestUpdatedAt, the latest counts and the growth of the video. It uses all points that the video has after the import.
 func (m *mergedVideo) setLatestCounts() {
 	v := &m.after

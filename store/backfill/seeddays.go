@@ -17,6 +17,7 @@ import (
 type daySums struct {
 	videos, accounts     int64
 	counts               store.Counts
+	firstViews           int64
 	followers, following *int64 // nil if they are unknown
 
 	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
@@ -33,6 +34,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	for i := range in.Videos {
 		v := &in.Videos[i]
 		var known store.Counts
+		var firstViews *int64
 		next := 0
 		for at := range days {
 			for next < len(v.Points) && v.Points[next].At.Day() <= first+db.Date(at) {
@@ -45,7 +47,11 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 			if next == 0 {
 				continue
 			}
+			if firstViews == nil {
+				firstViews = known.Views
+			}
 			days[at].counts.Add(known)
+			days[at].firstViews += valueOrZero(firstViews)
 			if !v.Removed {
 				days[at].videos++
 			}
@@ -75,6 +81,7 @@ func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 		}
 		of.videos += d.videos
 		of.counts.Add(d.counts)
+		of.firstViews += d.firstViews
 		if a.Tracked {
 			of.accounts++
 			of.followers, of.following = addKnown(of.followers, known.Followers), addKnown(of.following, known.Following)
@@ -107,8 +114,8 @@ func firstDay(a *LoadAccount) db.Date {
 // addToTotals adds the totals of the batch to the organisation's totals.
 func (l *loading) addToTotals() error {
 	t := l.totals
-	args := append(t.Sums.Values(), t.Videos, t.VideosRemoved, l.trackedAccounts, l.stoppedAccounts, l.followers, l.following, l.ID())
-	return l.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, videos = videos + ?, videos_removed = videos_removed + ?,
+	args := append(t.Sums.Values(), t.FirstViews, t.Videos, t.VideosRemoved, l.trackedAccounts, l.stoppedAccounts, l.followers, l.following, l.ID())
+	return l.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, first_views = first_views + ?, videos = videos + ?, videos_removed = videos_removed + ?,
  accounts = accounts + ?, accounts_removed = accounts_removed + ?, followers = followers + ?, following = following + ? WHERE organisation_id = ?`, args...).Error
 }
 
@@ -118,6 +125,7 @@ type organisationDay struct {
 	Day            db.Date
 	Videos         int64
 	store.Counts
+	FirstViews           *int64 // nil if it was not stored on that day
 	Accounts             int64
 	Followers, Following *int64
 }
@@ -135,9 +143,9 @@ func (l *loading) addToDays() error {
 	var days []organisationDay
 	for _, day := range slices.Sorted(maps.Keys(l.days)) {
 		d := l.days[day]
-		days = append(days, organisationDay{l.ID(), day, d.videos, d.counts, d.accounts, d.followers, d.following})
+		days = append(days, organisationDay{l.ID(), day, d.videos, d.counts, &d.firstViews, d.accounts, d.followers, d.following})
 	}
-	if err := l.addRows("organisation_days", days, append(store.MetricNames(""), "videos", "accounts", "followers", "following")...); err != nil {
+	if err := l.addRows("organisation_days", days, append(store.MetricNames(""), "first_views", "videos", "accounts", "followers", "following")...); err != nil {
 		return err
 	}
 	var uploads []organisationUploads

@@ -22,6 +22,9 @@ func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error
 			return v, fmt.Errorf("point %d of video %s is at %s: points must be in the order of time, at most one on each day, and not in the future", i, v.ID, p.At.Time())
 		}
 		v.LatestUpdatedAt = &in.Points[i].At
+		if v.FirstViews == nil {
+			v.FirstViews = p.Views
+		}
 		for n, latest := range v.LatestFields() {
 			db.AssignPointer(latest, p.All()[n])
 		}
@@ -59,7 +62,7 @@ func lastDayWithViews(points []LoadPoint) *db.Date {
 var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
-	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
+	"first_views", "latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
 // addVideo adds the rows and counts of the video v to l. If v is tracked and not pending, addVideo
 // also adds a target for the queue.
@@ -73,7 +76,7 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
 		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.ThumbnailURL, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
 		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, status, attemptedAt,
-		v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier}, v.Growth.Values(), latest.Values()))
+		v.FirstViews, v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier}, v.Growth.Values(), latest.Values()))
 	for _, tag := range store.Hashtags(v.Title) {
 		l.hashtags = append(l.hashtags, []any{l.ID(), tag, v.ID})
 	}
@@ -81,7 +84,7 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 		l.inCollections = append(l.inCollections, []any{l.ID(), c, v.ID, v.CreatedAt})
 	}
 	l.addPoints(v.ID, in.Points)
-	l.totals.Add(latest)
+	l.totals.AddVideo(v)
 	if v.UploadedAt != nil {
 		if l.uploads == nil {
 			l.uploads = map[db.Date]int64{}

@@ -51,16 +51,17 @@ func CountUploads(tx *gorm.DB, videos []store.Video, uploadedBefore map[db.RowKe
 
 // StatementsForTotals returns the statements that update the organisations' totals after sums have changed. They change each total by the difference
 // between the sum in sumsAfter and the sum in sumsBefore.
-func StatementsForTotals(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.Sums) []db.Write {
-	columns := append([]string{"organisation_id uuid"}, store.MetricDefinitions("")...)
+func StatementsForTotals(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.VideoSums) []db.Write {
+	columns := append([]string{"organisation_id uuid", "first_views bigint"}, store.MetricDefinitions("")...)
 	orgs := db.Distinct(slices.Collect(maps.Keys(sumsAfter)))
 	rows := make([][]any, len(orgs))
 	for i, org := range orgs {
 		change := sumsAfter[org]
-		change.Subtract(sumsBefore[org])
-		rows[i] = append([]any{org}, change.Values()...)
+		change.Subtract(sumsBefore[org].Sums)
+		rows[i] = append([]any{org, change.FirstViews - sumsBefore[org].FirstViews}, change.Values()...)
 	}
-	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.StatementsForExec(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
+	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.StatementsForExec(tx, `UPDATE organisation_totals SET first_views = organisation_totals.first_views + change.first_views,
+ `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
@@ -82,7 +83,8 @@ var earlierViewsColumns = []db.Column[earlierViews]{
 	{Name: "counted", Set: func(e *earlierViews, row *db.Values, i int) { e.counted = row.OptionalDate(i) }},
 }
 
-// computeGrowth sets the growth fields of the videos, without writing the videos to the database. The points of this fetch need not be stored yet.
+// computeGrowth sets the growth fields and the first views of the videos, without writing the videos to the database. The points of this fetch need not
+// be stored yet.
 func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil
@@ -109,10 +111,15 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 	earlier, err := db.FindColumns(w.tx, wanted, earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
 		day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)
 	for _, r := range earlier {
+		v := byKey[r.video]
 		if w.outcomes[r.video].Facts.Views != nil {
 			r.counted = &day
 		}
-		SetGrowth(byKey[r.video], day, r.counted, func(d db.Date) *int64 {
+		// On the first day with views, each fetch replaces the first views. On later days, v1 is known.
+		if before := w.views[r.video]; before == nil || r.v1 == nil && v.FirstViews != nil && *v.FirstViews == *before {
+			v.FirstViews = v.LatestViews
+		}
+		SetGrowth(v, day, r.counted, func(d db.Date) *int64 {
 			switch d {
 			case day - 1:
 				return r.v1

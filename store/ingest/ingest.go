@@ -132,7 +132,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 			written = append(written, o.Target)
 		}
 	}
-	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, uploaded: map[db.RowKey]*db.Date{}}
+	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, uploaded: map[db.RowKey]*db.Date{}, views: map[db.RowKey]*int64{}}
 	subs, err := queue.SubscriptionsOf(tx, written)
 	if err != nil {
 		return err
@@ -189,6 +189,7 @@ type videoWriter struct {
 	fetchedAt db.Instant
 	outcomes  map[db.RowKey]*Outcome // the outcome of each video, by Video.Key
 	uploaded  map[db.RowKey]*db.Date // the upload date of each video before the write, or nil if it was unknown
+	views     map[db.RowKey]*int64   // the latest views of each video before the write, or nil if they were unknown
 	events    *store.EventRecorder
 }
 
@@ -212,7 +213,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	for i := range videos {
 		v := &videos[i]
 		title, account, hadCounts := v.TitleFolded, v.LinkedAccountID, v.LatestUpdatedAt != nil
-		w.uploaded[v.Key()] = v.UploadedAt
+		w.uploaded[v.Key()], w.views[v.Key()] = v.UploadedAt, v.LatestViews
 		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
 			measured = append(measured, v)
 		}
@@ -330,7 +331,9 @@ func (w videoWriter) statementsForAccountDays(touched map[db.RowKey]bool) []db.W
 }
 
 // loadedColumns are the columns that loadVideos reads. The column counted_since is missing, because storing a fetch does not need it.
-var loadedColumns = append(store.VideoColumns(), db.Column[store.Video]{Name: "title_folded", Set: func(v *store.Video, row *db.Values, i int) { v.TitleFolded = row.String(i) }})
+var loadedColumns = append(store.VideoColumns(),
+	db.Column[store.Video]{Name: "title_folded", Set: func(v *store.Video, row *db.Values, i int) { v.TitleFolded = row.String(i) }},
+	db.Column[store.Video]{Name: "first_views", Set: func(v *store.Video, row *db.Values, i int) { v.FirstViews = row.OptionalInt(i) }})
 
 // loadVideos reads the videos with the given keys. It leaves out stopped videos and videos that
 // have counts of a later fetch.
@@ -440,7 +443,7 @@ func (w videoWriter) statementsForPoints(videos []*store.Video) []db.Write {
 // savedColumns are the columns that VideoWrites writes for each video. Each has a name and a SQL type.
 var savedColumns = slices.Concat([]string{"link text", "username text", "linked_account_id uuid", "uploaded_at date", "song_name text", "song_link text",
 	"thumbnail_url text", "video_length text", "title text", "title_folded text", "not_safe boolean", "private boolean", "hidden_stats boolean",
-	"ad_info_shop boolean", "ad_is_ad boolean", "ad_product_id_shop text", "latest_engagement bigint", "latest_updated_at bigint",
+	"ad_info_shop boolean", "ad_is_ad boolean", "ad_product_id_shop text", "first_views bigint", "latest_engagement bigint", "latest_updated_at bigint",
 	"outlier_multiplier double precision", "fetch_status text", "fetch_reason text", "last_attempt_at bigint", "next_fetch_at bigint"},
 	store.GrowthDefinitions, store.MetricDefinitions("latest_"))
 
@@ -449,7 +452,7 @@ func savedValues(v *store.Video) []any {
 	counts := v.LatestCounts()
 	return slices.Concat([]any{v.Link, v.Username, v.LinkedAccountID, v.UploadedAt, v.SongName, v.SongLink,
 		v.ThumbnailURL, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
-		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, v.LatestEngagement, v.LatestUpdatedAt,
+		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, v.FirstViews, v.LatestEngagement, v.LatestUpdatedAt,
 		v.OutlierMultiplier, v.FetchStatus, v.FetchReason, v.LastAttemptAt, v.NextFetchAt},
 		v.Growth.Values(), counts.Values())
 }

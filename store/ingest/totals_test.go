@@ -53,13 +53,30 @@ func computeSums(t *testing.T, o *store.Org, day store.Date) store.OrganisationP
 	return sum
 }
 
-// organisationDay returns the organisation's point of today.
+// organisationDay returns the organisation's point of today, without ViewsGained.
 func organisationDay(t *testing.T, db *storetest.DB, o *store.Org) store.OrganisationPoint {
 	t.Helper()
 	points, err := o.OrganisationHistory(t.Context(), storetest.Today(db), storetest.Today(db))
 	require.NoError(t, err)
 	require.Len(t, points, 1)
+	points[0].ViewsGained = nil
 	return points[0]
+}
+
+// requireGains requires that the gains of all days together are the latest views minus the views of the first day of each video.
+func requireGains(t *testing.T, db *storetest.DB, o *store.Org, first, last store.Date) {
+	t.Helper()
+	points, err := o.OrganisationHistory(t.Context(), first, last)
+	require.NoError(t, err)
+	var gained int64
+	for _, p := range points {
+		if p.ViewsGained != nil {
+			gained += *p.ViewsGained
+		}
+	}
+	const ofVideos = `SELECT CAST(COALESCE(SUM(v.latest_views - p.views), 0) AS bigint) FROM videos v JOIN snapshots_daily p ON p.organisation_id = v.organisation_id AND p.video_id = v.id
+ WHERE v.organisation_id = ? AND p.day = (SELECT MIN(d.day) FROM snapshots_daily d WHERE d.organisation_id = v.organisation_id AND d.video_id = v.id AND d.views IS NOT NULL)`
+	require.Equal(t, storetest.Column[int64](t, db, ofVideos, o.ID())[0], gained)
 }
 
 func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
@@ -67,7 +84,7 @@ func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		next := 0
 		rapid.Check(t, func(rt *rapid.T) {
-			o, links := storetest.NewOrg(t, db), storetest.VideoLinksFrom(t, next, 6)
+			o, links, begin := storetest.NewOrg(t, db), storetest.VideoLinksFrom(t, next, 6), storetest.Today(db)
 			next += len(links)
 			storetest.Track(t, o, links...)
 			some := func() []link.Link {
@@ -98,6 +115,7 @@ func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 			db.Clock.Advance(time.Hour)
 			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{links[0]: storetest.Views(1)})
 			require.Equal(rt, computeSums(t, o, storetest.Today(db)), organisationDay(t, db, o))
+			requireGains(t, db, o, begin, storetest.Today(db))
 		})
 	})
 }
@@ -123,7 +141,7 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		points, err := o.OrganisationHistory(t.Context(), first-1, first+30)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{
-			{Day: first + 2, Accounts: 1, Videos: 2, Followers: new(int64(90)), Following: new(int64(5)), Counts: store.Counts{Views: new(int64(50))}},
+			{Day: first + 2, Accounts: 1, Videos: 2, Followers: new(int64(90)), Following: new(int64(5)), Counts: store.Counts{Views: new(int64(50))}, ViewsGained: new(int64(10))},
 			{Day: first, Accounts: 1, Videos: 2, Uploads: 2, Followers: new(int64(100)), Following: new(int64(5)), Counts: store.Counts{Views: new(int64(20))}},
 		}, points, "the newest day must come first, and a day without a fetch must have no point")
 		points, err = o.OrganisationHistory(t.Context(), first+1, first+1)
@@ -181,7 +199,7 @@ func TestOrganisationHistory_hasTheUploadsOfDaysWithoutTotals(t *testing.T) {
 		points, err := o.OrganisationHistory(t.Context(), first-9, first+30)
 		require.NoError(t, err)
 		require.Equal(t, []store.OrganisationPoint{
-			{Day: first + 4, Videos: 4, Counts: store.Counts{Views: new(int64(40))}},
+			{Day: first + 4, Videos: 4, Counts: store.Counts{Views: new(int64(40))}, ViewsGained: new(int64(0))},
 			{Day: first + 2, Uploads: 1, UploadsOnly: true},
 			{Day: first, Videos: 3, Uploads: 1, Counts: store.Counts{Views: new(int64(30))}},
 			{Day: first - 9, Uploads: 2, UploadsOnly: true},

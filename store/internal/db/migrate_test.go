@@ -229,6 +229,9 @@ func TestMigrate_foldsCaptionsAndHashtags(t *testing.T) {
 		other := storetest.CreateOrgWithData(t, d)
 		videos := storetest.Track(t, o, links...)
 		c := storetest.Collection(t, o, "Campaign", nil)
+		for _, lost := range []string{"videos SET first_views = NULL", "organisation_days SET first_views = NULL", "organisation_totals SET first_views = 0"} {
+			d.Exec(t, "UPDATE "+lost) // as after the revert of the migration that adds these columns
+		}
 		unchanged := storetest.StoredRows(t, d, other)
 		versions := func() []int64 {
 			return storetest.Column[int64](t, d, "SELECT version FROM organisation_totals UNION ALL SELECT labels_version FROM organisation_totals")
@@ -287,6 +290,9 @@ func TestMigrate_replacesZerosOfUnknownSumsByNull(t *testing.T) {
 		read := func(o *store.Org) []store.OrganisationPoint {
 			points, err := o.OrganisationHistory(t.Context(), day, day+2)
 			require.NoError(t, err)
+			for i := range points {
+				points[i].ViewsGained = nil // the reverted migrations lose it
+			}
 			return points
 		}
 		counts := store.Counts{Likes: new(int64(0)), Comments: new(int64(3))}

@@ -808,6 +808,8 @@ class OrganisationHistoryPoint(TypedDict):
     videos: int | None
     # The sum of the views of the organisation's videos; null if none is known.
     views: int | None
+    # The views that the organisation's videos gained since the previous point that has sums.
+    views_gained: int | None
 
 
 class Pagination(TypedDict):
