@@ -48,7 +48,7 @@ func NodesOf(statement string) (Nodes, []string, error) {
 		return "", nil, err
 	}
 	root := &block{statement: &statementInfo{}}
-	if err := checkEachStatement(statement, root, nil); err != nil {
+	if err := checkEachStatement(statement, root); err != nil {
 		return "", nil, err
 	}
 	var tables []string

@@ -255,8 +255,9 @@ func TestDashboard_pagesAreAccessible(t *testing.T) {
 	d := startDashboard(t, hostileVideos, hostileName)
 	b := openBrowser(t)
 	check := func(name, path string) {
+		b.runSteps(chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
 		for _, scheme := range []string{"light", "dark"} {
-			b.runSteps(preferColours(scheme), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
+			b.runSteps(preferColours(scheme))
 			b.requireAccessible(name + " in " + scheme)
 		}
 	}
@@ -343,9 +344,10 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 	delete(pages, "not-found") // the browser reports the page's status 404 as an error, so requireNoPageErrors would fail
 	for name, path := range pages {
 		for kind, width := range widths {
+			b.runSteps(emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
 			for _, scheme := range []string{"light", "dark"} {
 				var wider []string
-				b.runSteps(preferColours(scheme), emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"),
+				b.runSteps(preferColours(scheme), chromedp.Evaluate(waitForLayout, nil, awaitPromise),
 					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
 				require.Empty(t, wider, "the page %s must not scroll sideways at %d pixels", path, width)

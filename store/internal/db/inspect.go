@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -114,6 +115,22 @@ func (t *watchedTx) Rollback() (err error) {
 // writtenTable matches the name of each table that a statement writes.
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
+// knownWrites has the result of writtenTables for each statement that an Inspector has seen.
+var knownWrites sync.Map
+
+// writtenTables returns the names of the tables that a statement writes. It searches each statement only once, because the search takes long.
+func writtenTables(statement string) []string {
+	known, found := knownWrites.Load(statement)
+	if !found {
+		var tables []string
+		for _, written := range writtenTable.FindAllStringSubmatch(statement, -1) {
+			tables = append(tables, written[1])
+		}
+		known, _ = knownWrites.LoadOrStore(statement, tables)
+	}
+	return known.([]string)
+}
+
 // A transaction may write unversionedTables without raising the version of the organisation's data.
 // These tables contain the version itself, or no data that the API shows.
 var unversionedTables = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
@@ -162,8 +179,7 @@ func newTxInspector(inspect Inspector) Inspector {
 			done.Store(true)
 			labelsDone.Store(strings.Contains(statement, labelMarker) || labelsDone.Load())
 		}
-		for _, written := range writtenTable.FindAllStringSubmatch(statement, -1) {
-			table := written[1]
+		for _, table := range writtenTables(statement) {
 			if Tables[table].Class == Distributed && !unversionedTables[table] && !done.Load() {
 				return fmt.Errorf("a transaction writes %s before it raises the organisation's version: %s", table, statement)
 			}
