@@ -42,8 +42,13 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
 		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *p.Collection.Hash)
 	}
-	p.ShareExpired = closes != nil && !closes.After(v.Now())
+	p.ShareExpired = hasClosed(closes, v.Now())
 	return err
+}
+
+// hasClosed returns true if a share page is closed at the time now. closesAt is nil if the page stays open.
+func hasClosed(closesAt *time.Time, now time.Time) bool {
+	return closesAt != nil && !closesAt.After(now)
 }
 
 // lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. It returns "" if the
@@ -92,7 +97,7 @@ func submitShareForm(v *visit) error {
 		return err
 	}
 	notice := "share-saved"
-	if closes != nil && !closes.After(v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
+	if hasClosed(closes, v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
 		notice = "share-closed"
 	}
 	v.redirectTo("/collection/" + id + "?notice=" + notice)
