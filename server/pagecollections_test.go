@@ -98,3 +98,23 @@ func TestCollectionsPage_showsTheNumbersAndTheSharePageOfEachCollection(t *testi
 		require.Equal(t, []string{"", ""}, masked[at].values, "a tier that hides numbers must hide those of collections")
 	})
 }
+
+func TestCollectionsPage_asksBeforeItCreatesASecondCollectionWithTheSameName(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	parent := c.createNamedCollection("Spring").String()
+	v := c.newSignedInVisitor(t)
+	asked := v.post("/collection", "name", " spring ", "parent", parent, "hashtags", "#a").requireStatus(http.StatusConflict)
+	page := asked.parseHTML()
+	require.Contains(t, alerts(page), `There is already a collection with the name "spring".`)
+	require.Equal(t, " spring ", fieldValue(page, "name"))
+	require.Equal(t, "#a", fieldValue(page, "hashtags"))
+	require.Contains(t, string(asked.body), `<option value="`+parent+`" selected>`)
+	require.Len(t, c.collections("").Data, 1)
+
+	confirmed := fieldValue(page, "same_name")
+	c.createNamedCollection("Summer")
+	v.post("/collection", "name", "Summer", "same_name", confirmed).requireStatus(http.StatusConflict)
+	v.post("/collection", "name", " spring ", "same_name", confirmed).requireStatus(http.StatusSeeOther)
+	require.Len(t, c.collections("").Data, 3)
+}

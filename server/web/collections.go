@@ -1,8 +1,10 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +34,8 @@ type branch struct {
 // collectionsPage is the data for the template of the page of all collections.
 type collectionsPage struct {
 	Collections []branch
-	New         form // the form that creates a collection
+	New         form   // the form that creates a collection
+	SameName    string // name in the form that another collection already has, so that the visitor must confirm it; "" otherwise
 }
 
 // showCollections shows the tree of collections.
@@ -89,10 +92,20 @@ func treeOf(collections []client.Collection) []branch {
 	return out
 }
 
-// createCollection creates a collection from the values in the form and shows its page. If the API refuses the values, createCollection shows
-// the form again.
+// createCollection creates a collection from the values in the form and shows its page. If the API refuses the values, or if the visitor must
+// confirm the name, createCollection shows the form again.
 func createCollection(v *visit) error {
 	body := client.CreateCollectionRequest{Name: strings.TrimSpace(v.r.PostFormValue("name"))}
+	if body.Name != "" && v.r.PostFormValue("same_name") != body.Name {
+		all, err := v.collections()
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(c client.Collection) bool { return strings.EqualFold(c.Name, body.Name) }) {
+			problem := &Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("There is already a collection with the name %q. Nothing was created. Change the name, or create a second collection with the same name.", body.Name)}
+			return v.renderCollections(problem.Status, collectionsPage{New: form{v.r.PostForm, problem}, SameName: body.Name})
+		}
+	}
 	if parent, err := uuid.Parse(v.r.PostFormValue("parent")); err == nil {
 		body.ParentID = &parent
 	}
