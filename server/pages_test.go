@@ -151,7 +151,9 @@ func TestSignIn_limitsTheAttemptsOfAnIPAddress(t *testing.T) {
 	}
 	refused := v.post("/login", "token", c.token).requireStatus(http.StatusTooManyRequests)
 	require.Contains(t, string(refused.body), "Try again in")
-	v.visit("/login/" + strings.Repeat("A", 43)).requireStatus(http.StatusTooManyRequests)
+	require.Regexp(t, `^[1-9]\d?$`, refused.Header.Get("Retry-After"))
+	require.Regexp(t, `^[1-9]\d?$`, v.visit("/login/"+strings.Repeat("A", 43)).requireStatus(http.StatusTooManyRequests).Header.Get("Retry-After"))
+	require.Regexp(t, `^[1-9]\d?$`, v.visit("/setup/"+strings.Repeat("A", 43)).requireStatus(http.StatusTooManyRequests).Header.Get("Retry-After"))
 }
 
 func TestSignIn_leadsBackToTheRequestedPage(t *testing.T) {
