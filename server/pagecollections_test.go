@@ -3,12 +3,14 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
@@ -117,4 +119,28 @@ func TestCollectionsPage_asksBeforeItCreatesASecondCollectionWithTheSameName(t *
 	v.post("/collection", "name", "Summer", "same_name", confirmed).requireStatus(http.StatusConflict)
 	v.post("/collection", "name", " spring ", "same_name", confirmed).requireStatus(http.StatusSeeOther)
 	require.Len(t, c.collections("").Data, 3)
+}
+
+func TestVideosPage_namesTheCollectionOfItsFilter(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	autumn, spring := c.createNamedCollection("Autumn").String(), c.createNamedCollection("Spring").String()
+	v := c.newSignedInVisitor(t)
+	chosen := func(filter string) string {
+		for _, option := range findElements(v.visit("/video?collections="+url.QueryEscape(filter)).parsePage(), "option") {
+			if slices.ContainsFunc(option.Attr, func(a html.Attribute) bool { return a.Key == "selected" }) && attributeValue(option, "value") == filter {
+				return textOf(option)
+			}
+		}
+		return "All"
+	}
+	require.Equal(t, "Spring", chosen(spring))
+	require.Equal(t, "Autumn,Spring", chosen("Autumn,Spring"))
+	unknown := uuid.NewString()
+	require.Equal(t, unknown, chosen(unknown))
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(time.Second)
+	require.Equal(t, "Autumn", chosen(autumn))
+	require.Equal(t, "Spring", chosen(spring), "the tier hides this collection in the list of collections")
 }
