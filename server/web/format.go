@@ -57,6 +57,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"cell":     func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video} },
 		"safeLink": safeLink,
 		"deref":    deref,
+		"code":     formatCode,
 	}
 }
 
@@ -395,6 +396,18 @@ func titleOf(v client.Video) string {
 // shortenLink returns a link without https:// and without www.
 func shortenLink(link string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(link, "https://"), "www.")
+}
+
+// formatCode returns a text as HTML in which the parts between backticks are code.
+func formatCode(text string) template.HTML {
+	var out strings.Builder
+	for n, part := range strings.Split(text, "`") {
+		if part = template.HTMLEscapeString(part); n%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		out.WriteString(part)
+	}
+	return template.HTML(out.String()) //nolint:gosec // safe, because every part is escaped
 }
 
 // safeLink checks a link that other people wrote. It returns the link if it is an http or https URL, and "" otherwise.
