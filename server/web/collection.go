@@ -52,11 +52,13 @@ type collectionPage struct {
 
 	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
 	ShareTitle   string // heading of the share page; "" for the name of the collection
+	ShareShows   string // what visitors of the share page see, as text
 	ShareURL     string // address of the share page; "" if the collection is private
 	ShareForm    form
 	ShareMetrics []columnChoice
 	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
 	ShareExpired bool       // true if the share page is closed, because its last day is over
+	LastDayOver  bool       // true if the last day in the share form is over
 }
 
 // shownGain is the gain of a video as a page shows it.

@@ -37,7 +37,10 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 		column, _ := findColumn(name)
 		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(p.ShareForm.Values["metric"], name)})
 	}
-	p.ShareTitle = d.Title
+	p.ShareTitle, p.ShareShows = d.Title, d.describe()
+	if over, err := endOfDay(p.ShareForm.Get("last_day")); err == nil { // for a refused form, this can be no day
+		p.LastDayOver = hasClosed(over, v.Now())
+	}
 	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
 		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *p.Collection.Hash)
@@ -100,7 +103,7 @@ func submitShareForm(v *visit) error {
 	if hasClosed(closes, v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
 		notice = "share-closed"
 	}
-	v.redirectTo("/collection/" + id + "?notice=" + notice)
+	v.redirectTo("/collection/" + id + "?" + withParameters(v.r.URL.Query(), "notice", notice).Encode())
 	return nil
 }
 
@@ -173,7 +176,7 @@ func (v *visit) saveShare(path string) error {
 	case ok && problem.Status == http.StatusPreconditionFailed:
 		problem.Faults, problem.Detail = nil, "The collection was changed meanwhile. Nothing was saved. The form has your values: to replace the present settings with them, save again."
 	case ok && problem.Code == "password_required":
-		problem.Faults, problem.Detail = nil, "You chose \"everyone with address and password\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
+		problem.Faults, problem.Detail = nil, "You chose \"everyone with address and password (protected)\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
 	}
 	return err
 }

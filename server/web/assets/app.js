@@ -214,6 +214,13 @@
     if (usesPointer && event.target.matches("form[data-live] select, form[data-live] input[type=checkbox]")) event.target.form.requestSubmit();
   });
 
+  // A last day in the past closes a share page. The form says so before it is sent.
+  document.addEventListener("input", event => {
+    if (event.target.name !== "last_day") return;
+    const day = event.target.value, today = new Date().toISOString().slice(0, 10);
+    event.target.parentElement.querySelector(".over").hidden = day === "" || day >= today;
+  });
+
   // isChanged returns true if the visitor has changed a form field that is not sent yet.
   function isChanged(field) {
     if (field.type === "checkbox") return field.checked !== field.defaultChecked;
