@@ -54,6 +54,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		},
 		"value":    formatPlain,
 		"seconds":  formatDuration,
+		"length":   formatLength,
 		"cell":     func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video} },
 		"safeLink": safeLink,
 		"deref":    deref,
@@ -195,7 +196,7 @@ func formatSigned(n number) string {
 	return formatCount(n)
 }
 
-// formatPercent returns a change in percent, with a plus or minus sign and one decimal.
+// formatPercent returns a change in percent, with a plus or minus sign and one decimal. A change of less than 0.1 % has two decimals.
 func formatPercent(n number) string {
 	f, ok := valueOf(n)
 	if !ok {
@@ -208,7 +209,11 @@ func formatPercent(n number) string {
 	if f < 0 {
 		sign = "−"
 	}
-	return sign + separateThousands(strconv.FormatFloat(math.Abs(f), 'f', 1, 64)) + " %"
+	decimals := 1
+	if f != 0 && math.Abs(f) < 0.1 {
+		decimals = 2
+	}
+	return sign + separateThousands(strconv.FormatFloat(math.Abs(f), 'f', decimals, 64)) + " %"
 }
 
 // formatRatio returns a percentage as text with two decimals, such as "4.56 %". Unlike formatPercent, it adds no plus sign.
@@ -432,6 +437,23 @@ func formatDuration(n *float64) string {
 		return fmt.Sprintf("%.0f h", *n/3600)
 	}
 	return fmt.Sprintf("%.0f days", *n/86400)
+}
+
+// formatLength returns the length of a video as text, such as "7.7 s" or "1:05 min". seconds is a decimal number. If it is not a number,
+// formatLength returns it unchanged.
+func formatLength(seconds string) string {
+	n, err := strconv.ParseFloat(seconds, 64)
+	if err != nil {
+		return seconds
+	}
+	if n < 59.95 {
+		return strconv.FormatFloat(math.Round(n*10)/10, 'f', -1, 64) + " s"
+	}
+	whole := int64(math.Round(n))
+	if whole < 3600 {
+		return fmt.Sprintf("%d:%02d min", whole/60, whole%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d h", whole/3600, whole/60%60, whole%60)
 }
 
 // columnValuer is a column of a table of videos. On a share page, it is a shareMetric, and on all other pages a videoColumn.

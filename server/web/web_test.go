@@ -63,6 +63,8 @@ func TestFormatFunctions_roundDownAndReturnDashForNil(t *testing.T) {
 	require.Equal(t, "9007199254740991", formatPlain(new(int64(1<<53-1))))
 	require.Equal(t, "+12.3 %", formatPercent(new(12.34)))
 	require.Equal(t, "−0.5 %", formatPercent(new(-0.5)))
+	require.Equal(t, "+0.01 %", formatPercent(new(0.0125)))
+	require.Equal(t, "0.0 %", formatPercent(new(0.0)))
 	require.Equal(t, "0.07×", formatFactor(new(0.071)))
 	require.Equal(t, "999.5×", formatFactor(new(999.5)))
 	require.Equal(t, "162,022,035.0×", formatFactor(new(162022035.0)))
@@ -243,6 +245,13 @@ func TestProvenance_countsDaysByQuality(t *testing.T) {
 		"2 were rounded by the source, 4 were without a number.", c.Provenance())
 	c.Quality = false
 	require.Empty(t, c.Provenance())
+}
+
+func TestFormatLength_returnsShortText(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[string]string{"7.662": "7.7 s", "15.000": "15 s", "59.96": "1:00 min", "65.4": "1:05 min", "3599.6": "1:00:00 h", "0": "0 s", "long": "long"} {
+		require.Equal(t, want, formatLength(seconds))
+	}
 }
 
 func TestChart_saysWhyItIsEmpty(t *testing.T) {
