@@ -108,7 +108,7 @@ func TestCollectionsPage_asksBeforeItCreatesASecondCollectionWithTheSameName(t *
 	v := c.newSignedInVisitor(t)
 	asked := v.post("/collection", "name", " spring ", "parent", parent, "hashtags", "#a").requireStatus(http.StatusConflict)
 	page := asked.parseHTML()
-	require.Contains(t, alerts(page), `There is already a collection with the name "spring".`)
+	require.Contains(t, alerts(page), `There is already a collection with the name "Spring".`)
 	require.Equal(t, " spring ", fieldValue(page, "name"))
 	require.Equal(t, "#a", fieldValue(page, "hashtags"))
 	require.Contains(t, string(asked.body), `<option value="`+parent+`" selected>`)

@@ -168,7 +168,7 @@ func TestCollectionPage_saysThatASharePageWithAPastLastDayIsClosed(t *testing.T)
 	over := func(day string) bool {
 		refused := v.post(page, "access", "public", "last_day", day).requireStatus(http.StatusBadRequest).parseHTML()
 		return !slices.ContainsFunc(findElements(refused, "span"), func(n *html.Node) bool {
-			return attributeValue(n, "class") == "over" && slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "hidden" })
+			return attributeValue(n, "class") == "over more" && slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "hidden" })
 		})
 	}
 	require.True(t, over(today.AddDate(0, 0, -1).Format(time.DateOnly)))

@@ -223,7 +223,7 @@
   document.addEventListener("input", event => {
     if (event.target.name !== "last_day") return;
     const day = event.target.value, today = new Date().toISOString().slice(0, 10);
-    event.target.parentElement.querySelector(".over").hidden = day === "" || day >= today;
+    event.target.form.querySelector(".over").hidden = day === "" || day >= today;
   });
 
   // isChanged returns true if the visitor has changed a form field that is not sent yet.
