@@ -201,7 +201,7 @@ func TestCollectionPage_listsTheLowestGainsOnlyIfTheyAreOfOtherVideos(t *testing
 	c := a.newCaller(t, store.TierPremium)
 	collection := c.createNamedCollection("Launch")
 	v := c.newSignedInVisitor(t)
-	views := int64(0) // the views of each fetch are higher, so that each video gains other views
+	views := int64(0)                                                             // the views of each fetch are higher, so that each video gains other views
 	for n, lists := range []string{"Gained views", "Gained most, Gained least"} { // with five videos, and with six
 		for video := n * 5; video < 5+n; video++ {
 			c.addVideos(collection, c.track(videoURL(video)))

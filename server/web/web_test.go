@@ -259,10 +259,10 @@ func TestChart_saysWhyItIsEmpty(t *testing.T) {
 	known, unknown := []*int64{new(int64(7)), nil}, []*int64{nil, nil}
 	point1, point2 := point{Values: known, Gains: unknown}, point{Values: unknown, Gains: unknown}
 	for want, charts := range map[string][]chart{
-		"": {{Points: []point{point2, point1}}, {Points: []point{point1}, Compared: true, Metric: 1}},
-		"There are no numbers in this period.":         {{}, {Points: []point{point2}}, {Points: []point{point1}, Metric: 1}, {Points: []point{point2}, Compared: true, Gain: true}},
-		"The organisation's tier hides the numbers.":   {{Points: []point{point2}, Masked: true}, {Masked: true, Joined: true}},
-		"The collection had no videos in this period.": {{Joined: true, Gain: true}},
+		"":                                     {{Points: []point{point2, point1}}, {Points: []point{point1}, Compared: true, Metric: 1}},
+		"There are no numbers in this period.": {{}, {Points: []point{point2}}, {Points: []point{point1}, Metric: 1}, {Points: []point{point2}, Compared: true, Gain: true}},
+		"The organisation's tier hides the numbers.":                                                                {{Points: []point{point2}, Masked: true}, {Masked: true, Joined: true}},
+		"The collection had no videos in this period.":                                                              {{Joined: true, Gain: true}},
 		"No change is known in this period. A change of a day needs the numbers of this day and of the day before.": {{Points: []point{point1}, Gain: true}, {Gain: true}},
 	} {
 		for _, c := range charts {
