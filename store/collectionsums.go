@@ -24,14 +24,15 @@ SELECT d.collection_id, COUNT(*) AS n, SUM(vd.latest_views) AS views FROM collec
    AND NOT EXISTS (SELECT 1 FROM collection_accounts da WHERE da.organisation_id = @org AND da.collection_id = d.collection_id AND da.account_id = vd.linked_account_id)
  GROUP BY d.collection_id
 UNION ALL
-SELECT tagged.collection_id, COUNT(*) AS n, SUM(tagged.latest_views) AS views FROM (
-SELECT DISTINCT mh.collection_id, vh.id, vh.latest_views FROM collection_hashtags mh
-  JOIN video_hashtags h ON h.organisation_id = mh.organisation_id AND h.tag = mh.tag
-  JOIN videos vh ON vh.organisation_id = h.organisation_id AND vh.id = h.video_id
- WHERE mh.organisation_id = @org AND {mh} AND NOT vh.removed
-   AND NOT EXISTS (SELECT 1 FROM collection_accounts ha WHERE ha.organisation_id = @org AND ha.collection_id = mh.collection_id AND ha.account_id = vh.linked_account_id)
-   AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = @org AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
- ) AS tagged GROUP BY tagged.collection_id) AS counts GROUP BY counts.collection_id`
+SELECT tagged.collection_id, COUNT(*) AS n, SUM(vh.latest_views) AS views FROM (
+ SELECT DISTINCT mh.collection_id, h.video_id FROM collection_hashtags mh
+   JOIN video_hashtags h ON h.organisation_id = mh.organisation_id AND h.tag = mh.tag
+  WHERE mh.organisation_id = @org AND {mh}) AS tagged
+  JOIN videos vh ON vh.organisation_id = @org AND vh.id = tagged.video_id
+ WHERE NOT vh.removed
+   AND NOT EXISTS (SELECT 1 FROM collection_accounts ha WHERE ha.organisation_id = @org AND ha.collection_id = tagged.collection_id AND ha.account_id = vh.linked_account_id)
+   AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = @org AND hv.collection_id = tagged.collection_id AND hv.video_id = vh.id)
+ GROUP BY tagged.collection_id) AS counts GROUP BY counts.collection_id`
 
 // accountCounts is a SQL query for the number of accounts by collection. It leaves out accounts
 // whose tracking was stopped.
