@@ -194,3 +194,31 @@ func TestReportPage_namesTheAccountOfEachVideo(t *testing.T) {
 	}
 	v.visit(page + "?csv=accounts").requireStatus(http.StatusBadRequest)
 }
+
+func TestCollectionPage_listsTheLowestGainsOnlyIfTheyAreOfOtherVideos(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	v := c.newSignedInVisitor(t)
+	views := int64(0)                                                             // the views of each fetch are higher, so that each video gains other views
+	for n, lists := range []string{"Gained views", "Gained most, Gained least"} { // with five videos, and with six
+		for video := n * 5; video < 5+n; video++ {
+			c.addVideos(collection, c.track(videoURL(video)))
+		}
+		for range 2 {
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				views += int64(target.ExternalID[len(target.ExternalID)-1])
+				return ingest.VideoFacts{Views: new(views)}
+			})
+			a.Clock.Advance(24 * time.Hour)
+		}
+		var headings []string
+		for _, heading := range findElements(v.visit("/collection/"+collection.String()).parsePage(), "h2") {
+			if text := textOf(heading); strings.HasPrefix(text, "Gained") {
+				headings = append(headings, text)
+			}
+		}
+		require.Equal(t, lists, strings.Join(headings, ", "))
+	}
+}

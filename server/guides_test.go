@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
+
+	"github.com/reeltally/reeltally/server"
 )
 
 // guidePage contains the links and the ids of a page.
@@ -72,7 +74,7 @@ func TestGuides_allLinksLeadToPagesThatExist(t *testing.T) {
 						file, _, _ = strings.Cut(file, "#")
 						_, err := os.Stat(filepath.Join("..", filepath.FromSlash(file)))
 						require.NoError(t, err, "the guide %s links to %s, which is not a file of the repository", at.Path, link)
-					} else if target.Host == "" {
+					} else if target.Host == "" && target.Path != "/" { // without a session, the dashboard redirects to the sign-in page
 						waiting = append(waiting, target)
 					}
 				}
@@ -90,4 +92,16 @@ func TestGuides_allLinksLeadToPagesThatExist(t *testing.T) {
 		require.Contains(t, pages, path)
 	}
 	a.send(t, http.MethodGet, "/docs/guides/unknown", nil).requireStatus(http.StatusNotFound)
+}
+
+func TestGuides_haveTheAddressOfTheServerAndLeadBackToTheDashboard(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "https://tally.example.test/stats" })
+	for _, path := range []string{"quickstart", "command-line"} {
+		page := string(a.send(t, http.MethodGet, "/docs/guides/"+path, nil).requireStatus(http.StatusOK).body)
+		require.Contains(t, page, "https://tally.example.test/stats")
+		require.NotContains(t, page, ":8080")
+		require.Contains(t, page, `<a href="/stats/">Dashboard</a>`)
+		require.Contains(t, page, `<a href="/stats/docs/">Documentation of the API</a>`)
+	}
 }

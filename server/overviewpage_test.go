@@ -172,7 +172,8 @@ func TestPages_doNotContradictThemselvesIfTheTierHidesNumbers(t *testing.T) {
 		require.Contains(t, text, "1–3 of 3", path)
 		require.Contains(t, text, "CSV of 3 videos", path)
 	}
-	require.NotContains(t, string(v.visit("/").body), "data-masked")
+	const hidden = "The organisation's tier hides the numbers."
+	require.NotContains(t, textOf(v.visit("/").parsePage()), hidden)
 	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 	a.Clock.Advance(2 * time.Second)
 	for _, path := range []string{"/video", "/collection/" + collection.String()} {
@@ -181,6 +182,7 @@ func TestPages_doNotContradictThemselvesIfTheTierHidesNumbers(t *testing.T) {
 		require.Contains(t, text, "CSV of the first video", path)
 	}
 	overview := v.visit("/")
-	require.Contains(t, string(overview.body), "data-masked")
+	require.Contains(t, textOf(overview.parsePage()), hidden)
+	require.NotContains(t, string(overview.body), `class="plot"`, "an empty chart must not take up space")
 	require.Contains(t, textOf(overview.parsePage()), "Most views gained in 7 daysThe tier of your organisation hides gains.")
 }

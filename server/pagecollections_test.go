@@ -3,9 +3,14 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
@@ -56,4 +61,86 @@ func TestPages_offerMoreThan1000Collections(t *testing.T) {
 	require.Contains(t, string(v.visit("/video?collections="+child.String()).body), `<option value="`+child.String()+`" selected>`)
 	v.post("/video/tiktok/"+videos[0].String()+"/collect", "collection", child.String()).requireStatus(http.StatusSeeOther)
 	require.Len(t, c.listCollectionVideos(child, "").Data, 1)
+}
+
+func TestCollectionsPage_showsTheNumbersAndTheSharePageOfEachCollection(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		spring, videos := createDashboardData(a, c)
+		ids := []uuid.UUID{spring, c.createNamedCollection("Summer", spring), c.createNamedCollection("Autumn"), c.createNamedCollection("Winter")}
+		summer, autumn := ids[1], ids[2]
+		c.addVideos(summer, videos[2])
+		c.send(http.MethodDelete, "/videos/"+videos[1].String(), nil).requireStatus(http.StatusOK)
+		c.shareCollection(spring, "public", nil)
+		c.shareCollection(summer, "protected", map[string]any{"password": "correct horse"})
+		c.shareCollection(autumn, "public", map[string]any{"share_expires_at": a.Clock.Now().Add(time.Hour)})
+		a.Clock.Advance(2 * time.Hour)
+		v := c.newSignedInVisitor(t)
+
+		rows := v.visit("/collection").requireStatus(http.StatusOK).rows()
+		for n, share := range []string{"public", "with password", "closed", "none"} {
+			var views *int64
+			for _, video := range c.listCollectionVideos(ids[n], "").Data {
+				if views == nil {
+					views = new(int64(0))
+				}
+				views = new(*views + *video.LatestViews)
+			}
+			row := findRow(t, rows, "/collection/"+ids[n].String())
+			require.Equal(t, []string{digits(new(c.readCollection(ids[n]).VideoCount.MustGet())), digits(views)}, row.values)
+			require.Contains(t, row.text, share)
+		}
+		require.Equal(t, "2", findRow(t, rows, "/collection/"+spring.String()).values[0], "a stopped video must not count")
+
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(time.Second)
+		masked := v.visit("/collection").requireStatus(http.StatusOK).rows()
+		at := slices.IndexFunc(masked, func(r pageRow) bool { return r.link == "/collection/"+autumn.String() })
+		require.Equal(t, []string{"", ""}, masked[at].values, "a tier that hides numbers must hide those of collections")
+	})
+}
+
+func TestCollectionsPage_asksBeforeItCreatesASecondCollectionWithTheSameName(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	parent := c.createNamedCollection("Spring").String()
+	v := c.newSignedInVisitor(t)
+	asked := v.post("/collection", "name", " spring ", "parent", parent, "hashtags", "#a").requireStatus(http.StatusConflict)
+	page := asked.parseHTML()
+	require.Contains(t, alerts(page), `There is already a collection with the name "Spring".`)
+	require.Equal(t, " spring ", fieldValue(page, "name"))
+	require.Equal(t, "#a", fieldValue(page, "hashtags"))
+	require.Contains(t, string(asked.body), `<option value="`+parent+`" selected>`)
+	require.Len(t, c.collections("").Data, 1)
+
+	confirmed := fieldValue(page, "same_name")
+	c.createNamedCollection("Summer")
+	v.post("/collection", "name", "Summer", "same_name", confirmed).requireStatus(http.StatusConflict)
+	v.post("/collection", "name", " spring ", "same_name", confirmed).requireStatus(http.StatusSeeOther)
+	require.Len(t, c.collections("").Data, 3)
+}
+
+func TestVideosPage_namesTheCollectionOfItsFilter(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	autumn, spring := c.createNamedCollection("Autumn").String(), c.createNamedCollection("Spring").String()
+	v := c.newSignedInVisitor(t)
+	chosen := func(filter string) string {
+		for _, option := range findElements(v.visit("/video?collections="+url.QueryEscape(filter)).parsePage(), "option") {
+			if slices.ContainsFunc(option.Attr, func(a html.Attribute) bool { return a.Key == "selected" }) && attributeValue(option, "value") == filter {
+				return textOf(option)
+			}
+		}
+		return "All"
+	}
+	require.Equal(t, "Spring", chosen(spring))
+	require.Equal(t, "Autumn,Spring", chosen("Autumn,Spring"))
+	unknown := uuid.NewString()
+	require.Equal(t, unknown, chosen(unknown))
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(time.Second)
+	require.Equal(t, "Autumn", chosen(autumn))
+	require.Equal(t, "Spring", chosen(spring), "the tier hides this collection in the list of collections")
 }

@@ -247,6 +247,15 @@ func (b pageBackend) Operations(visitorRequest *http.Request) ([]byte, web.Versi
 	return w.body.Bytes(), version, nil
 }
 
+// CollectionSums returns the sums over the tracked videos of each collection. If the tier hides numbers, the map is nil.
+func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity) (map[uuid.UUID]store.CollectionSum, error) {
+	if b.HidesNumbers(identity.Organisation.Tier) {
+		return nil, nil //nolint:nilnil // hidden numbers are not an error
+	}
+	sums, err := b.s.store.Org(identity.Organisation.ID).CollectionSums(ctx)
+	return sums, b.problem(ctx, err)
+}
+
 // FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
 func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error) {
 	served, err := b.s.store.Queue.Fetchable(ctx)

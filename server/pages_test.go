@@ -151,7 +151,9 @@ func TestSignIn_limitsTheAttemptsOfAnIPAddress(t *testing.T) {
 	}
 	refused := v.post("/login", "token", c.token).requireStatus(http.StatusTooManyRequests)
 	require.Contains(t, string(refused.body), "Try again in")
-	v.visit("/login/" + strings.Repeat("A", 43)).requireStatus(http.StatusTooManyRequests)
+	require.Regexp(t, `^[1-9]\d?$`, refused.Header.Get("Retry-After"))
+	require.Regexp(t, `^[1-9]\d?$`, v.visit("/login/"+strings.Repeat("A", 43)).requireStatus(http.StatusTooManyRequests).Header.Get("Retry-After"))
+	require.Regexp(t, `^[1-9]\d?$`, v.visit("/setup/"+strings.Repeat("A", 43)).requireStatus(http.StatusTooManyRequests).Header.Get("Retry-After"))
 }
 
 func TestSignIn_leadsBackToTheRequestedPage(t *testing.T) {
@@ -211,8 +213,12 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		short := v.post("/track", "links", "https://vm.tiktok.com/ZMaccount9/").rows()
 		require.Contains(t, short[1].link, "/account/tiktok/", "the page must accept a short link that leads to an account")
 		require.Contains(t, short[1].text, "Tracked")
+		require.Contains(t, short[1].text, "Next, its latest 30 videos are found and tracked.")
 
-		rows := v.post("/track", "links", "Old: "+videoURL(1)+"\nnew: "+videoURL(2)+", @ https://www.tiktok.com/@someone\nnonsense", "tracking_type", "new_only").rows()
+		collection := c.createNamedCollection("Launch").String()
+		results := v.post("/track", "links", "Old: "+videoURL(1)+"\nnew: "+videoURL(2)+", @ https://www.tiktok.com/@someone\nnonsense", "tracking_type", "new_only", "collection", collection)
+		require.Contains(t, textOf(results.parsePage()), "2 links are newly tracked. 1 link was tracked before. Collection: Launch.")
+		rows := results.rows()
 		require.Len(t, rows, 5)
 		require.Equal(t, "/video/tiktok/"+old.String(), rows[2].link)
 		for n, word := range []string{"Refused", "Already tracked", "Tracked", "Tracked"} {
@@ -222,12 +228,13 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		id, ok := strings.CutPrefix(rows[3].link, "/video/tiktok/")
 		require.True(t, ok)
 		require.Contains(t, rows[4].link, "/account/tiktok/")
+		require.Contains(t, rows[4].text, "Next, only new videos are found and tracked.")
 
 		waiting := []string{"total", "2", "rounds", "0", "waiting", "video:" + id, "waiting", "account:" + strings.TrimPrefix(rows[4].link, "/account/tiktok/")}
-		require.Contains(t, string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body), "0 of 2 links have been checked")
+		require.Contains(t, string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body), "0 of 2 links have a first result.")
 		a.fetch(factsWithViews(4321))
 		half := string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body)
-		require.Contains(t, half, "1 of 2 links have been checked")
+		require.Contains(t, half, "1 of 2 links have a first result.")
 		require.Contains(t, half, "4,321 views")
 		require.NotContains(t, half, `value="video:`, "the page must not ask for the progress of videos and accounts that already have numbers")
 		require.Contains(t, half, `hx-post="/track/progress"`)

@@ -298,7 +298,8 @@ func TestSharePage_errorPagesDoNotLinkToTheDashboard(t *testing.T) {
 	path := c.shareCollection(collection, "public", nil)
 	visitor := &visitor{app: a, t: t}
 	unknown := string(visitor.visit("/c/aaaaaaaaaaaaaa").requireStatus(http.StatusNotFound).body)
-	require.Contains(t, unknown, "Ask the sender of the link for a new one.")
+	require.Contains(t, unknown, "<h1>This page is not shared</h1>")
+	require.Contains(t, unknown, "ask the sender of the link for a new one.")
 	require.NotContains(t, unknown, "organisation")
 	require.NotContains(t, unknown, "<a ")
 	invalid := string(visitor.visit(path + "?page=0").requireStatus(http.StatusBadRequest).body)

@@ -3,11 +3,13 @@ package server_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
@@ -162,6 +164,57 @@ func TestCollectionPage_saysThatASharePageWithAPastLastDayIsClosed(t *testing.T)
 	require.NotContains(t, notice("private", today.AddDate(0, 0, -1).Format(time.DateOnly)), closed)
 	require.NotContains(t, notice("public", today.Format(time.DateOnly)), closed)
 	require.NotContains(t, notice("public", ""), closed)
+
+	over := func(day string) bool {
+		refused := v.post(page, "access", "public", "last_day", day).requireStatus(http.StatusBadRequest).parseHTML()
+		return !slices.ContainsFunc(findElements(refused, "span"), func(n *html.Node) bool {
+			return attributeValue(n, "class") == "over more" && slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "hidden" })
+		})
+	}
+	require.True(t, over(today.AddDate(0, 0, -1).Format(time.DateOnly)))
+	for _, day := range []string{today.Format(time.DateOnly), "", "soon"} {
+		require.False(t, over(day), day)
+	}
+}
+
+func TestCollectionPage_keepsItsViewAfterTheShareForm(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+	action := ""
+	for _, form := range findElements(v.visit(page+"?days=7&metric=views&notice=created").parsePage(), "form") {
+		if fieldValue(form, "etag") != "" {
+			action = attributeValue(form, "action")
+		}
+	}
+	require.Equal(t, page+"?days=7&metric=views", action)
+	refused := v.post(action, "access", "public").requireStatus(http.StatusBadRequest).parseHTML()
+	current := ""
+	for _, link := range findElements(refused, "a") {
+		if attributeValue(link, "aria-current") == "true" {
+			current += " " + textOf(link)
+		}
+	}
+	require.Contains(t, current, "7 days")
+	require.Equal(t, page+"?days=7&metric=views&notice=share-saved", v.post(action, "access", "public", "metric", "views").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+}
+
+func TestCollectionPage_saysWhatVisitorsOfTheSharePageSee(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+	for want, settings := range map[string]map[string]any{
+		"Visitors see the videos, views, likes, comments and a chart of the days.": nil,
+		"Visitors see the videos, likes, outlier and the accounts.":                {"metrics": []string{"likes", "outlier_multiplier"}, "show_history": false, "show_accounts": true},
+		"Visitors see the videos and outlier.":                                     {"metrics": []string{"outlier_multiplier"}, "show_history": true},
+	} {
+		c.shareCollection(collection, "public", map[string]any{"display_settings": settings})
+		require.Contains(t, textOf(v.visit(page).parsePage()), want)
+	}
 }
 
 func TestCollectionPage_sharePanelDoesNotContradictItself(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -106,44 +105,6 @@ type CollectionPage struct {
 	Total       int64        // number of collections that match the query, on all pages
 	Next        *db.Position // position at which the next page begins; nil on the last page
 }
-
-// videoCounts is a SQL query for the number of tracked videos by collection. A video counts only
-// once in a collection. For speed, the query first counts each account's videos.
-const videoCounts = `
-SELECT counts.collection_id, SUM(counts.n) AS n FROM (
-SELECT m.collection_id, SUM(per.n) AS n FROM collection_accounts m
-  JOIN (SELECT v.linked_account_id, COUNT(*) AS n FROM videos v WHERE v.organisation_id = @org AND {v} AND NOT v.removed GROUP BY v.linked_account_id) AS per
-    ON per.linked_account_id = m.account_id
- WHERE m.organisation_id = @org AND {m} GROUP BY m.collection_id
-UNION ALL
-SELECT d.collection_id, COUNT(*) AS n FROM collection_videos d
-  JOIN videos vd ON vd.organisation_id = d.organisation_id AND vd.id = d.video_id
- WHERE d.organisation_id = @org AND {d} AND NOT vd.removed
-   AND NOT EXISTS (SELECT 1 FROM collection_accounts da WHERE da.organisation_id = @org AND da.collection_id = d.collection_id AND da.account_id = vd.linked_account_id)
- GROUP BY d.collection_id
-UNION ALL
-SELECT mh.collection_id, COUNT(DISTINCT h.video_id) AS n FROM collection_hashtags mh
-  JOIN video_hashtags h ON h.organisation_id = mh.organisation_id AND h.tag = mh.tag
-  JOIN videos vh ON vh.organisation_id = h.organisation_id AND vh.id = h.video_id
- WHERE mh.organisation_id = @org AND {mh} AND NOT vh.removed
-   AND NOT EXISTS (SELECT 1 FROM collection_accounts ha WHERE ha.organisation_id = @org AND ha.collection_id = mh.collection_id AND ha.account_id = vh.linked_account_id)
-   AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = @org AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
- GROUP BY mh.collection_id) AS counts GROUP BY counts.collection_id`
-
-// accountCounts is a SQL query for the number of accounts by collection. It leaves out accounts
-// whose tracking was stopped.
-const accountCounts = `
-SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
-  JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
- WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
-
-// forAll and forOne replace the placeholders in videoCounts and accountCounts. forAll selects every
-// collection of the organisation, and forOne selects the collection @id.
-var (
-	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
-	forOne = strings.NewReplacer("{m}", "m.collection_id = @id", "{d}", "d.collection_id = @id", "{mh}", "mh.collection_id = @id",
-		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
-)
 
 // Collections returns one page of the collections that match the query.
 func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {

@@ -277,6 +277,21 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 	})
 }
 
+// sumOfVideos returns the sums of the videos of a collection.
+func sumOfVideos(videos []store.Video) store.CollectionSum {
+	sum := store.CollectionSum{Videos: int64(len(videos))}
+	for _, v := range videos {
+		switch {
+		case v.LatestViews == nil:
+		case sum.Views == nil:
+			sum.Views = v.LatestViews
+		default:
+			sum.Views = new(*sum.Views + *v.LatestViews)
+		}
+	}
+	return sum
+}
+
 func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -285,6 +300,9 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 		facts := map[link.Link]ingest.VideoFacts{}
 		for i, l := range storetest.VideoLinks(t, 4) {
 			facts[l] = ingest.VideoFacts{Username: new([]string{"ann", "bob"}[i%2]), Title: new([]string{"#dog", "none"}[i/2])}
+			if i != 2 { // the views of one video are unknown
+				facts[l] = ingest.VideoFacts{Username: facts[l].Username, Title: facts[l].Title, Views: new(int64(1) << (10 * i))}
+			}
 		}
 		storetest.Measure(t, db, db.Clock.Now(), facts)
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 3))
@@ -310,6 +328,9 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 			counted, err := o.Collection(t.Context(), c.ID, true)
 			require.NoError(t, err)
 			require.EqualValues(t, len(listed), counted.VideoCount, "the number of videos of the collection must equal the length of the list")
+			sums, err := o.CollectionSums(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, sumOfVideos(page.Videos), sums[c.ID])
 			q.CollectionID, q.Collections = nil, []string{strings.ToUpper(c.ID.String())}
 			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id of the collection must be accepted in upper case")
 			return members

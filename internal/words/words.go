@@ -10,12 +10,17 @@ import (
 )
 
 // JoinWithOr joins the values with commas and the word "or", for example "7, 30 or 90".
-func JoinWithOr[T any](values []T) string {
+func JoinWithOr[T any](values []T) string { return join(values, "or") }
+
+// JoinWithAnd joins the values with commas and the word "and", for example "views, likes and comments".
+func JoinWithAnd[T any](values []T) string { return join(values, "and") }
+
+func join[T any](values []T, word string) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
 		texts[i] = fmt.Sprint(v)
 	}
-	return english.WordSeries(texts, "or")
+	return english.WordSeries(texts, word)
 }
 
 // Duration writes a duration in the form that settings use. Whole days are written like "8d", other

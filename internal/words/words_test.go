@@ -17,6 +17,12 @@ func TestJoinWithOr_returnsListForSentence(t *testing.T) {
 	require.Equal(t, "7, 30 or 90", words.JoinWithOr([]int32{7, 30, 90}))
 }
 
+func TestJoinWithAnd_returnsListForSentence(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "views", words.JoinWithAnd([]string{"views"}))
+	require.Equal(t, "views, likes and comments", words.JoinWithAnd([]string{"views", "likes", "comments"}))
+}
+
 func TestDuration_returnsShortText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"192h": "8d", "-24h": "-1d", "36h": "36h", "90m": "1h30m", "10m": "10m", "1h0m5s": "1h0m5s", "100s": "1m40s", "0": "0s"} {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -38,6 +40,9 @@ type Backend interface {
 	// store.ShareVisitInterval earlier. The result is nil for a page without visits and for another
 	// organisation's page.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
+	// CollectionSums returns the sums over the tracked videos of each collection, by the id of the collection. A collection without tracked
+	// videos is not in the map. If the tier hides numbers, the map is nil.
+	CollectionSums(ctx context.Context, id store.Identity) (map[uuid.UUID]store.CollectionSum, error)
 	// CheckSharePassword checks a share page's password and returns a pass, which is a signed
 	// cookie value. The error is a *Problem after a wrong password or too many wrong passwords.
 	CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error)

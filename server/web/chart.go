@@ -137,14 +137,36 @@ func (c chart) Heading() string {
 	return fmt.Sprintf("%s: total", c.ShownMetric().Label)
 }
 
-// Provenance says on how many days the numbers were measured, interpolated, corrected, rounded or
-// missing. It returns "" if the field Quality is false.
-func (c chart) Provenance() string {
-	if !c.Quality {
-		return ""
+// Empty says why the chart shows nothing. It returns "" if at least one number of the chart is known.
+func (c chart) Empty() string {
+	shows := func(at point) bool {
+		values := at.Values[c.Metric : c.Metric+1]
+		switch {
+		case c.Compared:
+			values = at.Values
+		case c.Gain && !c.ShownMetric().PerDay:
+			values = at.Gains[c.Metric : c.Metric+1]
+		}
+		return slices.ContainsFunc(values, func(n *int64) bool { return n != nil })
 	}
-	if c.Masked {
-		return "The tier of your organisation hides the numbers."
+	switch {
+	case slices.ContainsFunc(c.Points, shows):
+		return ""
+	case c.Masked:
+		return "The organisation's tier hides the numbers."
+	case c.Joined && len(c.Points) == 0:
+		return "The collection had no videos in this period."
+	case c.Gain && !c.Compared && !c.ShownMetric().PerDay:
+		return "No change is known in this period. A change of a day needs the numbers of this day and of the day before."
+	}
+	return "There are no numbers in this period."
+}
+
+// Provenance says on how many days the numbers were measured, interpolated, corrected, rounded or
+// missing. It returns "" if the field Quality is false, or if the tier hides the numbers.
+func (c chart) Provenance() string {
+	if !c.Quality || c.Masked {
+		return ""
 	}
 	counts, withNumbers := map[string]int{}, 0
 	for _, at := range c.Points {

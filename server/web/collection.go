@@ -38,6 +38,7 @@ type collectionPage struct {
 	Chart       chart
 	Best        []gainRow
 	Worst       []gainRow
+	SameGains   bool // true if Best and Worst have the same videos, so that the page shows only Best
 	View        tableView
 	Videos      []client.Video
 	Highest     int64
@@ -52,11 +53,13 @@ type collectionPage struct {
 
 	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
 	ShareTitle   string // heading of the share page; "" for the name of the collection
+	ShareShows   string // what visitors of the share page see, as text
 	ShareURL     string // address of the share page; "" if the collection is private
 	ShareForm    form
 	ShareMetrics []columnChoice
 	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
 	ShareExpired bool       // true if the share page is closed, because its last day is over
+	LastDayOver  bool       // true if the last day in the share form is over
 }
 
 // shownGain is the gain of a video as a page shows it.
@@ -151,6 +154,7 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 		return nil
 	}
 	content.Best, content.Worst = rowsForGains(content.Statistics.Best, content.Videos), rowsForGains(content.Statistics.Worst, content.Videos)
+	content.SameGains = haveSameVideos(content.Statistics.Best, content.Statistics.Worst)
 	var reports client.ReportPage
 	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {strconv.Itoa(maxReports)}}, &reports); err != nil {
 		return err
@@ -289,6 +293,13 @@ func rowsForGains(gains []client.CollectionGain, knownVideos []client.Video) []g
 		}
 	}
 	return out
+}
+
+// haveSameVideos returns true if both lists have the same videos, in any order.
+func haveSameVideos(a, b []client.CollectionGain) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(x client.CollectionGain) bool {
+		return !slices.ContainsFunc(b, func(y client.CollectionGain) bool { return x.AdID == y.AdID })
+	})
 }
 
 // changeCollection performs the action of a button on the page of a collection, and redirects to a page with a notice.

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,27 +25,44 @@ func (v *visit) collections() ([]client.Collection, error) {
 // branch is a collection with its level in the tree of collections.
 type branch struct {
 	client.Collection
-	Level int // level of indentation: 0 for a collection without a parent; at most 3, so that deep trees stay readable
+	Level  int    // level of indentation: 0 for a collection without a parent; at most 3, so that deep trees stay readable
+	Videos *int64 // number of tracked videos; nil if the tier hides it
+	Views  *int64 // sum of the known latest views of these videos; nil if none are known, or if the tier hides them
+	Closed bool   // true if the share page is closed, because its last day is over
 }
 
 // collectionsPage is the data for the template of the page of all collections.
 type collectionsPage struct {
 	Collections []branch
-	New         form // the form that creates a collection
+	New         form   // the form that creates a collection
+	SameName    string // name in the form that another collection already has, so that the visitor must confirm it; "" otherwise
 }
 
 // showCollections shows the tree of collections.
 func showCollections(v *visit) error {
-	return v.renderCollections(http.StatusOK, form{})
+	return v.renderCollections(http.StatusOK, collectionsPage{})
 }
 
-// renderCollections sends the page with the tree of collections and the form for a new collection. `created` has the values of the form.
-func (v *visit) renderCollections(status int, created form) error {
+// renderCollections sends the page with the tree of collections and the form for a new collection. `content` has the values of the form.
+func (v *visit) renderCollections(status int, content collectionsPage) error {
 	all, err := v.collections()
 	if err != nil {
 		return err
 	}
-	return v.renderPage(status, "collections", "collections", "Collections", collectionsPage{treeOf(all), created})
+	sums, err := v.Backend.CollectionSums(v.r.Context(), v.id)
+	if err != nil {
+		return err
+	}
+	content.Collections = treeOf(all)
+	for n := range content.Collections {
+		c := &content.Collections[n]
+		c.Closed = hasClosed(c.ShareExpiresAt, v.Now())
+		if sums != nil {
+			sum := sums[c.ID]
+			c.Videos, c.Views = &sum.Videos, sum.Views
+		}
+	}
+	return v.renderPage(status, "collections", "collections", "Collections", content)
 }
 
 // treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
@@ -65,7 +84,7 @@ func treeOf(collections []client.Collection) []branch {
 	var add func(parent uuid.UUID, level int)
 	add = func(parent uuid.UUID, level int) {
 		for _, c := range children[parent] {
-			out = append(out, branch{c, min(level, 3)})
+			out = append(out, branch{Collection: c, Level: min(level, 3)})
 			add(c.ID, level+1)
 		}
 	}
@@ -73,10 +92,20 @@ func treeOf(collections []client.Collection) []branch {
 	return out
 }
 
-// createCollection creates a collection from the values in the form and shows its page. If the API refuses the values, createCollection shows
-// the form again.
+// createCollection creates a collection from the values in the form and shows its page. If the API refuses the values, or if the visitor must
+// confirm the name, createCollection shows the form again.
 func createCollection(v *visit) error {
 	body := client.CreateCollectionRequest{Name: strings.TrimSpace(v.r.PostFormValue("name"))}
+	if body.Name != "" && v.r.PostFormValue("same_name") != body.Name {
+		all, err := v.collections()
+		if err != nil {
+			return err
+		}
+		if at := slices.IndexFunc(all, func(c client.Collection) bool { return strings.EqualFold(c.Name, body.Name) }); at >= 0 {
+			problem := &Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("There is already a collection with the name %q. Nothing was created. Change the name, or create a second collection with the same name.", all[at].Name)}
+			return v.renderCollections(problem.Status, collectionsPage{New: form{v.r.PostForm, problem}, SameName: body.Name})
+		}
+	}
 	if parent, err := uuid.Parse(v.r.PostFormValue("parent")); err == nil {
 		body.ParentID = &parent
 	}
@@ -93,7 +122,7 @@ func createCollection(v *visit) error {
 		if err != nil {
 			return err
 		}
-		return v.renderCollections(refused.Refused.Status, refused)
+		return v.renderCollections(refused.Refused.Status, collectionsPage{New: refused})
 	}
 	v.redirectTo("/collection/" + created.ID.String() + "?notice=created")
 	return nil

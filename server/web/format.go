@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -45,6 +46,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"plural":   plural,
 		"positive": func(n number) bool { f, ok := valueOf(n); return ok && f > 0 },
 		"tracking": func(kind any) string { return trackingTypes[deref(kind)] },
+		"priority": func(lane string) string { return cmp.Or(priorities[lane], lane) },
 		"limited":  func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"add":      func(a, b int) int { return a + b },
 		"list":     func(items ...any) []any { return items },
@@ -54,9 +56,11 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		},
 		"value":    formatPlain,
 		"seconds":  formatDuration,
+		"length":   formatLength,
 		"cell":     func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video} },
 		"safeLink": safeLink,
 		"deref":    deref,
+		"code":     formatCode,
 	}
 }
 
@@ -194,7 +198,7 @@ func formatSigned(n number) string {
 	return formatCount(n)
 }
 
-// formatPercent returns a change in percent, with a plus or minus sign and one decimal.
+// formatPercent returns a change in percent, with a plus or minus sign and one decimal. A change of less than 0.1 % has two decimals.
 func formatPercent(n number) string {
 	f, ok := valueOf(n)
 	if !ok {
@@ -207,7 +211,11 @@ func formatPercent(n number) string {
 	if f < 0 {
 		sign = "−"
 	}
-	return sign + separateThousands(strconv.FormatFloat(math.Abs(f), 'f', 1, 64)) + " %"
+	decimals := 1
+	if f != 0 && math.Abs(f) < 0.1 {
+		decimals = 2
+	}
+	return sign + separateThousands(strconv.FormatFloat(math.Abs(f), 'f', decimals, 64)) + " %"
 }
 
 // formatRatio returns a percentage as text with two decimals, such as "4.56 %". Unlike formatPercent, it adds no plus sign.
@@ -397,6 +405,18 @@ func shortenLink(link string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(link, "https://"), "www.")
 }
 
+// formatCode returns a text as HTML in which the parts between backticks are code.
+func formatCode(text string) template.HTML {
+	var out strings.Builder
+	for n, part := range strings.Split(text, "`") {
+		if part = template.HTMLEscapeString(part); n%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		out.WriteString(part)
+	}
+	return template.HTML(out.String()) //nolint:gosec // safe, because every part is escaped
+}
+
 // safeLink checks a link that other people wrote. It returns the link if it is an http or https URL, and "" otherwise.
 func safeLink(link string) string {
 	u, err := url.Parse(link)
@@ -419,6 +439,23 @@ func formatDuration(n *float64) string {
 		return fmt.Sprintf("%.0f h", *n/3600)
 	}
 	return fmt.Sprintf("%.0f days", *n/86400)
+}
+
+// formatLength returns the length of a video as text, such as "7.7 s" or "1:05 min". seconds is a decimal number. If it is not a number,
+// formatLength returns it unchanged.
+func formatLength(seconds string) string {
+	n, err := strconv.ParseFloat(seconds, 64)
+	if err != nil {
+		return seconds
+	}
+	if n < 59.95 {
+		return strconv.FormatFloat(math.Round(n*10)/10, 'f', -1, 64) + " s"
+	}
+	whole := int64(math.Round(n))
+	if whole < 3600 {
+		return fmt.Sprintf("%d:%02d min", whole/60, whole%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d h", whole/3600, whole/60%60, whole%60)
 }
 
 // columnValuer is a column of a table of videos. On a share page, it is a shareMetric, and on all other pages a videoColumn.

@@ -119,11 +119,15 @@ func (g guideLinks) newAddress(link string) string {
 	return repository + file + fragment
 }
 
-// showGuide shows the guide whose name is in the path.
+// sampleAddress is the address of the server in the samples of the guides.
+const sampleAddress = "http://127.0.0.1:8080"
+
+// showGuide shows the guide whose name is in the path. The samples have the address of this server.
 func showGuide(v *visit) error {
 	name := v.r.PathValue("name")
 	for _, shown := range v.guides {
 		if shown.Name == name {
+			shown.HTML = template.HTML(strings.ReplaceAll(string(shown.HTML), sampleAddress, template.HTMLEscapeString(v.AppURL))) //nolint:gosec // safe, because the address is escaped
 			return v.renderPage(http.StatusOK, "guide", wideSection, shown.Title, struct {
 				Guide guide
 				All   []guide

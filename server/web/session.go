@@ -149,6 +149,7 @@ func (v *visit) refuseSignIn(err error) error {
 	if !ok || problem.Status >= http.StatusInternalServerError {
 		return err
 	}
+	v.setRetryAfter(problem)
 	return v.renderPage(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next"), HiddenFields: v.readTrackingForm()})
 }
 

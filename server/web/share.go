@@ -142,7 +142,7 @@ func showShare(v *visit) error {
 
 // errShareNotFound is the only error for an unknown address, a private collection and an expired share
 // page. Visitors cannot tell these cases apart.
-var errShareNotFound = &Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "This page does not exist, or it is no longer shared. Ask the sender of the link for a new one."}
+var errShareNotFound = &Problem{Status: http.StatusNotFound, Title: "This page is not shared", Detail: "Nothing is shared at this address now. Check the address, or ask the sender of the link for a new one."}
 
 // renderShareError sends the error page for a share page. The error page has no link to the dashboard,
 // because visitors may have no token.

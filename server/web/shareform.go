@@ -37,13 +37,21 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 		column, _ := findColumn(name)
 		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(p.ShareForm.Values["metric"], name)})
 	}
-	p.ShareTitle = d.Title
+	p.ShareTitle, p.ShareShows = d.Title, d.describe()
+	if over, err := endOfDay(p.ShareForm.Get("last_day")); err == nil { // for a refused form, this can be no day
+		p.LastDayOver = hasClosed(over, v.Now())
+	}
 	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
 		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *p.Collection.Hash)
 	}
-	p.ShareExpired = closes != nil && !closes.After(v.Now())
+	p.ShareExpired = hasClosed(closes, v.Now())
 	return err
+}
+
+// hasClosed returns true if a share page is closed at the time now. closesAt is nil if the page stays open.
+func hasClosed(closesAt *time.Time, now time.Time) bool {
+	return closesAt != nil && !closesAt.After(now)
 }
 
 // lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. It returns "" if the
@@ -92,10 +100,10 @@ func submitShareForm(v *visit) error {
 		return err
 	}
 	notice := "share-saved"
-	if closes != nil && !closes.After(v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
+	if hasClosed(closes, v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
 		notice = "share-closed"
 	}
-	v.redirectTo("/collection/" + id + "?notice=" + notice)
+	v.redirectTo("/collection/" + id + "?" + withParameters(v.r.URL.Query(), "notice", notice).Encode())
 	return nil
 }
 
@@ -168,7 +176,7 @@ func (v *visit) saveShare(path string) error {
 	case ok && problem.Status == http.StatusPreconditionFailed:
 		problem.Faults, problem.Detail = nil, "The collection was changed meanwhile. Nothing was saved. The form has your values: to replace the present settings with them, save again."
 	case ok && problem.Code == "password_required":
-		problem.Faults, problem.Detail = nil, "You chose \"everyone with address and password\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
+		problem.Faults, problem.Detail = nil, "You chose \"everyone with address and password (protected)\", but no password is set. Type a password of at least 8 characters into the field \"New password\". Nothing was changed."
 	}
 	return err
 }

@@ -3,8 +3,10 @@ package web
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/internal/words"
 )
 
 // displaySettings say how the share page of a collection looks. openapi.yaml describes the members.
@@ -40,6 +42,22 @@ func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, err
 		d.Sort.By = "latest_views"
 	}
 	return d, nil
+}
+
+// describe returns what visitors of the share page see, for example "the videos, views, likes and a chart of the days".
+func (d displaySettings) describe() string {
+	shown, hasChart := []string{"the videos"}, false
+	for _, m := range d.metrics() {
+		shown = append(shown, strings.ToLower(m.Label))
+		hasChart = hasChart || d.ShowHistory && m.currentSum != nil
+	}
+	if hasChart {
+		shown = append(shown, "a chart of the days")
+	}
+	if d.ShowAccounts {
+		shown = append(shown, "the accounts")
+	}
+	return words.JoinWithAnd(shown)
 }
 
 // shareMetric is a metric that a share page can show: a column of its table of videos.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -257,6 +258,32 @@ func (v *visit) lookUpTrackedItems(results []trackResult) error {
 	return nil
 }
 
+// Summary says how many links are tracked, and in which collection. It returns "" if all links were refused.
+func (p trackPage) Summary() string {
+	tracked, before := 0, 0
+	for _, r := range p.Results {
+		switch r.Word {
+		case wordTracked:
+			tracked++
+		case wordAlreadyTracked:
+			before++
+		}
+	}
+	var sentences []string
+	if tracked > 0 {
+		sentences = append(sentences, plural(tracked, "link is", "links are")+" newly tracked.")
+	}
+	if before > 0 {
+		sentences = append(sentences, plural(before, "link was", "links were")+" tracked before.")
+	}
+	for _, c := range p.Collections {
+		if c.ID.String() == p.Collection && len(sentences) > 0 {
+			sentences = append(sentences, "Collection: "+c.Name+".")
+		}
+	}
+	return strings.Join(sentences, " ")
+}
+
 // reportRefusedLinks adds a message with the number of refused links, and moves these links to the beginning of the results.
 func (p *trackPage) reportRefusedLinks() {
 	var refused, others []trackResult
@@ -317,6 +344,12 @@ func (p *trackPage) addProblem(err error) error {
 	return err
 }
 
+// The results of links that are tracked, in words.
+const (
+	wordTracked        = "Tracked"
+	wordAlreadyTracked = "Already tracked"
+)
+
 // addResult adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused. positions has the positions of
 // the link in the request.
 func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string, positions client.LinkPositions) {
@@ -326,9 +359,12 @@ func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status cl
 	r := trackResult{Link: url, Kind: itemKind, Reason: textOrEmpty(reason)}
 	switch status {
 	case client.TrackStatusTracked:
-		r.Word, r.Class, r.Icon, r.Waiting = "Tracked", "good", "check", true
+		r.Word, r.Class, r.Icon, r.Waiting = wordTracked, "good", "check", true
+		if itemKind == "account" {
+			r.Reason = "Next, " + trackingTypes[cmp.Or(p.TrackingType, trackingOrder[0])] + " are found and tracked."
+		}
 	case client.TrackStatusAlreadyTracked:
-		r.Word, r.Class, r.Icon, r.Reason, r.Waiting, r.Already = "Already tracked", "neutral", "check", "", true, true
+		r.Word, r.Class, r.Icon, r.Reason, r.Waiting, r.Already = wordAlreadyTracked, "neutral", "check", "", true, true
 	default:
 		r.Word, r.Class, r.Icon = "Refused", "bad", "alert"
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/client"
 )
@@ -21,6 +24,9 @@ type videosPage struct {
 	Platforms   []string
 	Statuses    []string
 	Collections []client.Collection
+	// OtherCollections describes the filter by collections if it is not one collection of the list Collections, for example because the tier hides
+	// the collection there. It is "" otherwise.
+	OtherCollections string
 }
 
 // IsFilterSectionOpen returns true if the section "More filters" of the page is open. It is open if one of its filters is set.
@@ -84,7 +90,27 @@ func showVideos(v *visit) error {
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
+	if content.OtherCollections, err = v.nameUnlistedCollections(content.Filter.Get("collections"), content.Collections); err != nil {
+		return err
+	}
 	return v.renderPage(http.StatusOK, "videos", "videos", "Videos", content)
+}
+
+// nameUnlistedCollections returns the text of a filter by collections, or the name of the collection if the filter is the id of one. It returns
+// "" if the filter is empty or is the id of a listed collection.
+func (v *visit) nameUnlistedCollections(filter string, listed []client.Collection) (string, error) {
+	if slices.ContainsFunc(listed, func(c client.Collection) bool { return c.ID.String() == filter }) {
+		return "", nil
+	}
+	id, err := uuid.Parse(filter)
+	if err != nil {
+		return filter, nil //nolint:nilerr // the filter has a name or several collections
+	}
+	found, _, err := v.getCollection("/collections/" + id.String())
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusNotFound {
+		return filter, nil
+	}
+	return found.Name, err
 }
 
 // isDay returns true if text is a day as YYYY-MM-DD.

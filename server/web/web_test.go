@@ -63,6 +63,8 @@ func TestFormatFunctions_roundDownAndReturnDashForNil(t *testing.T) {
 	require.Equal(t, "9007199254740991", formatPlain(new(int64(1<<53-1))))
 	require.Equal(t, "+12.3 %", formatPercent(new(12.34)))
 	require.Equal(t, "−0.5 %", formatPercent(new(-0.5)))
+	require.Equal(t, "+0.01 %", formatPercent(new(0.0125)))
+	require.Equal(t, "0.0 %", formatPercent(new(0.0)))
 	require.Equal(t, "0.07×", formatFactor(new(0.071)))
 	require.Equal(t, "999.5×", formatFactor(new(999.5)))
 	require.Equal(t, "162,022,035.0×", formatFactor(new(162022035.0)))
@@ -267,6 +269,32 @@ func TestProvenance_countsDaysByQuality(t *testing.T) {
 		"2 were rounded by the source, 4 were without a number.", c.Provenance())
 	c.Quality = false
 	require.Empty(t, c.Provenance())
+}
+
+func TestFormatLength_returnsShortText(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[string]string{"7.662": "7.7 s", "15.000": "15 s", "59.96": "1:00 min", "65.4": "1:05 min", "3599.6": "1:00:00 h", "0": "0 s", "long": "long"} {
+		require.Equal(t, want, formatLength(seconds))
+	}
+}
+
+func TestChart_saysWhyItIsEmpty(t *testing.T) {
+	t.Parallel()
+	known, unknown := []*int64{new(int64(7)), nil}, []*int64{nil, nil}
+	point1, point2 := point{Values: known, Gains: unknown}, point{Values: unknown, Gains: unknown}
+	for want, charts := range map[string][]chart{
+		"":                                     {{Points: []point{point2, point1}}, {Points: []point{point1}, Compared: true, Metric: 1}},
+		"There are no numbers in this period.": {{}, {Points: []point{point2}}, {Points: []point{point1}, Metric: 1}, {Points: []point{point2}, Compared: true, Gain: true}},
+		"The organisation's tier hides the numbers.":                                                                {{Points: []point{point2}, Masked: true}, {Masked: true, Joined: true}},
+		"The collection had no videos in this period.":                                                              {{Joined: true, Gain: true}},
+		"No change is known in this period. A change of a day needs the numbers of this day and of the day before.": {{Points: []point{point1}, Gain: true}, {Gain: true}},
+	} {
+		for _, c := range charts {
+			c.Metrics = videoMetrics
+			require.Equal(t, want, c.Empty())
+		}
+	}
+	require.Empty(t, chart{Metrics: collectionMetrics, Points: []point{point1}, Gain: true}.Empty(), "a metric of single days shows the days themselves")
 }
 
 func TestCard_saysWhichVideosANumberLacksOrIncludes(t *testing.T) {

@@ -74,6 +74,10 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	}
 	require.Contains(t, page, "Last attempt failed</th>")
 	require.NotContains(t, page, ">Failing</th>", "the column \"Last attempt failed\" must not have the title \"Failing\", because the fetch status \"failing\" begins only at the second failed attempt")
+	require.Contains(t, page, `data-label="Priority">new or refreshed</td>`)
+	for _, word := range []string{">Lane<", ">interactive<", ">Parked<", "parked", ">Targets<", " target"} { // the page has words that an operator knows
+		require.NotContains(t, page, word)
+	}
 	require.Contains(t, page, "Start the program <code>collector</code>")
 	require.Contains(t, page, "No collector is running, so no source is known.")
 	status, page = visit("/operations?status=pending")

@@ -62,6 +62,14 @@
   // measured points.
   const withNeighbours = (points, n) => isComputed(points[n]) || [n - 1, n + 1].some(m => points[m] && isComputed(points[m]));
 
+  // lonePoints returns the indexes of the known values of a series without a known value beside them. No line leads to such a value, so the chart
+  // shows it as a dot.
+  const lonePoints = (u, series) => {
+    const values = u.data[series], isUnknown = n => (values[n] ?? null) === null;
+    return values.map((_, n) => n).filter(n => !isUnknown(n) && isUnknown(n - 1) && isUnknown(n + 1));
+  };
+  const dots = { show: true, size: 6, filter: lonePoints };
+
   // labelLines writes the number of each line of a comparison beside the last point of the line. Numbers that would overlap are moved down.
   function labelLines(u, lines, colours) {
     const scale = devicePixelRatio, height = 14 * scale, { ctx } = u;
@@ -114,14 +122,15 @@
       width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 24, 0, 0], scales: { y: { range: (_, low) => [Math.min(0, low), 105] } },
       axes: [{ ...axisOf(), ...dates, size: 32 }, { ...axisOf(), size: 60, space: 45, values: (_, at) => at.map(n => n + " %") }],
-      series: [{}, ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: dashes[n] })),
+      series: [{}, ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: dashes[n], points: { ...dots, fill: colours[n] } })),
         ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: [2, 5], points: { show: false } }))],
       hooks: { setCursor: [u => { showDay(u.cursor.idx ?? last); }], draw: [u => labelLines(u, scaled, colours)] },
     }, [tables[0].days, ...measured, ...computed], plot);
   }
 
-  // draw draws the chart of a figure. It replaces an earlier chart of the figure.
+  // draw draws the chart of a figure. It replaces an earlier chart of the figure. A figure without known numbers has no place for a chart.
   function draw(figure) {
+    if (!figure.querySelector(".plot")) return;
     if (figure.hasAttribute("data-compared")) {
       drawCompared(figure);
       return;
@@ -137,10 +146,6 @@
     const joined = points.map(p => p.row?.dataset.joined ? p.value : null); // days on which videos joined the collection
     const known = points.filter(p => p.value !== null);
     plot.replaceChildren();
-    if (known.length === 0) {
-      readout.textContent = figure.hasAttribute("data-masked") ? "The organisation's tier hides the numbers." : "There are no numbers in this period.";
-      return;
-    }
     const axis = axisOf();
     const bars = gain && uPlot.paths.bars({ size: [0.7, 40] });
     const values = known.map(p => p.value), lowest = Math.min(...values), highest = Math.max(...values);
@@ -163,7 +168,7 @@
     };
     readout.textContent = describe(last);
     const series = [{},
-      { stroke: colour("accent"), width: 2, fill: gain ? colour("accent") : range[0] > 0 ? undefined : colour("bar"), paths: bars || undefined, points: { show: known.length < 3 || undefined } },
+      { stroke: colour("accent"), width: 2, fill: gain ? colour("accent") : range[0] > 0 ? undefined : colour("bar"), paths: bars || undefined, points: gain ? { show: false } : { ...dots, fill: colour("accent") } },
       { stroke: colour("accent"), width: 2, dash: [4, 4], paths: bars || undefined, points: { show: false } },
       { stroke: colour("warn"), width: 0, paths: () => null, points: { show: true, size: 10, width: 2, fill: colour("surface") } },
       { stroke: colour("accent"), width: 0, paths: () => null, points: { show: true, size: 8, width: 2, fill: colour("surface") } },
@@ -212,6 +217,13 @@
   addEventListener("keydown", () => { usesPointer = false; }, true);
   document.addEventListener("change", event => {
     if (usesPointer && event.target.matches("form[data-live] select, form[data-live] input[type=checkbox]")) event.target.form.requestSubmit();
+  });
+
+  // A last day in the past closes a share page. The form says so before it is sent.
+  document.addEventListener("input", event => {
+    if (event.target.name !== "last_day") return;
+    const day = event.target.value, today = new Date().toISOString().slice(0, 10);
+    event.target.form.querySelector(".over").hidden = day === "" || day >= today;
   });
 
   // isChanged returns true if the visitor has changed a form field that is not sent yet.
