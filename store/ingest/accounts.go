@@ -204,6 +204,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	if !outdated {
 		d.setProfile(a)
 	}
+	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at) // the events about new videos contain the new state
 	// Add the listed videos even if the answer is outdated, because the list can include videos
 	// that the organisation does not have.
 	if f != nil && f.Listed {
@@ -219,7 +220,6 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 			a.DiscoveredAt = &d.at
 		}
 	}
-	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
 	err = db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(addFetchState(a, map[string]any{
 		"checked_at": a.CheckedAt, "private": a.Private, "empty": a.Empty, "bio": a.Bio, "profile_link": a.ProfileLink,
 		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt})).Error
