@@ -132,7 +132,9 @@ func (v *Video) LatestFields() [MetricCount]**int64 {
 }
 
 // engagementAddends returns the counts whose sum is the engagement.
-func (c Counts) engagementAddends() [4]*int64 { return [4]*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares} }
+func (c Counts) engagementAddends() [4]*int64 {
+	return [4]*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares}
+}
 
 // Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. It returns nil if all four counts are unknown.
 func (c Counts) Engagement() *int64 {
