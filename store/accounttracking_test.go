@@ -67,7 +67,7 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 		first := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
 		db.Clock.Advance(time.Second) // the first fetch is then due in both reads
 		before := storetest.AccountByLink(t, o, l)
-		db.Clock.Advance(time.Hour)
+		db.Clock.Advance(time.Hour - time.Second)
 		again := storetest.Follow(t, o, store.TrackAll, l)
 		require.Equal(t, []store.TrackedAccount{{AccountID: first.AccountID, Existing: true, Already: true}}, again)
 		require.Equal(t, before, storetest.AccountByLink(t, o, l), "the account must keep its tracking type")
