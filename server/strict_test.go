@@ -93,7 +93,7 @@ func TestCheckQuery_acceptsOnlyTrueAndFalseAsBooleans(t *testing.T) {
 	for _, value := range []string{"1", "0", "t", "F", "yes"} {
 		_, faults := checkQuery("flag="+value, op)
 		require.Len(t, faults, 1, value)
-		require.Equal(t, []string{"flag", "type", `flag must be true or false, not "`+value+`"`}, []string{*faults[0].Name, faults[0].Code, faults[0].Detail})
+		require.Equal(t, []string{"flag", "type", `flag must be true or false, not "` + value + `"`}, []string{*faults[0].Name, faults[0].Code, faults[0].Detail})
 	}
 }
 
