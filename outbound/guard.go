@@ -97,6 +97,9 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	if reach == NoAddress {
 		return nil, &RefusedError{Host: address, Why: "this host and port are not allowed"}
 	}
+	if why := NonPublicNameReason(host); why != "" && reach == Public {
+		return nil, &RefusedError{Host: address, Why: "the host is " + why}
+	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	addrs, err := g.lookupHost(ctx, host)

@@ -1,10 +1,36 @@
 package outbound
 
-import "net/netip"
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
 
 // IsPublic returns true if addr is an ordinary address on the internet. It returns false for local,
 // private, multicast, reserved, documentation and cloud metadata addresses.
 func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
+
+// NonPublicNameReason returns the reason why a host name never has a public address, such as "a name of a local network". For other names,
+// and for the usual form of an IP address, it returns "". It does not ask the DNS.
+func NonPublicNameReason(host string) string {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return ""
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if _, err := strconv.ParseUint(last, 0, 64); err == nil { // such as 127.1, 2130706433 or 0x7f.1: some resolvers read these as addresses
+		return "an unusual form of an IPv4 address"
+	}
+	switch {
+	case last == "localhost":
+		return "a name of the machine itself"
+	case last == "invalid":
+		return "a name that never resolves"
+	case last == name, last == "local", last == "internal", strings.HasSuffix("."+name, ".home.arpa"):
+		return "a name of a local network"
+	}
+	return ""
+}
 
 // specialRanges lists the ranges of special-purpose addresses for which the package netip has no
 // method such as IsPrivate. Most ranges are from IANA's registries.

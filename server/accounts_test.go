@@ -73,7 +73,7 @@ func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 			"median_views":null,"median_views_non_zero":null,"most_viewed":null,"percent_outperform_10x":null,"percent_outperform_25x":null,
 			"total_videos_tracked":0,"total_views":null,"total_likes":null,"total_comments":null,"total_bookmarks":null,"total_shares":null,
 			"last_uploaded_at":null,"label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
-			c.org.ID, id, created, "The account has not been fetched since tracking began; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.",
+			c.org.ID, id, created, "The account has not been fetched since tracking began, and no collector is running; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.",
 			created), string(got.body))
 	})
 }

@@ -49,8 +49,12 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: FullView, facts: facts}
-		if op.masked && facts.masked {
-			caller.View = MaskedView
+		if op.masked { // only these operations show fetch statuses
+			served, err := s.served.readFetchable(r.Context())
+			if err != nil {
+				return err
+			}
+			caller.View = View{masked: facts.masked, idle: !served.IsKnown()}
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 		return next(c)

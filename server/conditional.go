@@ -197,7 +197,7 @@ func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation strin
 
 // etagInputs returns the JSON of all values on which a response depends, except the version of the organisation's data.
 func (s *Server) etagInputs(caller Caller, operation string, request []any) ([]byte, error) {
-	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.etag, operation, request})
+	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.etag, caller.View.idle, operation, request})
 }
 
 // versionETag returns the ETag for a version of the organisation's data. The parameter inputs is the result of etagInputs.
@@ -205,8 +205,11 @@ func (s *Server) versionETag(version store.Version, inputs []byte) string {
 	mac := hmac.New(sha256.New, s.cursorKey) // the key is secret, so callers cannot find out the version
 	_, _ = mac.Write(inputs)                 // writing to a hash cannot fail
 	_, _ = fmt.Fprint(mac, version.Version, " ")
-	if version.Late != nil {
-		_, _ = fmt.Fprint(mac, int64(*version.Late))
+	for _, due := range []*store.Instant{version.Late, version.Due} {
+		if due != nil {
+			_, _ = fmt.Fprint(mac, int64(*due))
+		}
+		_, _ = fmt.Fprint(mac, " ")
 	}
 	return hashToETag(mac.Sum(nil))
 }

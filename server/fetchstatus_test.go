@@ -68,6 +68,38 @@ func TestFetchStatus_filtersListsAndChangesETags(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.1-01
+func TestFetchDetail_saysThatAnOverdueVideoWaitsForACollector(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		video, account := "/videos/"+c.track(tiktokLink).String(), "/accounts/"+c.trackAccount(map[string]any{"link": "https://www.tiktok.com/@another.one"}).AccountID.String()
+		due := a.Clock.Now().Format("2006-01-02 15:04")
+		tags := map[string]string{}
+		requireChange := func(detail string) {
+			t.Helper()
+			for kind, target := range map[string]string{"video": video, "account": account} {
+				got := c.send(http.MethodGet, target, nil, "If-None-Match", tags[target]).requireStatus(http.StatusOK)
+				require.Equal(t, "The "+kind+" has not been fetched since tracking began"+detail, decode[map[string]any](got)["fetch_detail"])
+				tags[target] = got.Header.Get("ETag")
+				c.send(http.MethodGet, target, nil, "If-None-Match", tags[target]).requireStatus(http.StatusNotModified)
+			}
+		}
+		requireChange(", and no collector is running; it is due on " + due + " UTC.")
+		a.Clock.Advance(6 * time.Second) // the server reads every five seconds whether a collector is running
+		requireChange(", and no collector is running; it has been due since " + due + " UTC and waits for a collector.")
+		_, err := a.Heartbeat(t.Context(), store.NewID(), time.Minute, nil, queue.Form{Platform: link.TikTok, Kind: queue.KindVideo})
+		require.NoError(t, err)
+		a.Clock.Advance(6 * time.Second)
+		requireChange("; it has been due since " + due + " UTC and waits for a collector.")
+		a.Clock.Advance(time.Minute)
+		requireChange(", and no collector is running; it has been due since " + due + " UTC and waits for a collector.")
+		a.Clock.Advance(queue.DelayedAfter)
+		require.Equal(t, "No collector has fetched the video in time, and no collector is running; it has been due since "+due+" UTC.",
+			*decode[client.Video](c.send(http.MethodGet, video, nil, "If-None-Match", tags[video]).requireStatus(http.StatusOK)).FetchDetail)
+	})
+}
+
+// Requirements in docs/coverage.md: 11.1-01
 func TestFetchStatus_hidesTheFetchTimesFromLowerTiers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -100,7 +132,7 @@ func TestFetchDetail_hidesTheTimeOfTheNextFetchFromLowerTiers(t *testing.T) {
 		id := c.track(tiktokLink)
 		for _, read := range []struct{ target, format string }{{"/videos/" + id.String(), "application/json"}, {"/videos", "application/json"}, {"/videos", "text/csv"}} {
 			body := string(c.send(http.MethodGet, read.target, nil, "Accept", read.format).requireStatus(http.StatusOK).body)
-			require.Contains(t, body, "The video has not been fetched since tracking began.", read)
+			require.Contains(t, body, "The video has not been fetched since tracking began, and no collector is running.", read)
 		}
 	}
 }

@@ -171,6 +171,9 @@ func (s *Server) serveInternalRequest(w http.ResponseWriter, r *http.Request) (c
 	return true
 }
 
+// acceptRefusal is the beginning of the SDK's error message for a request whose header Accept lacks a media type. The SDK's own status is 400.
+const acceptRefusal = "Accept must contain"
+
 // mcpProblem converts a plain-text error of the MCP handler into a JSON error. The plain-text error
 // has the status errorStatus and the body errorText.
 func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
@@ -180,6 +183,10 @@ func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
 	}
 	switch errorStatus {
 	case http.StatusBadRequest:
+		if strings.HasPrefix(errorText, acceptRefusal) {
+			return problem(CodeNotAcceptable, "Accept is %s, but a client of the Model Context Protocol must accept application/json and text/event-stream.",
+				quoteText(strings.Join(r.Header.Values("Accept"), ", ")))
+		}
 		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncateText(errorText)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+

@@ -66,9 +66,11 @@ func TestMCP_refusesInvalidMessagesAndExplainsTheReason(t *testing.T) {
 	post(t, "").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	post(t, strings.Repeat(" ", 2<<20)+initialize).requireProblem(http.StatusRequestEntityTooLarge, server.CodeBodyTooLarge)
 	post(t, initialize, "Content-Type", "text/plain").requireProblem(http.StatusUnsupportedMediaType, server.CodeUnsupportedMedia)
-	p := post(t, initialize, "Accept", "text/html").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Contains(t, p.Detail, "text/event-stream")
-	p = post(t, initialize, "Mcp-Protocol-Version", "1999-01-01").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	for _, accept := range []string{"text/html", "application/json"} {
+		p := post(t, initialize, "Accept", accept).requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)
+		require.Equal(t, "Accept is \""+accept+"\", but a client of the Model Context Protocol must accept application/json and text/event-stream.", p.Detail)
+	}
+	p := post(t, initialize, "Mcp-Protocol-Version", "1999-01-01").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Contains(t, p.Detail, "2025-06-18")
 }
 

@@ -307,3 +307,27 @@ func TestCollectionStatistics_engagementsAreKnownIfOneOfTheirCountsIsKnown(t *te
 		require.Equal(t, []string{"6", "0", "2"}, []string{digits(s.Engagements), digits(s.UnknownEngagements), digits(s.UnknownLikes)})
 	})
 }
+
+func TestCollectionStatistics_gainOfAVideoWithoutViewsOnTheDayOfItsAdding(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+		for _, views := range []int64{1000, 1300} {
+			a.Clock.Advance(24 * time.Hour)
+			a.fetch(factsWithViews(views))
+		}
+		for _, of := range []struct{ from, to, unknown, atStart, gained string }{
+			{a.daysAgo(2), a.daysAgo(2), "1", "", ""}, // the video has no views yet
+			{a.daysAgo(2), a.daysAgo(1), "1", "", ""}, // the video has views of only one day
+			{a.daysAgo(1), a.daysAgo(1), "1", "", ""},
+			{a.daysAgo(2), a.daysAgo(0), "0", "1000", "300"},
+			{a.daysAgo(1), a.daysAgo(0), "0", "1000", "300"}, // the views on the day before the period are unknown
+			{a.daysAgo(0), a.daysAgo(0), "0", "1000", "300"},
+		} {
+			s := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics?start_date="+of.from+"&end_date="+of.to, nil).requireStatus(http.StatusOK))
+			require.Equal(t, []string{of.unknown, of.atStart, of.gained}, []string{digits(s.UnknownGains), digits(s.ViewsAtStart), digits(s.ViewsGained)}, "%s to %s", of.from, of.to)
+		}
+	})
+}

@@ -334,6 +334,9 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, describeInvalidText(value)))
 		case values.Has(name) && !isArray(op.query[name]):
 			faults = append(faults, queryFault(name, faultRepeated, "%s is given more than once; give it once", name))
+		case op.query[name].Schema.Value.Type.Is("boolean") && value != "" && !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false"):
+			// Python writes True and False. The library kin-openapi would also accept 1, t and other texts.
+			faults = append(faults, queryFault(name, faultType, "%s must be true or false, not %s", name, quoteText(value)))
 		default:
 			if values.Has(name) {
 				// Some generated clients send each entry of an array as a parameter of its own.

@@ -83,6 +83,20 @@ func listVideosOperation(tb testing.TB) *operation {
 	return ops.byRoute["GET /videos"]
 }
 
+func TestCheckQuery_acceptsOnlyTrueAndFalseAsBooleans(t *testing.T) {
+	t.Parallel()
+	op := &operation{query: map[string]*openapi3.Parameter{"flag": {Name: "flag", Schema: openapi3.NewSchemaRef("", openapi3.NewBoolSchema())}}}
+	for _, value := range []string{"true", "false", "True", "False"} { // Python writes True and False
+		_, faults := checkQuery("flag="+value, op)
+		require.Empty(t, faults, value)
+	}
+	for _, value := range []string{"1", "0", "t", "F", "yes"} {
+		_, faults := checkQuery("flag="+value, op)
+		require.Len(t, faults, 1, value)
+		require.Equal(t, []string{"flag", "type", `flag must be true or false, not "` + value + `"`}, []string{*faults[0].Name, faults[0].Code, faults[0].Detail})
+	}
+}
+
 // FuzzQuery calls checkQuery with random queries. If checkQuery finds no fault, it must return the
 // same parameters as url.ParseQuery.
 func FuzzQuery(f *testing.F) {

@@ -42,7 +42,7 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 			"outlier_multiplier":null,"increase_1d":null,"increase_7d":null,"increase_14d":null,"increase_30d":null,"views_gained_7d":null,"ad_info_shop":false,"ad_is_ad":false,
 			"ad_product_id_shop":"","label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
 			c.org.ID, id, decode[client.Video](got).AdLink, created,
-			"The video has not been fetched since tracking began; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.", created), string(got.body))
+			"The video has not been fetched since tracking began, and no collector is running; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.", created), string(got.body))
 	})
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -196,8 +195,14 @@ func (s *Server) checkWebhookURL(text string) error {
 	case u.Fragment != "" || strings.Contains(text, "#"):
 		return refuse("url has a fragment, which is not allowed; remove # and the text after it")
 	}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && s.allowedAddressKinds(net.JoinHostPort(addr.String(), "443")) != outbound.Operated && !outbound.IsPublic(addr) {
+	if s.allowedAddressKinds(outbound.AddressOf(u)) == outbound.Operated {
+		return nil
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && !outbound.IsPublic(addr) {
 		return refuse("url has the address %s, which is not public", addr)
+	}
+	if why := outbound.NonPublicNameReason(u.Hostname()); why != "" {
+		return refuse("url has the host %s, which is %s; events are sent only to public addresses", quoteText(u.Hostname()), why)
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -283,6 +285,13 @@ func TestWebhooks_refuseURLsThatNoRequestCanReach(t *testing.T) {
 		require.Equal(t, "invalid_url", p.Errors[0].Code)
 		require.Contains(t, p.Detail, url[:min(len(url), 100)])
 	}
+	for host, why := range map[string]string{"localhost": "a name of the machine itself", "LOCALHOST.": "a name of the machine itself", "a.localhost": "a name of the machine itself",
+		"printer.local": "a name of a local network", "db.internal": "a name of a local network", "nas.home.arpa": "a name of a local network", "intranet": "a name of a local network",
+		"a.invalid": "a name that never resolves", "127.1": "an unusual form of an IPv4 address", "2130706433": "an unusual form of an IPv4 address", "0x7f.0.0.0x1": "an unusual form of an IPv4 address"} {
+		p := c.send(http.MethodPost, "/webhooks", map[string]any{"url": "https://" + host + "/"}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "invalid_url", p.Errors[0].Code)
+		require.Contains(t, p.Errors[0].Detail, "\""+host+"\", which is "+why)
+	}
 	for _, url := range []string{"https://example.com:65535/", "https://example.com./", "https://my_host.xn--gr-mka.example.com/", "https://[2606:4700::1111]:8443/", "https://1.1.1.1/"} {
 		c.createWebhook(url)
 	}
@@ -306,14 +315,18 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 			require.Equal(t, "The response has status 307. Redirects are not followed.", *c.deliveries(hook.ID)[0].Error)
 		})
 		t.Run("private address", func(t *testing.T) {
-			a := newApp(t, db)
+			a := newApp(t, db, func(o *server.Options) {
+				o.Webhooks.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+					return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+				}
+			})
 			c, inside := a.newCaller(t, store.TierPremium), newReceiver(t)
 			for _, url := range []string{"http://example.com/", "https://127.0.0.1/", "https://[::1]/", "https://10.1.2.3:8443/x", "https://169.254.169.254/", "https://user@example.com/",
 				"https://user:secret@example.com/", "https://example.com/#x", "https://", "https:///x", "ftp://example.com/", "https://exa mple.com", "https://ÞÜ/", "https://example.com/größe",
 				"https://example.com/{x}", "https://example.com/?a=%zz", "https://example.com/[x]", "https://example.com/?a[]=1"} {
 				c.send(http.MethodPost, "/webhooks", map[string]any{"url": url}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			}
-			hook := c.createWebhook(strings.Replace(inside.URL, "http://127.0.0.1", "https://localhost", 1))
+			hook := c.createWebhook(strings.Replace(inside.URL, "http://127.0.0.1", "https://hooks.example.com", 1))
 			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
 			a.sendDueEvents(t)
 			require.Empty(t, inside.takeRequests())

@@ -65,8 +65,9 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		first := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
+		db.Clock.Advance(time.Second) // the first fetch is then due in both reads
 		before := storetest.AccountByLink(t, o, l)
-		db.Clock.Advance(time.Hour)
+		db.Clock.Advance(time.Hour - time.Second)
 		again := storetest.Follow(t, o, store.TrackAll, l)
 		require.Equal(t, []store.TrackedAccount{{AccountID: first.AccountID, Existing: true, Already: true}}, again)
 		require.Equal(t, before, storetest.AccountByLink(t, o, l), "the account must keep its tracking type")

@@ -407,6 +407,9 @@ func (d *CampaignDay) countVideo(points []Point, nextPoint int) Counts {
 	d.Interpolated++
 	var at interpolation
 	at.appendBetween(&points[nextPoint-1], &points[nextPoint], d.Day, d.Day)
+	if len(at.out) == 0 {
+		return Counts{}
+	}
 	return at.out[0].Counts
 }
 

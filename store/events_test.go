@@ -187,6 +187,8 @@ func TestEvents_reportAccountsAndTheirVideos(t *testing.T) {
 		require.Equal(t, []store.EventType{store.EventVideoDiscovered, store.EventAccountMetrics}, eventTypesOf(events))
 		require.Equal(t, clip.Canonical, events[0].Data.Video.Link)
 		require.Nil(t, events[0].Data.Video.Views)
+		require.Equal(t, store.FetchStatus("ok"), events[0].Data.Account.Status, "the fetch that found the video has succeeded")
+		require.EqualValues(t, 7, *events[0].Data.Account.Followers)
 		require.Nil(t, events[1].Data.Account.Previous.Followers)
 		require.EqualValues(t, 7, *events[1].Data.Account.Followers)
 	})

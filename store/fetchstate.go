@@ -20,10 +20,13 @@ type FetchState struct {
 	FetchReason   string      // the stored reason for the status; if it is "", FetchDetail uses the default reason for the status
 	LastAttemptAt *db.Instant // time of the last request to a source; reset to nil when tracking begins
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
+	isDue         bool        // true if NextFetchAt is in the past; set by setStatusAt
 }
 
 // setStatusAt replaces the stored status by the status that the video or account has now. If the next fetch is late, the new status can be "delayed".
+// It also sets isDue.
 func (s *FetchState) setStatusAt(now db.Instant) {
+	s.isDue = s.NextFetchAt != nil && *s.NextFetchAt < now
 	if status := queue.StatusOf(s.FetchStatus, s.NextFetchAt, now); status != s.FetchStatus {
 		s.FetchStatus, s.FetchReason = status, ""
 	}
@@ -85,15 +88,20 @@ var defaultReasons = map[FetchStatus]string{
 // notQueued is the reason of a pending video or account that is not in the queue.
 const notQueued = "The %[1]s is saved but not fetched, because the organisation has no active subscription, or because it only imported the %[1]s"
 
+// noCollector is added to the reason of a video or account that waits for a fetch while no collector is running.
+const noCollector = ", and no collector is running"
+
 // FetchDetail returns one sentence that explains the status to people, or nil. The kind is "video" or
-// "account". It must be called only for a state that a method of Org has read.
-func (s *FetchState) FetchDetail(kind string) *string {
-	reason := s.fetchReason(kind)
+// "account". The parameter idle is true if no collector is running. FetchDetail must be called only for a state that a method of Org has read.
+func (s *FetchState) FetchDetail(kind string, idle bool) *string {
+	reason := s.fetchReason(kind, idle)
 	if reason == "" || s.NextFetchAt == nil {
-		return s.FetchDetailWithoutTime(kind)
+		return s.FetchDetailWithoutTime(kind, idle)
 	}
 	format := "%s; the next fetch is due on %s UTC."
 	switch {
+	case s.FetchStatus == queue.FetchPending && s.FetchReason == "" && s.isDue:
+		format = "%s; it has been due since %s UTC and waits for a collector."
 	case s.FetchStatus == queue.FetchPending && s.FetchReason == "":
 		format = "%s; it is due on %s UTC."
 	case s.FetchStatus == queue.FetchDelayed && s.FetchReason == "":
@@ -103,8 +111,8 @@ func (s *FetchState) FetchDetail(kind string) *string {
 }
 
 // FetchDetailWithoutTime returns the same sentence as FetchDetail, but without the time of the next fetch.
-func (s *FetchState) FetchDetailWithoutTime(kind string) *string {
-	reason := s.fetchReason(kind)
+func (s *FetchState) FetchDetailWithoutTime(kind string, idle bool) *string {
+	reason := s.fetchReason(kind, idle)
 	if reason == "" {
 		return nil
 	}
@@ -112,13 +120,17 @@ func (s *FetchState) FetchDetailWithoutTime(kind string) *string {
 }
 
 // fetchReason returns the stored reason for the status, or the default reason. It returns "" if the status needs no explanation.
-func (s *FetchState) fetchReason(kind string) string {
+// If idle is true, the default reasons of videos and accounts that wait for a fetch also say that no collector is running.
+func (s *FetchState) fetchReason(kind string, idle bool) string {
 	if s.FetchReason != "" {
 		return s.FetchReason
 	}
 	known := defaultReasons[s.FetchStatus]
-	if s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil {
+	switch {
+	case s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil:
 		known = notQueued
+	case idle && (s.FetchStatus == queue.FetchPending || s.FetchStatus == queue.FetchDelayed):
+		known += noCollector
 	}
 	if known == "" {
 		return ""

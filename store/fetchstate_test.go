@@ -62,7 +62,10 @@ func TestFetchState_becomesDelayedAfterAnHourAndChangesTheVersion(t *testing.T) 
 			require.NoError(t, err)
 			return v
 		}
+		planned := version()
+		db.Clock.Advance(time.Second)
 		before := version()
+		require.NotEqual(t, planned, before, "the version must change when the first fetch becomes due, because the sentence about the status changes then")
 		require.Equal(t, []string{id.String()}, videosWithStatus(t, o, queue.FetchPending))
 		db.Clock.Advance(queue.DelayedAfter - time.Minute)
 		require.Equal(t, before, version())
@@ -98,7 +101,7 @@ func TestFetchState_showsOnlyAttemptsSinceTrackingBegan(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, queue.FetchFailing, v.FetchStatus)
 		require.NotNil(t, v.LastAttemptAt)
-		require.Equal(t, "The last 2 attempts failed; the next fetch is due on "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC.", *v.FetchDetail("video"))
+		require.Equal(t, "The last 2 attempts failed; the next fetch is due on "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC.", *v.FetchDetail("video", false))
 
 		other := storetest.Track(t, second, clip)[0].VideoID
 		v, err = second.Video(t.Context(), store.VideoRef{ID: other})
@@ -124,7 +127,7 @@ func TestFetchDetailWithoutTime_leavesOutTheTimeOfTheNextFetch(t *testing.T) {
 	for _, status := range queue.FetchStatuses {
 		for _, reason := range []string{"", "The platform gave no answer"} {
 			state := store.FetchState{FetchStatus: status, FetchReason: reason, NextFetchAt: &next}
-			detail, withoutTime := state.FetchDetail("video"), state.FetchDetailWithoutTime("video")
+			detail, withoutTime := state.FetchDetail("video", false), state.FetchDetailWithoutTime("video", false)
 			if status == queue.FetchOK && reason == "" {
 				require.Nil(t, detail)
 				require.Nil(t, withoutTime)
@@ -134,9 +137,10 @@ func TestFetchDetailWithoutTime_leavesOutTheTimeOfTheNextFetch(t *testing.T) {
 			beginning, _, _ := strings.Cut(*detail, ";")
 			require.Equal(t, beginning+".", *withoutTime, status)
 			state.NextFetchAt = nil
-			require.Equal(t, state.FetchDetail("video"), state.FetchDetailWithoutTime("video"), "without a planned fetch, both sentences must be the same")
+			require.Equal(t, state.FetchDetail("video", false), state.FetchDetailWithoutTime("video", false), "without a planned fetch, both sentences must be the same")
 		}
 	}
 	pending := store.FetchState{FetchStatus: queue.FetchPending, NextFetchAt: &next}
-	require.Equal(t, "The video has not been fetched since tracking began.", *pending.FetchDetailWithoutTime("video"))
+	require.Equal(t, "The video has not been fetched since tracking began.", *pending.FetchDetailWithoutTime("video", false))
+	require.Equal(t, "The video has not been fetched since tracking began, and no collector is running.", *pending.FetchDetailWithoutTime("video", true))
 }

@@ -46,6 +46,17 @@ type Point struct {
 	Day db.Date
 	Counts
 	Provenance
+	// EngagementUnknown is true for an interpolated point if likes, comments, bookmarks or shares are known on only one side of it. A sum of its
+	// counts then lacks a part of the sums before and after it.
+	EngagementUnknown bool
+}
+
+// Engagement returns the engagement of the point's counts, or nil if it is unknown.
+func (p *Point) Engagement() *int64 {
+	if p.EngagementUnknown {
+		return nil
+	}
+	return p.Counts.Engagement()
 }
 
 // History returns the points of the days "from" to "to", the newest first. It interpolates missing
@@ -224,11 +235,23 @@ type interpolation struct {
 }
 
 // appendBetween appends interpolated points for the days between two stored points, the newest
-// first. It leaves out days outside from..to. The counts are interpolated linearly.
+// first. It leaves out days outside from..to. The counts are interpolated linearly. If the two points have no
+// known count in common, appendBetween appends nothing.
 func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
+	inCommon, engagementUnknown := false, false
+	for n := range before {
+		inCommon = inCommon || before[n] != nil && after[n] != nil
+	}
+	if !inCommon {
+		return
+	}
+	addendsAfter := b.engagementAddends()
+	for n, addend := range a.engagementAddends() {
+		engagementUnknown = engagementUnknown || (addend == nil) != (addendsAfter[n] == nil)
+	}
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {
-		i.out = append(i.out, Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}})
+		i.out = append(i.out, Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}, EngagementUnknown: engagementUnknown})
 		for n, count := range i.out[len(i.out)-1].Fields() {
 			if before[n] == nil || after[n] == nil {
 				continue

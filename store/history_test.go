@@ -162,6 +162,37 @@ func TestInterpolatedViews_neverFallIfTheStoredViewsRise(t *testing.T) {
 	})
 }
 
+func TestHistory_interpolatesEngagementsOnlyOfTheSameCounts(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, today := storetest.NewOrg(t, db), storetest.Today(db)
+		likes, comments, shares := new(int64(100)), new(int64(10)), new(int64(30))
+		for n, of := range []struct {
+			first, last    store.Counts
+			points         int
+			engagement     *int64
+			shownInBetween store.Counts
+		}{
+			{store.Counts{Likes: likes, Shares: shares}, store.Counts{Likes: likes, Shares: shares}, 3, new(int64(130)), store.Counts{Likes: likes, Shares: shares}},
+			{store.Counts{Views: likes, Likes: likes, Comments: comments}, store.Counts{Likes: likes, Comments: comments}, 3, new(int64(110)), store.Counts{Likes: likes, Comments: comments}},
+			{store.Counts{Likes: likes, Comments: comments}, store.Counts{Comments: comments, Shares: shares}, 3, nil, store.Counts{Comments: comments}},
+			{store.Counts{Likes: likes, Comments: comments}, store.Counts{Likes: likes}, 3, nil, store.Counts{Likes: likes}},
+			{store.Counts{Views: likes, Likes: likes}, store.Counts{Comments: comments, Shares: shares}, 2, nil, store.Counts{}},
+		} {
+			id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].VideoID
+			storetest.Series{Daily: map[store.Date]store.Counts{today - 2: of.first, today: of.last}}.Insert(t, db, o, id)
+			got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-2, today)
+			require.NoError(t, err)
+			require.Len(t, got, of.points, "case %d: a point without any count must not exist", n)
+			if of.points == 3 {
+				require.Equal(t, of.shownInBetween, got[1].Counts, "case %d", n)
+				require.Equal(t, of.engagement, got[1].Engagement(), "case %d", n)
+			}
+			require.Equal(t, of.last.Engagement(), got[0].Engagement(), "case %d", n)
+		}
+	})
+}
+
 func TestHistory_distinguishesUnknownVideosFromVideosWithoutPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

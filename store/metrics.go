@@ -131,11 +131,16 @@ func (v *Video) LatestFields() [MetricCount]**int64 {
 	return [MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
 }
 
+// engagementAddends returns the counts whose sum is the engagement.
+func (c Counts) engagementAddends() [4]*int64 {
+	return [4]*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares}
+}
+
 // Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. It returns nil if all four counts are unknown.
 func (c Counts) Engagement() *int64 {
 	var sum int64
 	known := false
-	for _, n := range []*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares} {
+	for _, n := range c.engagementAddends() {
 		if n != nil {
 			sum, known = sum+*n, true
 		}

@@ -54,6 +54,9 @@ type Version struct {
 	// Late is the most recent due time of the delayed fetches, or nil: see lateCutoff. It is needed because a
 	// fetch becomes delayed without a write, so the field Version does not rise.
 	Late *db.Instant
+	// Due is the most recent due time of the pending videos and accounts whose fetch is due, or nil. Their FetchDetail changes
+	// without a write when the fetch becomes due.
+	Due *db.Instant
 
 	videos  int64 // number of tracked videos
 	stopped int64 // number of videos whose tracking was stopped
@@ -127,29 +130,35 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(&v))
 }
 
-// versionQuery is the SQL query for the Version of an organisation. To find Version.Late, it reads one index
+// versionQuery is the SQL query for the Version of an organisation. To find Version.Late and Version.Due, it reads one index
 // entry for each pair of a table and a fetch status.
 var versionQuery = func() string {
-	var newest []string
-	for _, table := range []string{"videos", "accounts"} {
-		for _, status := range queue.DelayableStatuses {
-			newest = append(newest, fmt.Sprintf("SELECT MAX(%[1]s.next_fetch_at) AS due FROM %[1]s WHERE %[1]s.organisation_id = @org AND %[1]s.fetch_status = '%[2]s' AND %[1]s.next_fetch_at < @late", table, status))
+	newest := func(before string, statuses ...queue.FetchStatus) string {
+		var of []string
+		for _, table := range []string{"videos", "accounts"} {
+			for _, status := range statuses {
+				of = append(of, fmt.Sprintf("SELECT MAX(%[1]s.next_fetch_at) AS due FROM %[1]s WHERE %[1]s.organisation_id = @org AND %[1]s.fetch_status = '%[2]s' AND %[1]s.next_fetch_at < %[3]s", table, status, before))
+			}
 		}
+		return "(SELECT MAX(due) FROM (" + strings.Join(of, " UNION ALL ") + ") newest)"
 	}
-	return "SELECT version, videos, videos_removed, labels_version, (SELECT MAX(due) FROM (" + strings.Join(newest, " UNION ALL ") +
-		") newest) AS late FROM organisation_totals WHERE organisation_totals.organisation_id = @org"
+	return "SELECT version, videos, videos_removed, labels_version, " + newest("@late", queue.DelayableStatuses...) + " AS late, " + newest("@now", queue.FetchPending) +
+		" AS due FROM organisation_totals WHERE organisation_totals.organisation_id = @org"
 }()
 
 // readVersion returns a query that reads the organisation's Version into *v.
 func (o *Org) readVersion(v *Version) db.Select {
-	late := lateCutoff(o.s.db.Now())
+	now := o.s.db.Now()
 	return o.s.queries.version.Select(func(name string) any {
-		if name == "late" {
-			return late
+		switch name {
+		case "late":
+			return lateCutoff(now)
+		case "now":
+			return now
 		}
 		return o.id
 	}, func(row *db.Values) error {
-		*v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), labels: row.Count(3), Late: row.OptionalInstant(4)}
+		*v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), labels: row.Count(3), Late: row.OptionalInstant(4), Due: row.OptionalInstant(5)}
 		return nil
 	})
 }

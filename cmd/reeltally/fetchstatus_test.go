@@ -266,8 +266,8 @@ func TestFetchStatus_isTheSameInTheAPIAndOnTheCommandLine(t *testing.T) {
 		ids["pending"], _ = s.trackVideo("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Viral))
 
 		for status, detail := range map[string]string{
-			"pending":     "The video has not been fetched since tracking began; it is due on ",
-			"delayed":     "No collector has fetched the video in time; it has been due since ",
+			"pending":     "The video has not been fetched since tracking began, and no collector is running; it ",
+			"delayed":     "No collector has fetched the video in time, and no collector is running; it has been due since ",
 			"failing":     "attempts failed, because the vendor sandbox gave no usable answer; the next fetch is due on ",
 			"private":     "The vendor sandbox says that the video is private; the next fetch is due on ",
 			"restricted":  "The vendor sandbox says that the video is shown only to viewers of certain ages or regions; the next fetch is due on ",

@@ -2623,7 +2623,7 @@ type VideoHistoryPoint struct {
 	// Date The UTC day of the point.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
+	// Engagements The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum. Null on an interpolated point if one of these counts is known on only one side of it.
 	Engagements *int64 `json:"engagements"`
 
 	// FetchedAt When the source in `source` was asked; absent on an interpolated point. Only with `include=quality`.

@@ -204,6 +204,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	if !outdated {
 		d.setProfile(a)
 	}
+	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at) // the events about new videos contain the new state
 	// Add the listed videos even if the answer is outdated, because the list can include videos
 	// that the organisation does not have.
 	if f != nil && f.Listed {
@@ -219,7 +220,6 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 			a.DiscoveredAt = &d.at
 		}
 	}
-	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
 	err = db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(addFetchState(a, map[string]any{
 		"checked_at": a.CheckedAt, "private": a.Private, "empty": a.Empty, "bio": a.Bio, "profile_link": a.ProfileLink,
 		"latest_followers_count": a.LatestFollowersCount, "latest_following_count": a.LatestFollowingCount, "discovered_at": a.DiscoveredAt})).Error
@@ -367,7 +367,7 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 		return err
 	}
 	added := len(fresh)
-	// If no complete list was stored since tracking began, track the stopped videos of the list again.
+	// If no complete list was stored since tracking began, track the listed videos again that were stopped before.
 	if a.DiscoveredAt == nil {
 		resumed, err := d.resumeStopped(a, found)
 		if err != nil {
@@ -425,15 +425,18 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 }
 
 // resumeStopped tracks the account's stopped videos again if they are in the list, and returns them. It skips
-// videos that the organisation tracked by their own links.
+// videos that the organisation tracked by their own links, and videos that were found after the tracking of the account began: the
+// organisation stopped these itself.
 func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))
 	for i, f := range listed {
 		ids[i] = f.ID
 	}
+	since := a.CreatedAt
+	db.Assign(&since, a.TrackedAt)
 	var stopped []store.Video
 	err := db.Scoped(d.tx, "videos", d.org).
-		Where("videos.linked_account_id = ? AND videos.external_id IN ? AND videos.removed AND NOT videos.direct", a.ID, ids).Find(&stopped).Error
+		Where("videos.linked_account_id = ? AND videos.external_id IN ? AND videos.removed AND NOT videos.direct AND videos.created_at < ?", a.ID, ids, since).Find(&stopped).Error
 	if err != nil || len(stopped) == 0 {
 		return nil, err
 	}

@@ -63,10 +63,11 @@ func (d discovery) nextDepth(a *store.Account, reach int) (depth int, complete b
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	// Before the first complete list since tracking began, the tracking type determines the depth.
 	if a.DiscoveredAt == nil {
-		if want := store.ListDepths[a.TypeOrDefault()]; requested < want && n < want {
+		want := store.ListDepths[a.TypeOrDefault()]
+		if requested < want && n < want {
 			return want, false
 		}
-		return 0, true
+		return 0, n >= want || !d.outcome.Account.Unfinished // a list that the budget ended is requested again at the next fetch
 	}
 	if reach >= 0 || d.at <= *a.DiscoveredAt {
 		return 0, true

@@ -181,6 +181,27 @@ func TestBackfill_requestsAListAgainThatTheBudgetEnded(t *testing.T) {
 	})
 }
 
+func TestBackfill_requestsTheFirstListAgainThatTheBudgetEnded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, ch := storetest.NewOrg(t, db), channel{pageSize: 20, maxListed: 5000, budgetEnd: 100}
+		ch.uploadVideos(t, db, 180)
+		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
+		require.Equal(t, []int{200}, ch.fetchAccountWhileDue(t, db))
+		require.Equal(t, 100, storetest.TrackedVideos(t, o))
+		require.Nil(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt, "a list that the budget ended must not set discovered_at")
+		stopped := storetest.VideoLink(t, 180)
+		storetest.StopVideos(t, o, stopped)
+		ch.budgetEnd = 0
+		db.Clock.Advance(25 * time.Hour)
+		require.Equal(t, []int{0, 200}, ch.fetchAccountWhileDue(t, db), "the next fetch must request the first list again")
+		require.Equal(t, 179, storetest.TrackedVideos(t, o), "a video that was stopped after the first list must stay stopped")
+		db.Clock.Advance(25 * time.Hour)
+		require.Equal(t, []int{0}, ch.fetchAccountWhileDue(t, db))
+		storetest.RequireConsistent(t, db, o)
+	})
+}
+
 func TestBackfill_findsNewVideosAfterAnAnswerWithoutAList(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

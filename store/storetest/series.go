@@ -110,8 +110,13 @@ func (s Series) ExpectedHistory(from, to store.Date) []store.Point {
 			return new(n.Int64() + *x)
 		}
 		ca, cb := known[a], known[b]
-		out = append(out, store.Point{Day: day, Provenance: store.Provenance{Quality: store.QualityInterpolated}, Counts: store.Counts{Views: line(ca.Views, cb.Views), Likes: line(ca.Likes, cb.Likes),
-			Comments: line(ca.Comments, cb.Comments), Shares: line(ca.Shares, cb.Shares), Bookmarks: line(ca.Bookmarks, cb.Bookmarks)}})
+		p := store.Point{Day: day, Provenance: store.Provenance{Quality: store.QualityInterpolated}, Counts: store.Counts{Views: line(ca.Views, cb.Views), Likes: line(ca.Likes, cb.Likes),
+			Comments: line(ca.Comments, cb.Comments), Shares: line(ca.Shares, cb.Shares), Bookmarks: line(ca.Bookmarks, cb.Bookmarks)}}
+		p.EngagementUnknown = (ca.Likes == nil) != (cb.Likes == nil) || (ca.Comments == nil) != (cb.Comments == nil) ||
+			(ca.Shares == nil) != (cb.Shares == nil) || (ca.Bookmarks == nil) != (cb.Bookmarks == nil)
+		if p.Counts != (store.Counts{}) {
+			out = append(out, p)
+		}
 	}
 	return out
 }
