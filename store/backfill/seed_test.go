@@ -164,6 +164,10 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, days, loadedDays)
 
+		for _, rows := range []string{"organisation_totals WHERE organisation_id = ?", "organisation_days WHERE organisation_id = ? ORDER BY day", "videos WHERE organisation_id = ? ORDER BY external_id"} {
+			query := "SELECT COALESCE(first_views, -1) FROM " + rows
+			require.Equal(t, storetest.Column[int64](t, db, query, fetched.ID()), storetest.Column[int64](t, db, query, loaded.ID()), rows)
+		}
 		sums, err := fetched.OrganisationHistory(t.Context(), day-30, day)
 		require.NoError(t, err)
 		loadedSums, err := loaded.OrganisationHistory(t.Context(), day-30, day)
