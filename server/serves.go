@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reeltally/reeltally/store/link"
@@ -13,28 +14,49 @@ import (
 // fetchableCacheTime is how long fetchableReader keeps the last answer of the database.
 const fetchableCacheTime = 5 * time.Second
 
-// fetchableReader reads from the database which videos and accounts the running collectors can fetch. Unless a read fails,
-// it reads the database at most once in each period of the length fetchableCacheTime.
+// fetchableReader reads from the database which videos and accounts the running collectors can fetch. It uses an answer of the database for
+// fetchableCacheTime.
 type fetchableReader struct {
 	queue *queue.Queue
 	now   func() time.Time
 
-	mu     sync.Mutex
-	served queue.Fetchable
-	until  time.Time // time until which the stored answer of the database is used
+	reading sync.Mutex // held while a request reads the database
+	last    atomic.Pointer[fetchableAnswer]
 }
 
-// readFetchable returns which videos and accounts the running collectors can fetch. The result can be as old as fetchableCacheTime.
+// fetchableAnswer is an answer of the database.
+type fetchableAnswer struct {
+	served queue.Fetchable
+	at     time.Time
+}
+
+// isFresh returns true if the answer can still be used at the given time.
+func (a *fetchableAnswer) isFresh(now time.Time) bool {
+	return a != nil && !now.Before(a.at) && now.Before(a.at.Add(fetchableCacheTime))
+}
+
+// readFetchable returns which videos and accounts the running collectors can fetch. The result can be as old as fetchableCacheTime. While another request
+// reads the database, and if the database does not answer, the result is the last answer.
 func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.now()
-	if now.Before(r.until) && !now.Before(r.until.Add(-fetchableCacheTime)) {
-		return r.served, nil
+	last := r.last.Load()
+	if last.isFresh(r.now()) {
+		return last.served, nil
+	}
+	if last == nil {
+		r.reading.Lock()
+	} else if !r.reading.TryLock() {
+		return last.served, nil
+	}
+	defer r.reading.Unlock()
+	if last = r.last.Load(); last.isFresh(r.now()) { // another request has read the database in the meantime
+		return last.served, nil
 	}
 	served, err := r.queue.Fetchable(ctx)
-	if err == nil {
-		r.served, r.until = served, now.Add(fetchableCacheTime)
+	switch {
+	case err == nil:
+		r.last.Store(&fetchableAnswer{served, r.now()})
+	case last != nil:
+		return last.served, nil
 	}
 	return served, err
 }

@@ -44,7 +44,8 @@ SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
 // forAll and forOne replace the placeholders in videoCounts and accountCounts. forAll selects every
 // collection of the organisation, and forOne selects the collection @id.
 var (
-	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
+	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE",
+		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org)")
 	forOne = strings.NewReplacer("{m}", "m.collection_id = @id", "{d}", "d.collection_id = @id", "{mh}", "mh.collection_id = @id",
 		"{v}", "v.linked_account_id IN (SELECT va.account_id FROM collection_accounts va WHERE va.organisation_id = @org AND va.collection_id = @id)")
 )

@@ -198,7 +198,8 @@ func formatSigned(n number) string {
 	return formatCount(n)
 }
 
-// formatPercent returns a change in percent, with a plus or minus sign and one decimal. A change of less than 0.1 % has two decimals.
+// formatPercent returns a change in percent, with a plus or minus sign and one decimal. A change of less than 0.1 % has two decimals. A change that would
+// be rounded to 0 is less than 0.01 %.
 func formatPercent(n number) string {
 	f, ok := valueOf(n)
 	if !ok {
@@ -212,7 +213,11 @@ func formatPercent(n number) string {
 		sign = "−"
 	}
 	decimals := 1
-	if f != 0 && math.Abs(f) < 0.1 {
+	switch size := math.Abs(f); {
+	case size == 0:
+	case size < 0.005:
+		return sign + "<0.01 %"
+	case size < 0.1:
 		decimals = 2
 	}
 	return sign + separateThousands(strconv.FormatFloat(math.Abs(f), 'f', decimals, 64)) + " %"

@@ -310,7 +310,7 @@ func overviewTiles(c chart, points []point, gains viewGains, p period) []tile {
 				t.Span = "since " + since.String()
 			}
 			t.Before, since = gains.between(earlier+1, before)
-			t.NoBefore = since > 0
+			t.NoBefore = since > 0 || earlier+1 < p.Oldest // then the gain of the previous period is not known
 		case overviewEngagements:
 			t.NewCounts = overviewMetrics[m].Name
 		}

@@ -55,7 +55,7 @@ func (v *visit) renderPage(status int, templateName, section, title string, temp
 		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
-		shown.Idle = err == nil && !served.IsKnown() // Idle makes the page warn that no collector is running; it stays false if FetchableLinks fails
+		shown.Idle = err == nil && !served.IsRunning() // Idle makes the page warn that no collector is running; it stays false if FetchableLinks fails
 	}
 	if shown.Notice == "" {
 		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]

@@ -64,6 +64,7 @@ func TestFormatFunctions_roundDownAndReturnDashForNil(t *testing.T) {
 	require.Equal(t, "+12.3 %", formatPercent(new(12.34)))
 	require.Equal(t, "−0.5 %", formatPercent(new(-0.5)))
 	require.Equal(t, "+0.01 %", formatPercent(new(0.0125)))
+	require.Equal(t, "−<0.01 %", formatPercent(new(-0.004)))
 	require.Equal(t, "0.0 %", formatPercent(new(0.0)))
 	require.Equal(t, "0.07×", formatFactor(new(0.071)))
 	require.Equal(t, "999.5×", formatFactor(new(999.5)))

@@ -49,6 +49,8 @@ type history struct {
 	changes map[db.Date]dayChange
 	// Each of these days needs a row: the import adds a point on this day, or begins to track a video on this day.
 	measured map[db.Date]bool
+	// unknownFirstViews is true if a changed video has views, but its first views are not stored.
+	unknownFirstViews bool
 }
 
 // newHistory returns a history without changes.
@@ -159,6 +161,7 @@ func (h *history) addVideo(m *mergedVideo, countedBefore bool, firstDay, today d
 // addFirstViews records in h how the import of one video changes the sums of the first views.
 func (h *history) addFirstViews(m *mergedVideo) {
 	if m.after.FirstViews == m.before.FirstViews {
+		h.unknownFirstViews = h.unknownFirstViews || m.after.FirstViews == nil && m.firstStepWithViews(true) != nil
 		return
 	}
 	h.addChange(m.firstStepWithViews(true).day, dayChange{firstViews: *m.after.FirstViews})
@@ -241,7 +244,7 @@ func (i *importing) updateOrganisationDays(h *history, begun bool) error {
 		d.Videos += c.videos
 		c.addToSums(&d.Counts)
 		switch {
-		case row < 0:
+		case row < 0 && !h.unknownFirstViews:
 			d.FirstViews = &c.firstViews
 		case d.FirstViews != nil:
 			d.FirstViews = new(*d.FirstViews + c.firstViews)

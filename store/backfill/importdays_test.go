@@ -86,6 +86,24 @@ func TestImport_keepsTheDaysOnWhichTheAccountDidNotHaveTheVideo(t *testing.T) {
 	})
 }
 
+func TestImport_knowsNoGainsOfDaysBeforeTheFirstViewsWereStored(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, first, second, begin := trackedFor(t, db)
+		for _, old := range []string{"videos SET first_views = NULL", "organisation_days SET first_views = NULL", "organisation_totals SET first_views = 0"} {
+			db.Exec(t, "UPDATE "+old) // as after the update of a database that has no first views
+		}
+		importResults(t, o, importOf(first, viewsPoint(begin-20, 40), viewsPoint(begin-10, 90)))
+		importResults(t, o, importOf(second, viewsPoint(begin-15, 5)))
+		points, err := o.OrganisationHistory(t.Context(), begin-30, begin)
+		require.NoError(t, err)
+		require.Len(t, points, 4)
+		for _, p := range points {
+			require.Nil(t, p.ViewsGained, p.Day-begin)
+		}
+	})
+}
+
 func TestImport_keepsTheDaysOnWhichTheVideoWasStopped(t *testing.T) {
 	t.Parallel()
 	for name, resume := range map[string]func(t *testing.T, db *storetest.DB, o *store.Org, l link.Link){

@@ -216,7 +216,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 			return 0, err
 		}
 		var complete bool
-		if missing, complete = d.nextDepth(a, reach); complete && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
+		if missing, complete = d.nextDepth(a, reach, before.CheckedAt != nil); complete && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
 			a.DiscoveredAt = &d.at
 		}
 	}
@@ -425,8 +425,8 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 }
 
 // resumeStopped tracks the account's stopped videos again if they are in the list, and returns them. It skips
-// videos that the organisation tracked by their own links, and videos that were found after the tracking of the account began: the
-// organisation stopped these itself.
+// videos that the organisation tracked by their own links. It also skips videos that were found or tracked again after the tracking of the
+// account began, because the organisation stopped these itself.
 func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))
 	for i, f := range listed {
@@ -436,7 +436,8 @@ func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store
 	db.Assign(&since, a.TrackedAt)
 	var stopped []store.Video
 	err := db.Scoped(d.tx, "videos", d.org).
-		Where("videos.linked_account_id = ? AND videos.external_id IN ? AND videos.removed AND NOT videos.direct AND videos.created_at < ?", a.ID, ids, since).Find(&stopped).Error
+		Where("videos.linked_account_id = ? AND videos.external_id IN ? AND videos.removed AND NOT videos.direct", a.ID, ids).
+		Where("videos.created_at < ? AND (videos.counted_since IS NULL OR videos.counted_since < ?)", since, since.Day()).Find(&stopped).Error
 	if err != nil || len(stopped) == 0 {
 		return nil, err
 	}

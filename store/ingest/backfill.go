@@ -58,8 +58,9 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 }
 
 // nextDepth returns how many videos the collector must request in the account's next list, or 0 for
-// one page. It also returns true if the list has all new videos, as far as the source can list them.
-func (d discovery) nextDepth(a *store.Account, reach int) (depth int, complete bool) {
+// one page. It also returns true if the list has all new videos, as far as the source can list them. fetchedBefore is true if the account has
+// been fetched before.
+func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (depth int, complete bool) {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	// Before the first complete list since tracking began, the tracking type determines the depth.
 	if a.DiscoveredAt == nil {
@@ -67,7 +68,8 @@ func (d discovery) nextDepth(a *store.Account, reach int) (depth int, complete b
 		if requested < want && n < want {
 			return want, false
 		}
-		return 0, n >= want || !d.outcome.Account.Unfinished // a list that the budget ended is requested again at the next fetch
+		// A list that the budget ended is requested once more, at the next fetch. A list that is longer than the budget would be requested at every fetch.
+		return 0, n >= want || !d.outcome.Account.Unfinished || fetchedBefore
 	}
 	if reach >= 0 || d.at <= *a.DiscoveredAt {
 		return 0, true

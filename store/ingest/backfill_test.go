@@ -202,6 +202,46 @@ func TestBackfill_requestsTheFirstListAgainThatTheBudgetEnded(t *testing.T) {
 	})
 }
 
+func TestBackfill_requestsAListThatIsLongerThanTheBudgetOnlyTwice(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, ch := storetest.NewOrg(t, db), channel{pageSize: 20, maxListed: 5000, budgetEnd: 100}
+		ch.uploadVideos(t, db, 180)
+		storetest.Follow(t, o, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
+		for _, depths := range [][]int{{200}, {0, 200}, {0}} {
+			require.Equal(t, depths, ch.fetchAccountWhileDue(t, db))
+			db.Clock.Advance(25 * time.Hour)
+		}
+	})
+}
+
+func TestBackfill_keepsResumedVideosStoppedThatAreStoppedBeforeTheListIsComplete(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		account := storetest.ParseLink(t, storetest.AccountURL)
+		o, ch := storetest.NewOrg(t, db), channel{pageSize: 20, maxListed: 5000}
+		ch.uploadVideos(t, db, 180)
+		storetest.Follow(t, o, store.TrackLatest200, account)
+		ch.fetchAccountWhileDue(t, db)
+		db.Clock.Advance(25 * time.Hour)
+		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: account}}, true)
+		require.NoError(t, err)
+		require.Zero(t, storetest.TrackedVideos(t, o))
+		db.Clock.Advance(25 * time.Hour)
+		storetest.Follow(t, o, store.TrackLatest200, account)
+		db.Exec(t, "UPDATE accounts SET checked_at = NULL") // so the list that the budget ends is requested again
+		ch.budgetEnd = 100
+		ch.fetchAccountWhileDue(t, db)
+		require.Equal(t, 100, storetest.TrackedVideos(t, o))
+		storetest.StopVideos(t, o, storetest.VideoLink(t, 180))
+		ch.budgetEnd = 0
+		db.Clock.Advance(25 * time.Hour)
+		ch.fetchAccountWhileDue(t, db)
+		require.Equal(t, 179, storetest.TrackedVideos(t, o))
+		storetest.RequireConsistent(t, db, o)
+	})
+}
+
 func TestBackfill_findsNewVideosAfterAnAnswerWithoutAList(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -43,13 +43,16 @@ func joinForms(forms []Form) string {
 const runningFor = 10 * time.Second
 
 // Fetchable says what the running collectors can fetch.
-type Fetchable struct{ forms map[string]bool }
+type Fetchable struct {
+	forms   map[string]bool
+	running bool // a collector is running
+}
 
 // Fetchable returns what the running collectors can fetch. Each heartbeat of a collector stores the forms of targets that this collector can fetch.
 func (s *Queue) Fetchable(ctx context.Context) (Fetchable, error) {
 	var texts []string
-	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ? AND serves <> ''`, s.db.Now().Add(-runningFor)).Scan(&texts).Error
-	served := Fetchable{forms: map[string]bool{}}
+	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ?`, s.db.Now().Add(-runningFor)).Scan(&texts).Error
+	served := Fetchable{forms: map[string]bool{}, running: len(texts) > 0}
 	for _, text := range texts {
 		for form := range strings.FieldsSeq(text) {
 			served.forms[form] = true
@@ -58,7 +61,10 @@ func (s *Queue) Fetchable(ctx context.Context) (Fetchable, error) {
 	return served, db.Translate(err)
 }
 
-// IsKnown returns true if at least one collector is running. If it returns false, it is unknown which targets can be fetched.
+// IsRunning returns true if at least one collector is running.
+func (s Fetchable) IsRunning() bool { return s.running }
+
+// IsKnown returns true if a running collector can fetch any targets. If it returns false, it is unknown which targets can be fetched.
 func (s Fetchable) IsKnown() bool { return len(s.forms) > 0 }
 
 // CanFetch returns true if a running collector can fetch targets of the form f.

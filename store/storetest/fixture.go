@@ -211,13 +211,15 @@ func Migrations(t *testing.T, db *DB) *goose.Provider {
 const YouTubeURL = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 
 // RequireConsistent fails the test unless the fetch queue contains exactly the tracked videos that
-// are not pending. It also checks the totals of lists of videos.
+// are not pending. It also checks the totals of lists of videos, and the sum of their first views.
 func RequireConsistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
 	require.EqualValues(t, len(all.Videos), all.Total)
 	page := ListVideos(t, o, store.VideoQuery{})
 	require.EqualValues(t, len(page.Videos), page.Total)
+	require.Equal(t, Column[int64](t, db, "SELECT CAST(COALESCE(SUM(first_views), 0) AS bigint) FROM videos WHERE organisation_id = ?", o.ID()),
+		Column[int64](t, db, "SELECT first_views FROM organisation_totals WHERE organisation_id = ?", o.ID()))
 	var fetched []string
 	for _, v := range page.Videos {
 		if !v.Pending {

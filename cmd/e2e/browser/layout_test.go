@@ -46,7 +46,7 @@ func TestDashboard_neverScrollsSideways(t *testing.T) {
 	require.NoError(t, err)
 	pages["share-all-numbers"] = d.shareCollection(t, everything.ID, store.AccessPublic, `{"show_accounts":true,"metrics":["views","views_gained_7d","likes","comments","shares","bookmarks","engagement","increase_1d","increase_7d","increase_14d","increase_30d","outlier_multiplier"]}`)
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		b.runSteps(chromedp.Navigate(d.url+pages[name]), chromedp.WaitReady("main"))
+		b.runSteps(setWidth(320), chromedp.Navigate(d.url+pages[name]), chromedp.WaitReady("main"))
 		for _, width := range []int64{320, 360, 640, 768, 899, 900, 1024, 1280} {
 			var scrolled []string
 			b.runSteps(setWidth(width), chromedp.Evaluate(waitForLayout, nil, awaitPromise),
