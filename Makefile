@@ -82,7 +82,7 @@ test-all: ## run every test except those of e2e and test-long, with the race det
 		test $(RACE) -skip='$(LONG)' -shuffle=on -timeout=75m $(ARGS) $(or $(PKG),$$(go list $(PACKAGES) | grep -vxF "$$(go list $(END_TO_END))"))
 
 .PHONY: test-long
-test-long: ## run the simulations and the tests with generated answers and requests, without the race detector
+test-long: ## run the simulations and the other tests named in LONG, without the race detector
 	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
 		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector ./server
 

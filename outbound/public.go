@@ -19,7 +19,7 @@ func NonPublicNameReason(host string) string {
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if _, err := strconv.ParseUint(last, 0, 64); err == nil { // such as 127.1, 2130706433 or 0x7f.1: some resolvers read these as addresses
-		return "an unusual form of an IPv4 address"
+		return "no valid host name, because its last part is a number"
 	}
 	switch {
 	case last == "localhost":

@@ -54,7 +54,7 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			if err != nil {
 				return err
 			}
-			caller.View = View{masked: facts.masked, idle: !served.IsRunning()}
+			caller.View = View{masked: facts.masked, noCollector: !served.IsRunning()}
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 		return next(c)

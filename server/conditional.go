@@ -197,7 +197,7 @@ func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation strin
 
 // etagInputs returns the JSON of all values on which a response depends, except the version of the organisation's data.
 func (s *Server) etagInputs(caller Caller, operation string, request []any) ([]byte, error) {
-	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.etag, caller.View.idle, operation, request})
+	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.etag, caller.View.noCollector, operation, request})
 }
 
 // versionETag returns the ETag for a version of the organisation's data. The parameter inputs is the result of etagInputs.

@@ -86,13 +86,13 @@ func TestFetchDetail_saysThatAnOverdueVideoWaitsForACollector(t *testing.T) {
 		}
 		requireChange(", and no collector is running; it is due on " + due + " UTC.")
 		a.Clock.Advance(6 * time.Second) // the server reads every five seconds whether a collector is running
-		requireChange(", and no collector is running; it has been due since " + due + " UTC and waits for a collector.")
+		requireChange(", and no collector is running; it has been due since " + due + " UTC.")
 		_, err := a.Heartbeat(t.Context(), store.NewID(), time.Minute, nil, queue.Form{Platform: link.TikTok, Kind: queue.KindVideo})
 		require.NoError(t, err)
 		a.Clock.Advance(6 * time.Second)
 		requireChange("; it has been due since " + due + " UTC and waits for a collector.")
 		a.Clock.Advance(time.Minute)
-		requireChange(", and no collector is running; it has been due since " + due + " UTC and waits for a collector.")
+		requireChange(", and no collector is running; it has been due since " + due + " UTC.")
 		a.Clock.Advance(queue.DelayedAfter)
 		require.Equal(t, "No collector has fetched the video in time, and no collector is running; it has been due since "+due+" UTC.",
 			*decode[client.Video](c.send(http.MethodGet, video, nil, "If-None-Match", tags[video]).requireStatus(http.StatusOK)).FetchDetail)

@@ -9,8 +9,8 @@ import (
 // View says whether a response shows or masks metrics. Every function that converts metrics for a
 // response needs a View, so that masking cannot be forgotten.
 type View struct {
-	masked bool
-	idle   bool // true if no collector is running; fetch_detail then says so
+	masked      bool
+	noCollector bool // true if no collector is running; fetch_detail then says so
 }
 
 // FullView is the View that shows all metrics.
@@ -52,9 +52,9 @@ func (v View) ExplainFetchStatus(s *store.FetchState, kind link.Kind) *string {
 		return nil
 	}
 	if v.masked {
-		return s.FetchDetailWithoutTime(string(kind), v.idle)
+		return s.FetchDetailWithoutTime(string(kind), v.noCollector)
 	}
-	return s.FetchDetail(string(kind), v.idle)
+	return s.FetchDetail(string(kind), v.noCollector)
 }
 
 // MetricsMasked returns the value of the JSON member metrics_masked. It is true if v masks metrics. Otherwise it is nil, and the response

@@ -231,10 +231,10 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		require.Contains(t, rows[4].text, "Next, only new videos are found and tracked.")
 
 		waiting := []string{"total", "2", "rounds", "0", "waiting", "video:" + id, "waiting", "account:" + strings.TrimPrefix(rows[4].link, "/account/tiktok/")}
-		require.Contains(t, string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body), "0 of 2 links have a first result.")
+		require.Contains(t, string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body), "0 of 2 links have been fetched.")
 		a.fetch(factsWithViews(4321))
 		half := string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body)
-		require.Contains(t, half, "1 of 2 links have a first result.")
+		require.Contains(t, half, "1 of 2 links have been fetched.")
 		require.Contains(t, half, "4,321 views")
 		require.NotContains(t, half, `value="video:`, "the page must not ask for the progress of videos and accounts that already have numbers")
 		require.Contains(t, half, `hx-post="/track/progress"`)

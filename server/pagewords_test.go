@@ -274,5 +274,5 @@ func TestTrackPage_showsTheNumbersOfVideosThatWereTrackedBefore(t *testing.T) {
 	require.Contains(t, rows[2].text, "Waiting for numbers")
 	id := strings.TrimPrefix(rows[2].link, "/video/tiktok/")
 	a.fetch(factsWithViews(4321))
-	require.Contains(t, string(v.post("/track/progress", "total", "1", "rounds", "0", "waiting", "video:"+id).requireStatus(http.StatusOK).body), "The link has its first result,")
+	require.Contains(t, string(v.post("/track/progress", "total", "1", "rounds", "0", "waiting", "video:"+id).requireStatus(http.StatusOK).body), "The link has been fetched.")
 }

@@ -287,7 +287,7 @@ func TestWebhooks_refuseURLsThatNoRequestCanReach(t *testing.T) {
 	}
 	for host, why := range map[string]string{"localhost": "a name of the machine itself", "LOCALHOST.": "a name of the machine itself", "a.localhost": "a name of the machine itself",
 		"printer.local": "a name of a local network", "db.internal": "a name of a local network", "nas.home.arpa": "a name of a local network", "intranet": "a name of a local network",
-		"a.invalid": "a name that never resolves", "127.1": "an unusual form of an IPv4 address", "2130706433": "an unusual form of an IPv4 address", "0x7f.0.0.0x1": "an unusual form of an IPv4 address"} {
+		"a.invalid": "a name that never resolves", "127.1": "no valid host name, because its last part is a number", "2130706433": "no valid host name, because its last part is a number", "0x7f.0.0.0x1": "no valid host name, because its last part is a number"} {
 		p := c.send(http.MethodPost, "/webhooks", map[string]any{"url": "https://" + host + "/"}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "invalid_url", p.Errors[0].Code)
 		require.Contains(t, p.Errors[0].Detail, "\""+host+"\", which is "+why)

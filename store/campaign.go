@@ -56,7 +56,7 @@ type CampaignDay struct {
 	Added        int64 // number of videos that were added on this day
 	Measured     int64 // number of videos with a stored point of this day
 	Rounded      int64 // number of videos for which the source has probably rounded a count of this day
-	Interpolated int64 // number of videos whose counts were interpolated between two stored points
+	Interpolated int64 // number of videos without a point of this day, but with points before and after it; some or all of their counts can be unknown
 	Carried      int64 // number of videos whose last point is of an earlier day; the counts of that day are used
 	WithoutPoint int64 // number of videos with no stored point up to this day
 	Sums               // sums of the known counts

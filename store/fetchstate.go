@@ -88,31 +88,31 @@ var defaultReasons = map[FetchStatus]string{
 // notQueued is the reason of a pending video or account that is not in the queue.
 const notQueued = "The %[1]s is saved but not fetched, because the organisation has no active subscription, or because it only imported the %[1]s"
 
-// noCollector is added to the reason of a video or account that waits for a fetch while no collector is running.
-const noCollector = ", and no collector is running"
+// noCollectorText is added to the reason of a video or account that waits for a fetch while no collector is running.
+const noCollectorText = ", and no collector is running"
 
 // FetchDetail returns one sentence that explains the status to people, or nil. The kind is "video" or
-// "account". The parameter idle is true if no collector is running. FetchDetail must be called only for a state that a method of Org has read.
-func (s *FetchState) FetchDetail(kind string, idle bool) *string {
-	reason := s.fetchReason(kind, idle)
+// "account". The parameter noCollector is true if no collector is running. FetchDetail must be called only for a state that a method of Org has read.
+func (s *FetchState) FetchDetail(kind string, noCollector bool) *string {
+	reason := s.fetchReason(kind, noCollector)
 	if reason == "" || s.NextFetchAt == nil {
-		return s.FetchDetailWithoutTime(kind, idle)
+		return s.FetchDetailWithoutTime(kind, noCollector)
 	}
 	format := "%s; the next fetch is due on %s UTC."
-	switch {
-	case s.FetchStatus == queue.FetchPending && s.FetchReason == "" && s.isDue:
-		format = "%s; it has been due since %s UTC and waits for a collector."
-	case s.FetchStatus == queue.FetchPending && s.FetchReason == "":
+	switch waits := s.FetchReason == ""; {
+	case waits && s.FetchStatus == queue.FetchPending && !s.isDue:
 		format = "%s; it is due on %s UTC."
-	case s.FetchStatus == queue.FetchDelayed && s.FetchReason == "":
+	case waits && s.FetchStatus == queue.FetchPending && !noCollector:
+		format = "%s; it has been due since %s UTC and waits for a collector."
+	case waits && (s.FetchStatus == queue.FetchPending || s.FetchStatus == queue.FetchDelayed):
 		format = "%s; it has been due since %s UTC."
 	}
 	return new(fmt.Sprintf(format, reason, s.NextFetchAt.Time().UTC().Format("2006-01-02 15:04")))
 }
 
 // FetchDetailWithoutTime returns the same sentence as FetchDetail, but without the time of the next fetch.
-func (s *FetchState) FetchDetailWithoutTime(kind string, idle bool) *string {
-	reason := s.fetchReason(kind, idle)
+func (s *FetchState) FetchDetailWithoutTime(kind string, noCollector bool) *string {
+	reason := s.fetchReason(kind, noCollector)
 	if reason == "" {
 		return nil
 	}
@@ -120,8 +120,8 @@ func (s *FetchState) FetchDetailWithoutTime(kind string, idle bool) *string {
 }
 
 // fetchReason returns the stored reason for the status, or the default reason. It returns "" if the status needs no explanation.
-// If idle is true, the default reasons of videos and accounts that wait for a fetch also say that no collector is running.
-func (s *FetchState) fetchReason(kind string, idle bool) string {
+// If noCollector is true, the default reasons of videos and accounts that wait for a fetch also say that no collector is running.
+func (s *FetchState) fetchReason(kind string, noCollector bool) string {
 	if s.FetchReason != "" {
 		return s.FetchReason
 	}
@@ -129,8 +129,8 @@ func (s *FetchState) fetchReason(kind string, idle bool) string {
 	switch {
 	case s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil:
 		known = notQueued
-	case idle && (s.FetchStatus == queue.FetchPending || s.FetchStatus == queue.FetchDelayed):
-		known += noCollector
+	case noCollector && (s.FetchStatus == queue.FetchPending || s.FetchStatus == queue.FetchDelayed):
+		known += noCollectorText
 	}
 	if known == "" {
 		return ""

@@ -46,8 +46,8 @@ type Point struct {
 	Day db.Date
 	Counts
 	Provenance
-	// EngagementUnknown is true for an interpolated point if likes, comments, bookmarks or shares are known on only one side of it. A sum of its
-	// counts then lacks a part of the sums before and after it.
+	// EngagementUnknown is true for an interpolated point if likes, comments, bookmarks or shares are known in only one of the points before and
+	// after it. Its sum would then lack a count that one of them has.
 	EngagementUnknown bool
 }
 
@@ -235,15 +235,15 @@ type interpolation struct {
 }
 
 // appendBetween appends interpolated points for the days between two stored points, the newest
-// first. It leaves out days outside from..to. The counts are interpolated linearly. If the two points have no
-// known count in common, appendBetween appends nothing.
+// first. It leaves out days outside from..to. The counts are interpolated linearly. If no count is known in both
+// points, appendBetween appends nothing.
 func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
-	inCommon, engagementUnknown := false, false
+	anyCount, engagementUnknown := false, false
 	for n := range before {
-		inCommon = inCommon || before[n] != nil && after[n] != nil
+		anyCount = anyCount || before[n] != nil && after[n] != nil
 	}
-	if !inCommon {
+	if !anyCount {
 		return
 	}
 	addendsAfter := b.engagementAddends()

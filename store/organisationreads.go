@@ -81,7 +81,7 @@ var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MA
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.
 func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]OrganisationPoint, error) {
 	points := []OrganisationPoint{}
-	var gains []storedGain
+	var gains []totalGain
 	args := map[string]any{"org": o.id, "from": from, "to": to}
 	err := o.eachRow(ctx, o.s.queries.organisationDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
 		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.OptionalInt(4), Following: row.OptionalInt(5),
@@ -90,7 +90,7 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 			*sum = row.OptionalInt(7 + i)
 		}
 		firstViews, known := row.Int(6)
-		points, gains = append(points, p), append(gains, storedGain{row.Count(7) - firstViews, known})
+		points, gains = append(points, p), append(gains, totalGain{row.Count(7) - firstViews, known})
 		return nil
 	}))
 	setViewsGained(points, gains)
@@ -100,25 +100,25 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 	return points, err
 }
 
-// storedGain is the sum of the views that the videos of an organisation had gained by the end of a day, each since its first day with views. The sum is
-// known only if the sum of the first views is stored for the day.
-type storedGain struct {
+// totalGain is the views minus the first views of an organisation at the end of a day. It is known only if the sum of the first views is stored for
+// the day.
+type totalGain struct {
 	views int64
 	known bool
 }
 
-// setViewsGained sets ViewsGained of the points, which are ordered with the newest first. gains has the sum of each point.
-func setViewsGained(points []OrganisationPoint, gains []storedGain) {
-	later := -1 // the index of the previous point with totals in the slice
+// setViewsGained sets ViewsGained of the points, which are ordered with the newest first. gains has the total of each point.
+func setViewsGained(points []OrganisationPoint, gains []totalGain) {
+	next := -1 // index of the point with totals that follows in time, which is the previous one in the slice
 	for i := range points {
 		if points[i].UploadsOnly {
 			continue
 		}
-		if later >= 0 && points[later].Views != nil && gains[later].known && gains[i].known {
-			gains[later].views -= gains[i].views
-			points[later].ViewsGained = &gains[later].views
+		if next >= 0 && points[next].Views != nil && gains[next].known && gains[i].known {
+			gains[next].views -= gains[i].views
+			points[next].ViewsGained = &gains[next].views
 		}
-		later = i
+		next = i
 	}
 }
 

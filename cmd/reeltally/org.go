@@ -208,10 +208,10 @@ func moveTargetsWithProgress(ctx context.Context, w io.Writer, logger *slog.Logg
 	return err
 }
 
-// timeMember matches a JSON member whose value is a time as package time writes it, such as "created_at":"2026-02-22T10:12:44.1002Z".
+// timeMember matches a JSON member whose name ends in _at and whose value is a time as package time writes it, such as "created_at":"2026-02-22T10:12:44.1002Z".
 var timeMember = regexp.MustCompile(`("[a-z_]+_at":)"([0-9T:.-]+Z)"`)
 
-// writeJSON writes v as one line of JSON. Times have the form that they have in responses of the API.
+// writeJSON writes v as one line of JSON. Times in members whose names end in _at have the form of the API.
 func writeJSON(w io.Writer, v any) error {
 	var line bytes.Buffer
 	e := json.NewEncoder(&line)

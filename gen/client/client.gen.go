@@ -1478,7 +1478,7 @@ type OrganisationHistoryPoint struct {
 	// Views The sum of the views of the organisation's videos; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsGained The views that the organisation's videos gained since the previous point that has sums. The views of a video on the first day on which they are known are no gain. Null if no views are known, if no earlier point has sums, and for days before the update to a release that counts gains.
+	// ViewsGained The views that the organisation's videos gained since the previous point that has sums. The views of a video on the first day on which they are known are no gain. Null if no views are known, if no earlier point has sums, for days before the update to a release that counts gains, and for the first day after it.
 	ViewsGained *int64 `json:"views_gained"`
 }
 

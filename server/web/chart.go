@@ -137,8 +137,8 @@ func (c chart) Heading() string {
 	return fmt.Sprintf("%s: total", c.ShownMetric().Label)
 }
 
-// Empty says why the chart shows nothing. It returns "" if at least one number of the chart is known.
-func (c chart) Empty() string {
+// EmptyReason says why the chart shows nothing. It returns "" if at least one number of the chart is known.
+func (c chart) EmptyReason() string {
 	shows := func(at point) bool {
 		values := at.Values[c.Metric : c.Metric+1]
 		switch {

@@ -198,8 +198,8 @@ func formatSigned(n number) string {
 	return formatCount(n)
 }
 
-// formatPercent returns a change in percent, with a plus or minus sign and one decimal. A change of less than 0.1 % has two decimals. A change that would
-// be rounded to 0 is less than 0.01 %.
+// formatPercent returns a change in percent, with a plus or minus sign and one decimal. A change between 0 and 0.1 % has two
+// decimals. A change that would round to 0.00 % is written as <0.01 %.
 func formatPercent(n number) string {
 	f, ok := valueOf(n)
 	if !ok {

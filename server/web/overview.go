@@ -189,8 +189,8 @@ func (v *visit) organisationPoints(p period) ([]point, viewGains, error) {
 // is nil if the gain is unknown. A day without totals is not in the map.
 type viewGains struct{ byDay map[store.Date]*int64 }
 
-// between returns the gain on the days from firstDay to lastDay. It is nil if it is not known for any of these days. since is the day at whose end the
-// known gain begins, or 0 if the gain of all days is known.
+// between returns the gain from firstDay to lastDay, or nil if the gain of no day is known. If a first part of the days is unknown, since is the last
+// day of that part; otherwise it is 0.
 func (g viewGains) between(firstDay, lastDay store.Date) (gained *int64, since store.Date) {
 	var sum int64
 	known := false

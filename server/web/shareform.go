@@ -38,8 +38,8 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(p.ShareForm.Values["metric"], name)})
 	}
 	p.ShareTitle, p.ShareShows = d.Title, d.describe()
-	if over, err := endOfDay(p.ShareForm.Get("last_day")); err == nil { // for a refused form, this can be no day
-		p.LastDayOver = hasClosed(over, v.Now())
+	if closesAt, err := endOfDay(p.ShareForm.Get("last_day")); err == nil { // a refused form can contain text that is not a day
+		p.LastDayOver = hasClosed(closesAt, v.Now())
 	}
 	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash

@@ -24,9 +24,9 @@ type videosPage struct {
 	Platforms   []string
 	Statuses    []string
 	Collections []client.Collection
-	// OtherCollections describes the filter by collections if it is not one collection of the list Collections, for example because the tier hides
+	// UnlistedFilter describes the filter by collections if it is not one collection of the list Collections, for example because the tier hides
 	// the collection there. It is "" otherwise.
-	OtherCollections string
+	UnlistedFilter string
 }
 
 // IsFilterSectionOpen returns true if the section "More filters" of the page is open. It is open if one of its filters is set.
@@ -90,14 +90,14 @@ func showVideos(v *visit) error {
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	if content.OtherCollections, err = v.nameUnlistedCollections(content.Filter.Get("collections"), content.Collections); err != nil {
+	if content.UnlistedFilter, err = v.nameUnlistedCollections(content.Filter.Get("collections"), content.Collections); err != nil {
 		return err
 	}
 	return v.renderPage(http.StatusOK, "videos", "videos", "Videos", content)
 }
 
-// nameUnlistedCollections returns the text of a filter by collections, or the name of the collection if the filter is the id of one. It returns
-// "" if the filter is empty or is the id of a listed collection.
+// nameUnlistedCollections returns the text to show for a filter by collections that is not in the list: the name if the filter is the id of a
+// collection, and otherwise the filter itself. It returns "" if the filter is empty or is the id of a listed collection.
 func (v *visit) nameUnlistedCollections(filter string, listed []client.Collection) (string, error) {
 	if slices.ContainsFunc(listed, func(c client.Collection) bool { return c.ID.String() == filter }) {
 		return "", nil

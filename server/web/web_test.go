@@ -292,10 +292,10 @@ func TestChart_saysWhyItIsEmpty(t *testing.T) {
 	} {
 		for _, c := range charts {
 			c.Metrics = videoMetrics
-			require.Equal(t, want, c.Empty())
+			require.Equal(t, want, c.EmptyReason())
 		}
 	}
-	require.Empty(t, chart{Metrics: collectionMetrics, Points: []point{point1}, Gain: true}.Empty(), "a metric of single days shows the days themselves")
+	require.Empty(t, chart{Metrics: collectionMetrics, Points: []point{point1}, Gain: true}.EmptyReason(), "a metric that is already per day has no separate gain")
 }
 
 func TestCard_saysWhichVideosANumberLacksOrIncludes(t *testing.T) {

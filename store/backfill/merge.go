@@ -226,13 +226,13 @@ func (m *mergedVideo) firstStepWithViews(afterImport bool) *step {
 
 // setFirstViews sets the first views of the video if the import adds the earliest views.
 func (m *mergedVideo) setFirstViews() {
-	was, is := m.firstStepWithViews(false), m.firstStepWithViews(true)
+	oldFirst, newFirst := m.firstStepWithViews(false), m.firstStepWithViews(true)
 	switch {
-	case is == nil, was != nil && was.day <= is.day:
-	case m.before.LatestViews != nil && (was == nil || m.before.FirstViews == nil):
-		// The day of the first views is not known, or they were not stored.
+	case newFirst == nil, oldFirst != nil && oldFirst.day <= newFirst.day:
+	case m.before.LatestViews != nil && (oldFirst == nil || m.before.FirstViews == nil):
+		// Keep the stored first views: without the day on which they were known, the sums of the days could not be corrected.
 	default:
-		m.after.FirstViews = is.Views
+		m.after.FirstViews = newFirst.Views
 	}
 }
 

@@ -367,7 +367,7 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 		return err
 	}
 	added := len(fresh)
-	// If no complete list was stored since tracking began, track the listed videos again that were stopped before.
+	// If no complete list was stored since tracking began, track again the listed videos that were stopped before tracking began.
 	if a.DiscoveredAt == nil {
 		resumed, err := d.resumeStopped(a, found)
 		if err != nil {

@@ -115,8 +115,9 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 		if w.outcomes[r.video].Facts.Views != nil {
 			r.counted = &day
 		}
-		// On the first day with views, each fetch replaces the first views. On later days, v1 is known.
-		if before := w.views[r.video]; before == nil || r.v1 == nil && v.FirstViews != nil && *v.FirstViews == *before {
+		// r.v1 are the last views before today. If there are none, today is the first day with views, and this fetch replaces the first views. A
+		// video with views from before the first views were stored keeps none.
+		if views := w.viewsBefore[r.video]; views == nil || r.v1 == nil && v.FirstViews != nil && *v.FirstViews == *views {
 			v.FirstViews = v.LatestViews
 		}
 		SetGrowth(v, day, r.counted, func(d db.Date) *int64 {

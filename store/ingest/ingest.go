@@ -132,7 +132,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 			written = append(written, o.Target)
 		}
 	}
-	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, uploaded: map[db.RowKey]*db.Date{}, views: map[db.RowKey]*int64{}}
+	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, uploaded: map[db.RowKey]*db.Date{}, viewsBefore: map[db.RowKey]*int64{}}
 	subs, err := queue.SubscriptionsOf(tx, written)
 	if err != nil {
 		return err
@@ -185,12 +185,12 @@ func (o *Outcome) statusChange() *queue.FetchChange {
 
 // videoWriter stores the outcomes of one claim. It writes to the videos of every organisation that tracks one of the targets.
 type videoWriter struct {
-	tx        *gorm.DB
-	fetchedAt db.Instant
-	outcomes  map[db.RowKey]*Outcome // the outcome of each video, by Video.Key
-	uploaded  map[db.RowKey]*db.Date // the upload date of each video before the write, or nil if it was unknown
-	views     map[db.RowKey]*int64   // the latest views of each video before the write, or nil if they were unknown
-	events    *store.EventRecorder
+	tx          *gorm.DB
+	fetchedAt   db.Instant
+	outcomes    map[db.RowKey]*Outcome // the outcome of each video, by Video.Key
+	uploaded    map[db.RowKey]*db.Date // the upload date of each video before the write, or nil if it was unknown
+	viewsBefore map[db.RowKey]*int64   // the latest views of each video before the write, or nil if they were unknown
+	events      *store.EventRecorder
 }
 
 // writeVideos writes the outcomes to the videos with the given keys. It also updates everything
@@ -213,7 +213,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	for i := range videos {
 		v := &videos[i]
 		title, account, hadCounts := v.TitleFolded, v.LinkedAccountID, v.LatestUpdatedAt != nil
-		w.uploaded[v.Key()], w.views[v.Key()] = v.UploadedAt, v.LatestViews
+		w.uploaded[v.Key()], w.viewsBefore[v.Key()] = v.UploadedAt, v.LatestViews
 		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
 			measured = append(measured, v)
 		}

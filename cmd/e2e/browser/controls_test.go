@@ -33,7 +33,7 @@ func TestTrackPage_asksForProgressAgainAfterAnError(t *testing.T) {
 	b.trackOnPage(d, clips[0].Canonical)
 	b.runSteps(network.Enable(), network.EmulateNetworkConditions(true, 0, -1, -1), chromedp.Sleep(7*time.Second), network.EmulateNetworkConditions(false, 0, -1, -1))
 	d.storeAnswers(t, clips, []ingest.VideoFacts{{Views: new(int64(4321))}})
-	b.runSteps(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "The link has its first result")]`, chromedp.BySearch))
+	b.runSteps(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "The link has been fetched.")]`, chromedp.BySearch))
 }
 
 func TestEndedSession_opensTheSignInPageAlsoForPartsOfAPage(t *testing.T) {

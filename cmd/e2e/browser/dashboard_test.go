@@ -220,7 +220,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 
 	d.storeAnswers(t, clips, []ingest.VideoFacts{{Views: new(int64(4321))}, {Views: new(int64(7))}})
 	var shown string
-	b.runSteps(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 links have a first result")]`, chromedp.BySearch),
+	b.runSteps(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 links have been fetched.")]`, chromedp.BySearch),
 		chromedp.Text("section[aria-live]", &shown))
 	require.Contains(t, shown, "4,321 views")
 	b.requireAccessible("results of tracking")

@@ -62,7 +62,7 @@
   // measured points.
   const withNeighbours = (points, n) => isComputed(points[n]) || [n - 1, n + 1].some(m => points[m] && isComputed(points[m]));
 
-  // lonePoints returns the indexes of the known values of a series without a known value beside them. No line leads to such a value, so the chart
+  // lonePoints returns the indexes of the known values of a series whose neighbours are both unknown. No line leads to such a value, so the chart
   // shows it as a dot.
   const lonePoints = (u, series) => {
     const values = u.data[series], isUnknown = n => (values[n] ?? null) === null;
