@@ -20,7 +20,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		_, videos := createDashboardData(a, c)
 		v := c.newSignedInVisitor(t)
-		require.Contains(t, string(v.visit("/compare").requireStatus(http.StatusOK).body), "Choose videos in the list")
+		require.Contains(t, string(v.visit("/compare").requireStatus(http.StatusOK).body), "No video is chosen. Choose up to 5 with the boxes at the left of the list")
 		chosen := url.Values{"video": {videos[0].String(), videos[1].String(), videos[0].String()}}
 		points := v.visit("/compare?" + chosen.Encode() + "&csv=history").table()
 		var links []string

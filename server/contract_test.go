@@ -289,6 +289,9 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {
 					target += "?include_counts=true"
 				}
+				if op.id == "getOrganisationHistory" {
+					target += "?start_date=" + a.daysAgo(0) // the gain of the first day is unknown
+				}
 				got := c.send(op.Method, target, nil).requireStatus(http.StatusOK)
 				var whole any
 				require.NoError(t, json.Unmarshal(got.body, &whole))

@@ -60,7 +60,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 			{"/videos?limit=100&username=someone", 2, 3300, 680},
 			{"/videos?limit=100&collections=Launch", 2, 3700, 780},
 			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // the third statement of this request finds the last point before start_date
-			{"/organisation/history?start_date=" + day, 2, 360, 330},
+			{"/organisation/history?start_date=" + day, 2, 370, 330},
 			{"/accounts?limit=100", 2, 670, 530},
 		} {
 			request := func(a *app) {

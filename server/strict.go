@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -334,9 +336,6 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, describeInvalidText(value)))
 		case values.Has(name) && !isArray(op.query[name]):
 			faults = append(faults, queryFault(name, faultRepeated, "%s is given more than once; give it once", name))
-		case op.query[name].Schema.Value.Type.Is("boolean") && value != "" && !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false"):
-			// Python writes True and False. The library kin-openapi would also accept 1, t and other texts.
-			faults = append(faults, queryFault(name, faultType, "%s must be true or false, not %s", name, quoteText(value)))
 		default:
 			if values.Has(name) {
 				// Some generated clients send each entry of an array as a parameter of its own.
@@ -350,7 +349,23 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 			values.Set(name, value)
 		}
 	}
+	if len(faults) == 0 {
+		faults = checkBooleans(values, op)
+	}
 	return values, faults
+}
+
+// checkBooleans returns a fault for each boolean parameter whose value is not true or false. It also accepts True and False, as Python writes them. The
+// library kin-openapi would also accept 1, t and other texts.
+func checkBooleans(values url.Values, op *operation) []api.Fault {
+	var faults []api.Fault
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values.Get(name)
+		if op.query[name].Schema.Value.Type.Is("boolean") && value != "" && !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false") {
+			faults = append(faults, queryFault(name, faultType, "%s must be true or false, not %s", name, quoteText(value)))
+		}
+	}
+	return faults
 }
 
 // hasTooManyEntries returns true if the value of a query parameter has more entries than the parameter's schema allows. The entries are

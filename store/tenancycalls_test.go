@@ -138,6 +138,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		list, err := o.ListCollections(ctx, store.CollectionQuery{ParentID: &x.collection, Order: store.Order{Column: "video_count"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
+	"CollectionSums": {func(ctx context.Context, o *store.Org, _, _ references) answer {
+		sums, err := o.CollectionSums(ctx)
+		return newAnswer(err, sums)
+	}},
 	"AccountHistory": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		points, err := o.AccountHistory(ctx, store.AccountRef{ID: x.account}, x.today-30, x.today)
 		return newAnswer(err, points)
