@@ -130,7 +130,7 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.L
 	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
 		return nil, db.Translate(err)
 	}
-	if counts := map[string]string{"video_count": videoCounts, "account_count": accountCounts}[query.Order.Column]; counts != "" {
+	if counts := map[string]string{"video_count": videoSums, "account_count": accountCounts}[query.Order.Column]; counts != "" {
 		q = q.Joins("LEFT JOIN ("+forAll.Replace(counts)+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
 	}
 	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Collection]{
@@ -157,7 +157,7 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
 	q := o.scopedQuery(ctx, "collections").Where("collections.id = ?", id).Limit(1)
 	if counts {
 		args := map[string]any{"org": o.id, "id": id}
-		q = q.Select(`collections.*, COALESCE((SELECT vc.n FROM (`+forOne.Replace(videoCounts)+`) AS vc), 0) AS video_count,
+		q = q.Select(`collections.*, COALESCE((SELECT vc.n FROM (`+forOne.Replace(videoSums)+`) AS vc), 0) AS video_count,
  COALESCE((SELECT ac.n FROM (`+forOne.Replace(accountCounts)+`) AS ac), 0) AS account_count`, args)
 	}
 	if err := q.Find(&found).Error; err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// videoCounts is a SQL query for the number of tracked videos by collection, and the sum of their known latest views. A video counts only
-// once in a collection. For speed, the query first counts each account's videos.
-const videoCounts = `
+// videoSums is a SQL query for two sums over the tracked videos of each collection: their number, and their known latest views. A video counts
+// only once in a collection. For speed, the query first counts each account's videos.
+const videoSums = `
 SELECT counts.collection_id, SUM(counts.n) AS n, SUM(counts.views) AS views FROM (
 SELECT m.collection_id, SUM(per.n) AS n, SUM(per.views) AS views FROM collection_accounts m
   JOIN (SELECT v.linked_account_id, COUNT(*) AS n, SUM(v.latest_views) AS views FROM videos v WHERE v.organisation_id = @org AND {v} AND NOT v.removed GROUP BY v.linked_account_id) AS per
@@ -41,7 +41,7 @@ SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
   JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
  WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
 
-// forAll and forOne replace the placeholders in videoCounts and accountCounts. forAll selects every
+// forAll and forOne replace the placeholders in videoSums and accountCounts. forAll selects every
 // collection of the organisation, and forOne selects the collection @id.
 var (
 	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE",
@@ -60,7 +60,7 @@ type CollectionSum struct {
 func (o *Org) CollectionSums(ctx context.Context) (map[uuid.UUID]CollectionSum, error) {
 	sums := map[uuid.UUID]CollectionSum{}
 	// PostgreSQL adds up integers as numeric, which EachRow cannot read.
-	q := o.s.db.Read(ctx).Raw("SELECT s.collection_id, CAST(s.n AS bigint), CAST(s.views AS bigint) FROM ("+forAll.Replace(videoCounts)+") AS s", map[string]any{"org": o.id})
+	q := o.s.db.Read(ctx).Raw("SELECT s.collection_id, CAST(s.n AS bigint), CAST(s.views AS bigint) FROM ("+forAll.Replace(videoSums)+") AS s", map[string]any{"org": o.id})
 	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
 		sums[row.ID(0)] = CollectionSum{Videos: row.Count(1), Views: row.OptionalInt(2)}
 		return nil

@@ -246,8 +246,8 @@ func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	if !anyCount {
 		return
 	}
-	addendsAfter := b.engagementAddends()
-	for n, addend := range a.engagementAddends() {
+	addendsAfter := b.engagementCounts()
+	for n, addend := range a.engagementCounts() {
 		engagementUnknown = engagementUnknown || (addend == nil) != (addendsAfter[n] == nil)
 	}
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {

@@ -131,8 +131,8 @@ func (v *Video) LatestFields() [MetricCount]**int64 {
 	return [MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
 }
 
-// engagementAddends returns the counts whose sum is the engagement.
-func (c Counts) engagementAddends() [4]*int64 {
+// engagementCounts returns the four counts that Engagement adds up.
+func (c Counts) engagementCounts() [4]*int64 {
 	return [4]*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares}
 }
 
@@ -140,7 +140,7 @@ func (c Counts) engagementAddends() [4]*int64 {
 func (c Counts) Engagement() *int64 {
 	var sum int64
 	known := false
-	for _, n := range c.engagementAddends() {
+	for _, n := range c.engagementCounts() {
 		if n != nil {
 			sum, known = sum+*n, true
 		}

@@ -54,8 +54,8 @@ type Version struct {
 	// Late is the most recent due time of the delayed fetches, or nil: see lateCutoff. It is needed because a
 	// fetch becomes delayed without a write, so the field Version does not rise.
 	Late *db.Instant
-	// Due is the most recent due time of the pending videos and accounts whose fetch is due, or nil. Their FetchDetail changes
-	// without a write when the fetch becomes due.
+	// Due is the most recent due time, up to now, of a first fetch of a video or account; nil if no first fetch is due. It is needed because the
+	// FetchDetail changes without a write when a first fetch becomes due.
 	Due *db.Instant
 
 	videos  int64 // number of tracked videos

@@ -49,8 +49,8 @@ type Video struct {
 	LatestEngagement *int64
 	LatestUpdatedAt  *db.Instant
 
-	// FirstViews are the views at the end of the first day on which they were known. It is nil if the views are unknown, or were known before this
-	// number was stored. VideoColumns leaves it out.
+	// FirstViews are the views at the end of the first day on which they were known. It is nil if the views are unknown, and for videos that
+	// already had views when an update of ReelTally added this number. VideoColumns leaves it out.
 	FirstViews *int64
 
 	OutlierMultiplier *float64 // views divided by the median views of the account's tracked videos; nil if a value is unknown or the median is 0

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
-	"regexp"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
-	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -208,26 +204,11 @@ func moveTargetsWithProgress(ctx context.Context, w io.Writer, logger *slog.Logg
 	return err
 }
 
-// timeMember matches a JSON member whose name ends in _at and whose value is a time as package time writes it, such as "created_at":"2026-02-22T10:12:44.1002Z".
-var timeMember = regexp.MustCompile(`("[a-z_]+_at":)"([0-9T:.-]+Z)"`)
-
-// writeJSON writes v as one line of JSON. Times in members whose names end in _at have the form of the API.
+// writeJSON writes v as one line of JSON.
 func writeJSON(w io.Writer, v any) error {
-	var line bytes.Buffer
-	e := json.NewEncoder(&line)
+	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(timeMember.ReplaceAllFunc(line.Bytes(), func(member []byte) []byte {
-		parts := timeMember.FindSubmatch(member)
-		at, err := time.Parse(time.RFC3339, string(parts[2]))
-		if err != nil {
-			return member
-		}
-		return []byte(string(parts[1]) + strconv.Quote(at.Format(server.TimeLayout)))
-	}))
-	return err
+	return e.Encode(v)
 }
 
 // writeTable writes rows in aligned columns. The first row is the heading. It removes control characters from the cells, because names come from

@@ -43,7 +43,7 @@ func showCollections(v *visit) error {
 	return v.renderCollections(http.StatusOK, collectionsPage{})
 }
 
-// renderCollections sends the page with the tree of collections and the form for a new collection. `content` has the values of the form.
+// renderCollections sends the page with the tree of collections and the form for a new collection. content.New has the typed values of the form, if it was refused.
 func (v *visit) renderCollections(status int, content collectionsPage) error {
 	all, err := v.collections()
 	if err != nil {

@@ -198,8 +198,8 @@ func formatSigned(n number) string {
 	return formatCount(n)
 }
 
-// formatPercent returns a change in percent, with a plus or minus sign and one decimal. A change between 0 and 0.1 % has two
-// decimals. A change that would round to 0.00 % is written as <0.01 %.
+// formatPercent returns a change in percent, with a plus or minus sign and one decimal. A change
+// of less than 0.1 % in either direction has two decimals, and one that would round to 0.00 % is written as <0.01 %. No change is 0.0 %.
 func formatPercent(n number) string {
 	f, ok := valueOf(n)
 	if !ok {

@@ -24,8 +24,8 @@ type videosPage struct {
 	Platforms   []string
 	Statuses    []string
 	Collections []client.Collection
-	// UnlistedFilter describes the filter by collections if it is not one collection of the list Collections, for example because the tier hides
-	// the collection there. It is "" otherwise.
+	// UnlistedFilter is the text of the present filter by collections if no entry of Collections has this filter, for example because it names
+	// several collections, or one that the tier hides. Otherwise it is "".
 	UnlistedFilter string
 }
 

@@ -214,7 +214,7 @@ func (m *mergedVideo) steps(afterImport bool) []step {
 	return out
 }
 
-// firstStepWithViews returns the first of the steps that has views, or nil if no step has views.
+// firstStepWithViews returns the first step that has views, or nil if none has. For afterImport, see steps.
 func (m *mergedVideo) firstStepWithViews(afterImport bool) *step {
 	steps := m.steps(afterImport)
 	n := slices.IndexFunc(steps, func(s step) bool { return s.Views != nil })
@@ -227,13 +227,14 @@ func (m *mergedVideo) firstStepWithViews(afterImport bool) *step {
 // setFirstViews sets the first views of the video if the import adds the earliest views.
 func (m *mergedVideo) setFirstViews() {
 	oldFirst, newFirst := m.firstStepWithViews(false), m.firstStepWithViews(true)
-	switch {
-	case newFirst == nil, oldFirst != nil && oldFirst.day <= newFirst.day:
-	case m.before.LatestViews != nil && (oldFirst == nil || m.before.FirstViews == nil):
-		// Keep the stored first views: without the day on which they were known, the sums of the days could not be corrected.
-	default:
-		m.after.FirstViews = newFirst.Views
+	if newFirst == nil || oldFirst != nil && oldFirst.day <= newFirst.day {
+		return
 	}
+	// If the video had views, but their first day or the first views are not stored, the sums of the days could not be corrected.
+	if m.before.LatestViews != nil && (oldFirst == nil || m.before.FirstViews == nil) {
+		return
+	}
+	m.after.FirstViews = newFirst.Views
 }
 
 // setLatestCounts computes LatestUpdatedAt, the latest counts and the growth of the video. It uses all points that the video has after the import.
