@@ -86,12 +86,16 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 		require.NoError(t, err)
 		deleted, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
-		_, err = db.Heartbeat(t.Context(), store.NewID(), 10*time.Second, nil)
-		require.NoError(t, err)
+		collector := store.NewID()
+		for range 2 { // the first heartbeat sees the rows of other collectors, and the second one deletes them
+			_, err = db.Heartbeat(t.Context(), collector, 10*time.Second, nil)
+			require.NoError(t, err)
+			db.Clock.Advance(11 * time.Second)
+		}
 		for name, before := range rows {
 			switch name {
-			case "collectors": // Heartbeat has deleted the old row and inserted a row for its caller
-				require.Equal(t, before, count(name), name)
+			case "collectors": // only the row of the caller of Heartbeat is left, because no other row has changed
+				require.EqualValues(t, 1, count(name), name)
 			case "events": // for each delivery, insertersByTable also inserts an event of the same age
 				require.EqualValues(t, 2, count(name), name)
 			case "snapshots_weekly": // the roll-up has turned the old daily point into a weekly point

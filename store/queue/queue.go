@@ -336,8 +336,9 @@ func GroupByKind(targets []Target) []KindGroup {
 	return groups
 }
 
-// Heartbeat records that a collector is running. The claimed targets of collectors without a
-// heartbeat for longer than deadAfter become due. Heartbeat returns the number of these targets.
+// Heartbeat records that a collector is running. The claimed targets of collectors without a new
+// heartbeat for longer than deadAfter become due. This time is measured by the clock of this process, so the clocks of two collectors may differ.
+// Heartbeat returns the number of these targets.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID
@@ -358,11 +359,18 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 		if err != nil {
 			return err
 		}
-		var dead []uuid.UUID
-		err = tx.Raw(`SELECT id FROM collectors WHERE seen_at < ? ORDER BY id`, now.Add(-deadAfter)).Scan(&dead).Error
-		if err != nil || len(dead) == 0 {
-			freed = 0
+		var running []collectorRow
+		if err := tx.Raw(`SELECT id, seen_at FROM collectors ORDER BY id`).Scan(&running).Error; err != nil {
 			return err
+		}
+		heartbeats := make(map[uuid.UUID]db.Instant, len(running))
+		for _, r := range running {
+			heartbeats[r.ID] = r.SeenAt
+		}
+		dead := s.observed.findDead(heartbeats, now, deadAfter)
+		if len(dead) == 0 {
+			freed = 0
+			return nil
 		}
 		r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
 		if freed = r.RowsAffected; r.Error != nil {
@@ -384,7 +392,10 @@ func (s *Queue) Retire(ctx context.Context, collector uuid.UUID) error {
 }
 
 // Queue is the fetch queue. Its methods can be called concurrently.
-type Queue struct{ db *db.DB }
+type Queue struct {
+	db       *db.DB
+	observed observedHeartbeats
+}
 
 // New returns the queue of a database. Callers outside store use Store.Queue.
 func New(d *db.DB) *Queue { return &Queue{db: d} }

@@ -1,0 +1,49 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestHeartbeat_freesNothingIfTheClocksOfTwoCollectorsDiffer(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{"ahead": time.Minute, "behind": -time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				const deadAfter = 10 * time.Second
+				other, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: func() time.Time { return db.Clock.Now().Add(ahead) }})
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, other.Close()) })
+				storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 1))
+				a, b := store.NewID(), store.NewID()
+				heartbeat := func(s *store.Store, id [16]byte) int64 {
+					t.Helper()
+					freed, err := s.Queue.Heartbeat(t.Context(), id, deadAfter, nil)
+					require.NoError(t, err)
+					return freed
+				}
+				require.Zero(t, heartbeat(db.Store, a))
+				_, err = db.Claim(t.Context(), storetest.NewClaimRequest(a, link.TikTok, "video", 1, time.Hour, queue.LaneInteractive))
+				require.NoError(t, err)
+				for range 10 {
+					require.Zero(t, heartbeat(other, b))
+					db.Clock.Advance(2 * time.Second)
+					require.Zero(t, heartbeat(db.Store, a))
+				}
+				require.Zero(t, heartbeat(other, b))
+				db.Clock.Advance(deadAfter)
+				require.Zero(t, heartbeat(other, b))
+				db.Clock.Advance(time.Microsecond)
+				require.EqualValues(t, 1, heartbeat(other, b), "the collector has really stopped")
+			})
+		})
+	}
+}
