@@ -81,6 +81,7 @@ type Collector struct {
 	writer     *ingest.Writer
 	quota      *quota.Quota
 	throttles  throttles
+	clock      clockGuard
 	jobs       upkeep.Jobs
 	thumbnails thumbnail.Copier
 }
@@ -118,6 +119,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.jobs.PrepareDays(ctx)
 		c.repeatTask(ctx, upkeep.Every, "upkeep", c.jobs.RunDueJobsIfClockIsPlausible)
 	})
+	wg.Go(func() { c.repeatTask(ctx, upkeep.Every, "repair of times", c.repairTimes) })
 	if c.Thumbnails != nil {
 		wg.Go(func() { c.repeatTask(ctx, c.Poll, "thumbnails", c.thumbnails.CopyDuePictures) })
 	}

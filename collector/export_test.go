@@ -27,6 +27,9 @@ func (c *Collector) ClaimAndFetch(ctx context.Context) (busy bool, err error) {
 // RunJobs runs the upkeep jobs that are due.
 func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDueJobs(ctx) }
 
+// RepairTimes repairs times of a wrong clock, if a repair is due.
+func (c *Collector) RepairTimes(ctx context.Context) error { return c.repairTimes(ctx) }
+
 // Throttle returns the current throttle of a platform's videos, from 0 (not throttled) to schedule.MaxThrottle.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {
 	return c.currentThrottle(source.Target{Platform: p, Kind: source.KindVideo})

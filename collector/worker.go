@@ -130,13 +130,18 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	defer w.group.claiming.Unlock()
 	reading, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
+	w.clock.note(w.Now())
 	lanes, err := w.queue.DueLanes(reading, w.source.Name())
 	// The last free worker is kept for waiting organisations, so that one organisation cannot occupy all workers.
 	lastFree := w.group.workers > 1 && int(w.group.busy.Load()) == w.group.workers-1
 	if lastFree {
 		lanes = slices.DeleteFunc(lanes, func(l queue.Lane) bool { return l != queue.LaneInteractive })
 	}
-	if err == nil && len(lanes) > 0 {
+	claims := err == nil && len(lanes) > 0
+	if claims {
+		claims, err = w.clockIsRight(reading)
+	}
+	if claims {
 		ctx = w.startCollectSpan(ctx)
 		claim, err = w.claimFromLanes(trace.ContextWithSpan(reading, trace.SpanFromContext(ctx)), lanes, lastFree)
 	}
@@ -292,6 +297,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	case reply.Stopped:
 		return nil, w.queue.Release(writing, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
+	w.clock.note(reply.At)
 	mixedUp := verify.FindMixedUpResults(reply.Targets, reply.Results)
 	var outcomes []ingest.Outcome
 	var accounts []ingest.AccountOutcome

@@ -14,9 +14,14 @@ import (
 // in clockCondition prevent that.
 
 const (
-	// clockDrift is the largest accepted difference between the store's clock and the database's clock. If the
+	// clockDrift is the largest accepted difference between the store's clock and the database's clock for deleting rows. If the
 	// store's clock goes back by more than clockDrift, this counts as a jump.
 	clockDrift = Day
+	// maxFetchDrift is the largest accepted difference between the store's clock and the database's clock for fetching.
+	maxFetchDrift = 5 * time.Minute
+	// FutureTolerance is how far a stored time of a fetch may be ahead of the store's clock. It is longer than twice maxFetchDrift, because the clocks of
+	// two collectors can differ by that.
+	FutureTolerance = 15 * time.Minute
 	// clockJump is how far the store's clock may be ahead of clockState.SeenAt. A larger difference
 	// counts as a jump, even after a long stop of all collectors.
 	clockJump = 31 * Day
@@ -51,6 +56,29 @@ func (d *DB) CheckClock(ctx context.Context) error {
 	return err
 }
 
+// CompareClocks returns a *ClockError if the store's clock differs from the database's clock by more than maxFetchDrift. The caller must then not fetch.
+// CompareClocks always returns nil on SQLite, and if Options.RealTime is false.
+func (d *DB) CompareClocks(ctx context.Context) error {
+	if !d.realTime || !d.SharedByProcesses() {
+		return nil
+	}
+	return d.compareClocks(ctx, maxFetchDrift, "nothing is fetched")
+}
+
+// compareClocks returns a *ClockError if the store's clock differs from the database's clock by more than maxDrift. The error says the given consequence.
+func (d *DB) compareClocks(ctx context.Context, maxDrift time.Duration, consequence string) error {
+	engine, err := d.Engine(ctx)
+	if err != nil {
+		return err
+	}
+	now := d.Now()
+	if engine.Now != nil && now.Sub(InstantOf(*engine.Now)).Abs() > maxDrift {
+		return &ClockError{fmt.Sprintf("the clock of this machine says %s, and the clock of the database says %s: %s by a clock that may be wrong; set both clocks by NTP",
+			formatInstant(now), formatInstant(InstantOf(*engine.Now)), consequence)}
+	}
+	return nil
+}
+
 // CheckAndWriteClock does the same as CheckClock. It also writes the store's time to the database, about once an hour.
 func (d *DB) CheckAndWriteClock(ctx context.Context) error {
 	state, err := d.clockCondition(ctx)
@@ -73,15 +101,10 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil
 	}
-	engine, err := d.Engine(ctx)
-	if err != nil {
+	if err := d.compareClocks(ctx, clockDrift, "nothing is rolled up or dropped"); err != nil {
 		return clockState{}, err
 	}
 	now := d.Now()
-	if engine.Now != nil && now.Sub(InstantOf(*engine.Now)).Abs() > clockDrift {
-		return clockState{}, &ClockError{fmt.Sprintf("the clock of this machine says %s, and the clock of the database says %s: nothing is rolled up or dropped by a clock that may be wrong; set both clocks by NTP",
-			formatInstant(now), formatInstant(InstantOf(*engine.Now)))}
-	}
 	var known []clockState
 	if err := d.read.WithContext(ctx).Where("name = ?", retentionClock).Limit(1).Find(&known).Error; err != nil {
 		return clockState{}, Translate(err)

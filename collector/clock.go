@@ -1,0 +1,119 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// A clock that is ahead for a moment writes due times and times of fetches that lie in the future, and fetching would stop until then. On PostgreSQL,
+// a collector whose clock differs from the clock of the database claims nothing. On both engines, repairTimes corrects such times.
+
+const (
+	// clockStep is how far the clock must go back to count as corrected.
+	clockStep = 5 * time.Minute
+	// clockSteadyFor is how long the clock must run without going back before times are repaired. A machine without a battery starts with a clock
+	// that is far behind, and all times would seem to lie in the future.
+	clockSteadyFor = 10 * time.Minute
+	// repairEvery is the interval of the repairs if the clock does not go back. They correct the times of other collectors that have stopped.
+	repairEvery = 24 * time.Hour
+	// longestPause is the longest pause of a source: until midnight in the time zone of the source, on a day of 25 hours.
+	longestPause = 25 * time.Hour
+	// longestUsualPause is the limit after the clock went back. A longer pause may be right, but the source then begins it again after one call.
+	longestUsualPause = time.Hour
+	// clockWarnEvery is the interval of the warning that the collector claims nothing.
+	clockWarnEvery = 10 * time.Minute
+)
+
+// clockGuard remembers what the clock of the collector has shown. Its methods can be called concurrently.
+type clockGuard struct {
+	mu       sync.Mutex
+	latest   time.Time // the latest time that a worker has used, since the clock last went back
+	repairAt time.Time
+	wentBack bool      // the clock went back since the last repair
+	warnedAt time.Time // the time of the last warning; zero if the clock was right since
+}
+
+// note records the time of a claim or of an answer. If the clock went back, a repair is due after clockSteadyFor.
+func (g *clockGuard) note(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.latest.IsZero():
+		g.latest, g.repairAt = now, now.Add(clockSteadyFor)
+	case g.latest.Sub(now) > clockStep:
+		g.latest, g.repairAt, g.wentBack, g.warnedAt = now, now.Add(clockSteadyFor), true, time.Time{}
+	case now.After(g.latest):
+		g.latest = now
+	}
+}
+
+// repairDue returns true if times must be repaired now, and the longest pause of a source that the repair leaves.
+func (g *clockGuard) repairDue(now time.Time) (longest time.Duration, due bool) {
+	g.note(now)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	longest = longestPause
+	if g.wentBack {
+		longest = longestUsualPause
+	}
+	return longest, !now.Before(g.repairAt)
+}
+
+// repaired records a successful repair. A change of the clock during the repair makes another repair due.
+func (g *clockGuard) repaired(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !now.Before(g.repairAt) {
+		g.repairAt, g.wentBack = now.Add(repairEvery), false
+	}
+}
+
+// shouldWarn returns true if the collector must log now that its clock is wrong.
+func (g *clockGuard) shouldWarn(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.warnedAt.IsZero() && now.Sub(g.warnedAt).Abs() < clockWarnEvery {
+		return false
+	}
+	g.warnedAt = now
+	return true
+}
+
+// clockIsRight returns false if the clock differs from the clock of the database. The collector must then claim and repair nothing.
+func (c *Collector) clockIsRight(ctx context.Context) (bool, error) {
+	err := c.Store.CompareClocks(ctx)
+	wrong, ok := errors.AsType[*store.ClockError](err)
+	if ok {
+		if c.clock.shouldWarn(c.Now()) {
+			c.Logger.ErrorContext(ctx, "nothing is fetched now: the clock is wrong", "error", wrong)
+		}
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// repairTimes corrects times in the future that a wrong clock has written. It runs after the clock went back, after the start and once a day.
+func (c *Collector) repairTimes(ctx context.Context) error {
+	now := c.Now()
+	longest, due := c.clock.repairDue(now)
+	if !due {
+		return nil
+	}
+	if right, err := c.clockIsRight(ctx); err != nil || !right {
+		return err
+	}
+	repaired, err := c.writer.RepairFutureTimes(ctx, longest)
+	for table, n := range repaired {
+		if n > 0 {
+			c.Logger.WarnContext(ctx, "repaired times of a wrong clock", "table", table, "rows", n)
+		}
+	}
+	if err == nil {
+		c.clock.repaired(now)
+	}
+	return err
+}

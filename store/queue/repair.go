@@ -1,0 +1,100 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+)
+
+const (
+	// longestWait is more than the longest wait of a target until its next fetch. A target that waits longer got its due time from a wrong clock.
+	longestWait = 8 * db.Day
+	// longestJobWait is more than the longest time between two runs of a job.
+	longestJobWait = 2 * db.Day
+)
+
+// RepairFutureTimes corrects times in the future that a wrong clock has written, so that fetching continues. Targets whose last fetch seems to be in
+// the future become due now, and so do targets and jobs whose due time is too late. Pauses of sources that end after longestPause are deleted. The
+// result is the number of corrected rows by table. The caller must be sure that the clock is right now.
+func (s *Queue) RepairFutureTimes(ctx context.Context, longestPause time.Duration) (map[string]int64, error) {
+	repaired := map[string]int64{}
+	if err := s.repairTargets(ctx, repaired); err != nil {
+		return repaired, err
+	}
+	now := s.db.Now()
+	future := now.Add(db.FutureTolerance)
+	for _, r := range []struct {
+		table, statement string
+		args             []any
+	}{
+		{"source_pauses", "DELETE FROM source_pauses WHERE blocked_until > ?", []any{now.Add(longestPause)}},
+		{"jobs", "UPDATE jobs SET next_at = ?, token = NULL WHERE next_at > ?", []any{now, now.Add(longestJobWait)}},
+		// The column "turn" is about a time in microseconds: see lastTurn.
+		{"org_turns", "UPDATE org_turns SET turn = ? WHERE turn > ?", []any{now, future}},
+	} {
+		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+			done := tx.Exec(r.statement, r.args...)
+			repaired[r.table] = done.RowsAffected
+			return done.Error
+		})
+		if err != nil {
+			return repaired, err
+		}
+	}
+	return repaired, nil
+}
+
+// repairTargets makes targets due now whose times are too far in the future. It adds their number to repaired["fetch_targets"].
+func (s *Queue) repairTargets(ctx context.Context, repaired map[string]int64) error {
+	// One pass over the table in the order of its key, so the time does not grow with the number of transactions.
+	const wrong = "(fetched_at > ? OR next_at > ?)"
+	var last struct {
+		Source     link.Platform
+		Kind       Kind
+		ExternalID string
+	}
+	for {
+		now := s.db.Now()
+		future, latest := now.Add(db.FutureTolerance), now.Add(longestWait)
+		var found []struct {
+			Source     link.Platform
+			Kind       Kind
+			ExternalID string
+		}
+		err := s.db.Read(ctx).Raw(`SELECT source, kind, external_id FROM fetch_targets WHERE bucket = ? AND (source, kind, external_id) > (?, ?, ?) AND `+wrong+`
+ ORDER BY source, kind, external_id LIMIT ?`, Bucket, last.Source, last.Kind, last.ExternalID, future, latest, db.DeleteBatch).Scan(&found).Error
+		if err != nil || len(found) == 0 {
+			return db.Translate(err)
+		}
+		last = found[len(found)-1]
+		targets := make([]Target, len(found))
+		for i, f := range found {
+			targets[i] = Target{Platform: f.Source, Kind: f.Kind, ExternalID: f.ExternalID}
+		}
+		var n int64
+		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+			n = 0
+			for _, g := range GroupByKind(targets) {
+				// The end of the lease drops the answer of a fetch that began while the clock was wrong.
+				done := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL,
+  fetched_at = CASE WHEN fetched_at > ? THEN ? ELSE fetched_at END, details_at = CASE WHEN details_at > ? THEN ? ELSE details_at END,
+  requested_at = CASE WHEN requested_at > ? THEN ? ELSE requested_at END, turn = CASE WHEN turn > ? THEN ? ELSE turn END
+ WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND `+wrong,
+					now, future, now, future, now, future, now, future, now, Bucket, g.Platform, g.Kind, g.IDs, future, latest)
+				if done.Error != nil {
+					return done.Error
+				}
+				n += done.RowsAffected
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		repaired["fetch_targets"] += n
+	}
+}
