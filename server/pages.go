@@ -160,7 +160,7 @@ func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
 	if err := b.countSignInAttempt(ctx); err != nil {
 		return err
 	}
-	return b.setupError(ctx, b.s.store.CheckSetupLink(ctx, link))
+	return b.finishSetupAttempt(ctx, b.s.store.CheckSetupLink(ctx, link))
 }
 
 // SetUp creates the first organisation with a setup link. The link cannot be used again.
@@ -172,12 +172,12 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 		return store.Setup{}, &web.Problem{Status: http.StatusBadRequest, Title: "Invalid name", Detail: "The name must have 1 to 100 characters."}
 	}
 	done, err := b.s.store.SetUp(ctx, link, name)
-	return done, b.setupError(ctx, err)
+	return done, b.finishSetupAttempt(ctx, err)
 }
 
-// setupError converts an error of CheckSetupLink or SetUp to a *web.Problem. If err is nil, the
-// attempt no longer counts towards signInLimit.
-func (b pageBackend) setupError(ctx context.Context, err error) error {
+// finishSetupAttempt uncounts the attempt from signInLimit if err is nil. Otherwise it converts err, an error of CheckSetupLink or SetUp, to a
+// *web.Problem.
+func (b pageBackend) finishSetupAttempt(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))

@@ -49,9 +49,9 @@ type Options struct {
 	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
 	// Status answers with JSON about the queue, the sources and their call budgets. If Status is
-	// nil, the operator's page of the dashboard shows only an error.
+	// nil, the page Operations of the dashboard shows only an error.
 	Status http.Handler
-	// Version is the version of the program, for the operator's page of the dashboard.
+	// Version is the version of the program, for the page Operations of the dashboard.
 	Version string
 	// Traces starts a span for each request and for each batch of events that is sent to a webhook. If Traces is nil, no spans are recorded.
 	Traces trace.TracerProvider

@@ -137,7 +137,7 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 	return api.TrackAccount200JSONResponse{AccountID: one.id, DirectURL: one.directURL, Error: one.notice, Warnings: one.warnings}, nil
 }
 
-// trackOneResult is the answer to a request that tracks one video or account.
+// trackOneResult is the result of a request that tracks one video or account.
 type trackOneResult struct {
 	id        uuid.UUID
 	directURL string  // URL of the dashboard page of the video or account

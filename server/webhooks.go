@@ -31,7 +31,7 @@ func (s *Server) ListWebhooks(ctx context.Context, _ api.ListWebhooksRequestObje
 	return api.ListWebhooks200JSONResponse(list), nil
 }
 
-// CreateWebhook answers POST /webhooks: it makes a webhook and returns its secret.
+// CreateWebhook answers POST /webhooks: it creates a webhook and returns its secret.
 func (s *Server) CreateWebhook(ctx context.Context, r api.CreateWebhookRequestObject) (api.CreateWebhookResponseObject, error) {
 	if err := s.checkWebhookURL(r.Body.URL); err != nil {
 		return nil, err

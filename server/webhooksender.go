@@ -104,8 +104,7 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 	}
 }
 
-// SendDueWebhooks sends all events whose time to be sent has come, and returns after the last attempt. Tests call it instead of
-// SendWebhooks.
+// SendDueWebhooks sends all due events, and returns after the last attempt. Tests call it instead of SendWebhooks.
 func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	defer s.webhookTransport.CloseIdleConnections()
 	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}

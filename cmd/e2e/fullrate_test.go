@@ -81,7 +81,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		t.Logf("%s: %s", operation, o)
 		require.Positive(t, o.sentRequests(), operation)
 		require.NotContains(t, o.responses, "500", operation)
-		require.NotContains(t, o.responses, "no answer", operation)
+		require.NotContains(t, o.responses, "no response", operation)
 	}
 	for _, one := range run.samples {
 		require.Less(t, one.resident, int64(maxResident), "the resident memory of the server, in bytes, must stay below the limit")
@@ -240,7 +240,7 @@ func (c *customer) sendRequest(ctx context.Context, client *http.Client, request
 		}
 		_ = res.Body.Close()
 	}
-	status := "no answer"
+	status := "no response"
 	switch {
 	case err == nil:
 		status = fmt.Sprint(res.StatusCode)

@@ -64,7 +64,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 	}
 }
 
-// rateGroupTexts describes the operations of each rate group in a few words, for the settings page. All operations of a group have the same
+// rateGroupTexts describes the operations of each rate group in a few words, for the page Settings. All operations of a group have the same
 // rate limit.
 var rateGroupTexts = map[string]string{
 	"authenticate": "Requests that check a token",

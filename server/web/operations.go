@@ -99,7 +99,7 @@ func (v *visit) maySeeOperations() bool {
 	return v.id.Organisation.Operator && v.id.Token.HasScope(store.ScopeAdmin)
 }
 
-// showOperations shows the operator's page, which is about the fetches of all organisations. Visitors who may not see it get status 404, as
+// showOperations shows the page Operations, which is about the fetches of all organisations. Visitors who may not see it get status 404, as
 // for an unknown address.
 func showOperations(v *visit) error {
 	if !v.maySeeOperations() {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// settingsPage is the data for the template of the settings page.
+// settingsPage is the data for the template of the page Settings.
 type settingsPage struct {
 	Account     client.Authentication
 	Tokens      []client.ListedToken // the tokens of the organisation, the newest first; empty if the visitor is not allowed to manage tokens
@@ -65,7 +65,7 @@ func showSettings(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{})
 }
 
-// renderSettings shows the page of settings. It reads the tokens, limits and other settings from the API and the backend, and adds them to
+// renderSettings shows the page Settings. It reads the tokens, limits and other settings from the API and the backend, and adds them to
 // content, the data of the page.
 func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.getFromAPI("/authenticate", nil, &content.Account); err != nil {
@@ -115,7 +115,7 @@ func createToken(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})
 }
 
-// showRefusedToken shows the page of settings with the reason why a token was not created.
+// showRefusedToken shows the page Settings with the reason why a token was not created.
 func (v *visit) showRefusedToken(err error) error {
 	refused, err := v.refusedForm(err, map[string]string{"name": "Name", "scopes": "Permissions", "scopes.0": "Permissions", "expires_in_days": "Valid"})
 	if err != nil {
