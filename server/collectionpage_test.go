@@ -84,7 +84,7 @@ func TestReportPage_showsNoChecksumOfAMaskedReport(t *testing.T) {
 	require.NotContains(t, body, "It proves that the report was not changed")
 }
 
-func TestPages_doNotDenyThatVideosWereTracked(t *testing.T) {
+func TestPages_sayThatTrackingWasStopped(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

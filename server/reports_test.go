@@ -308,7 +308,7 @@ func TestCollectionStatistics_engagementsAreKnownIfOneOfTheirCountsIsKnown(t *te
 	})
 }
 
-func TestCollectionStatistics_gainOfAVideoWithoutViewsOnTheDayOfItsAdding(t *testing.T) {
+func TestCollectionStatistics_gainBeginsWithTheFirstKnownViews(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -40,8 +40,8 @@ type outage struct {
 	env    []string // settings of the server
 	fail   func()   // function that makes the part fail
 	repair func()   // function that makes the part work again
-	// If brief is true, the outage is already over when a call of fail() returns. The test then does not wait for refused requests.
-	brief bool
+	// If endsImmediately is true, the outage is already over when a call of fail() returns. The test then does not wait for refused requests.
+	endsImmediately bool
 	// During the outage, requests that read data succeed if readsSucceed is true. Requests that write data succeed if writesSucceed is true.
 	readsSucceed, writesSucceed bool
 	// limits is true if the server has rate limits.
@@ -95,7 +95,7 @@ func newPostgresCrash(t *testing.T) outage {
 	t.Helper()
 	postgres := storetest.NewServer(t)
 	return outage{name: "PostgreSQL is killed (SIGKILL) and started again", engine: "postgres", env: []string{"REELTALLY_DATABASE_URL=" + postgres.New(t, "outages").URL},
-		fail: func() { postgres.Crash(t) }, repair: func() {}, brief: true}
+		fail: func() { postgres.Crash(t) }, repair: func() {}, endsImmediately: true}
 }
 
 func newRedisCrash(t *testing.T) outage {
@@ -199,7 +199,7 @@ func (r *outageRun) causeOutages(t *testing.T) {
 		r.awaitGrowth(t, answered)
 		r.fail()
 		switch {
-		case r.brief:
+		case r.endsImmediately:
 		case r.writesSucceed:
 			r.awaitGrowth(t, answered)
 		default:
@@ -225,7 +225,7 @@ func (r *outageRun) causeOutages(t *testing.T) {
 	for link, times := range stored {
 		require.Equal(t, 1, times, link)
 	}
-	if !r.writesSucceed && !r.brief {
+	if !r.writesSucceed && !r.endsImmediately {
 		require.Positive(t, r.counts.refusedWrites)
 	}
 	r.server.stop(t, sigterm)

@@ -46,7 +46,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"plural":   plural,
 		"positive": func(n number) bool { f, ok := valueOf(n); return ok && f > 0 },
 		"tracking": func(kind any) string { return trackingTypes[deref(kind)] },
-		"priority": func(lane string) string { return cmp.Or(priorities[lane], lane) },
+		"priority": func(lane string) string { return cmp.Or(laneDescriptions[lane], lane) },
 		"limited":  func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"add":      func(a, b int) int { return a + b },
 		"list":     func(items ...any) []any { return items },

@@ -26,8 +26,8 @@ type operationsPage struct {
 	API      string // version of the API
 }
 
-// priorities describes each lane of the queue in words.
-var priorities = map[string]string{"interactive": "new or refreshed", "premium": "tier premium", "basic": "tiers basic and limited", "free": "no subscription"}
+// laneDescriptions describes each lane of the queue in words.
+var laneDescriptions = map[string]string{"interactive": "new or refreshed", "premium": "tier premium", "basic": "tiers basic and limited", "free": "no subscription"}
 
 // collectingStatus is the decoded JSON of /status on the address REELTALLY_METRICS_LISTEN. The
 // document docs/operating.md describes it.

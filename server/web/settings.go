@@ -18,17 +18,17 @@ import (
 
 // settingsPage is the data for the template of the page Settings.
 type settingsPage struct {
-	Account     client.Authentication
-	Tokens      []client.ListedToken // the tokens of the organisation, the newest first; empty if the visitor is not allowed to manage tokens
-	Made        *client.CreatedToken // the token that the visitor has just created; its secret is shown only now
-	Webhooks    webhookSettings
-	MadeWebhook *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
-	NewToken    form                   // the form that creates a token
-	NewWebhook  form                   // the form that creates a webhook
-	Key         string                 // random text that identifies the forms of this page
-	History     int                    // how many days a history reaches back in the organisation's tier
-	Manages     bool                   // true if the visitor may manage tokens
-	Fetched     []fetchedPlatform      // one entry for each platform; empty if no collector is running
+	Account         client.Authentication
+	Tokens          []client.ListedToken // the tokens of the organisation, the newest first; empty if the visitor is not allowed to manage tokens
+	Made            *client.CreatedToken // the token that the visitor has just created; its secret is shown only now
+	Webhooks        webhookSettings
+	MadeWebhook     *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
+	NewToken        form                   // the form that creates a token
+	NewWebhook      form                   // the form that creates a webhook
+	Key             string                 // random text that identifies the forms of this page
+	History         int                    // how many days a history reaches back in the organisation's tier
+	CanManageTokens bool                   // true if the visitor may manage tokens
+	Fetched         []fetchedPlatform      // one entry for each platform; empty if no collector is running
 }
 
 // fetchedPlatform says whether the running collectors can fetch the videos and the accounts of one platform. Videos and Accounts are texts
@@ -39,12 +39,12 @@ type fetchedPlatform struct {
 }
 
 // fetchedPlatforms returns one entry for each platform, or nil if no collector is running.
-func fetchedPlatforms(served queue.Fetchable) []fetchedPlatform {
-	if !served.IsKnown() {
+func fetchedPlatforms(fetchable queue.Fetchable) []fetchedPlatform {
+	if !fetchable.IsKnown() {
 		return nil
 	}
 	words := func(p link.Platform, kind queue.Kind) string {
-		byHandle, byID := served.CanFetch(queue.Form{Platform: p, Kind: kind, ByHandle: true}), served.CanFetch(queue.Form{Platform: p, Kind: kind})
+		byHandle, byID := fetchable.CanFetch(queue.Form{Platform: p, Kind: kind, ByHandle: true}), fetchable.CanFetch(queue.Form{Platform: p, Kind: kind})
 		switch {
 		case byHandle && !byID && kind == queue.KindVideo:
 			return "fetched, but only for links that contain the name of the account"
@@ -71,7 +71,7 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.getFromAPI("/authenticate", nil, &content.Account); err != nil {
 		return err
 	}
-	if content.Manages = v.id.Token.HasScope(store.ScopeAdmin); content.Manages {
+	if content.CanManageTokens = v.id.Token.HasScope(store.ScopeAdmin); content.CanManageTokens {
 		var list client.TokenList
 		if err := v.getFromAPI("/tokens", nil, &list); err != nil {
 			return err
@@ -82,11 +82,11 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 			return err
 		}
 	}
-	served, err := v.Backend.FetchableLinks(v.r.Context())
+	fetchable, err := v.Backend.FetchableLinks(v.r.Context())
 	if err != nil {
 		return err
 	}
-	content.Fetched = fetchedPlatforms(served)
+	content.Fetched = fetchedPlatforms(fetchable)
 	content.Key = rand.Text()
 	if content.NewToken.Refused == nil {
 		content.NewToken.Values = url.Values{"days": {"90"}}
