@@ -50,11 +50,11 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: FullView, facts: facts}
 		if op.masked { // only these operations show fetch statuses
-			served, err := s.served.readFetchable(r.Context())
+			fetchable, err := s.fetchable.readFetchable(r.Context())
 			if err != nil {
 				return err
 			}
-			caller.View = View{masked: facts.masked, noCollector: !served.IsRunning()}
+			caller.View = View{masked: facts.masked, noCollector: !fetchable.IsRunning()}
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 		return next(c)
@@ -71,14 +71,14 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	token, err := bearerToken(c.Request())
 	var id store.Identity
 	if err == nil {
-		id, err = s.identities.findToken(c.Request().Context(), token, address)
+		id, err = s.tokens.findToken(c.Request().Context(), token, address)
 	}
 	if err == nil {
 		return id, nil
 	}
 	refusal := tokenError(err)
 	if refusal.Code.info().Status == http.StatusUnauthorized {
-		if e := s.identities.addressLimits.countRequest(c.Request().Context(), refusedRequests, address); e != nil {
+		if e := s.tokens.addressLimits.countRequest(c.Request().Context(), refusedRequests, address); e != nil {
 			err, refusal = e, toError(e)
 		}
 	}

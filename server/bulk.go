@@ -107,7 +107,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 	}
 	limited := CallerFrom(ctx).Organisation.Subscription == store.SubscriptionNone
 	if len(r.links) > 0 {
-		if r.served, err = s.served.readFetchable(ctx); err != nil {
+		if r.fetchable, err = s.fetchable.readFetchable(ctx); err != nil {
 			return bulkResult{}, err
 		}
 		if r.allowance = s.previewAllowance; len(entries) <= immediateLinks {
@@ -128,7 +128,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 	done := s.summariseBulk(entries, s.planFetches(entries, r.immediate, limited))
 	done.limited = limited
 	done.enqueued = done.enqueued && !slices.ContainsFunc(r.links, func(l link.Link) bool { return r.unsupportedReason(l) != "" })
-	done.warnings = append(done.warnings, warningsAboutLinks(r.served, r.links)...)
+	done.warnings = append(done.warnings, warningsAboutLinks(r.fetchable, r.links)...)
 	return done, nil
 }
 

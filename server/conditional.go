@@ -152,11 +152,12 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// checkNotModified sets the ETag of the response, and returns errNotModified if the header If-None-Match
-// contains it. The operation must then read its data from the returned Org.
+// checkNotModified sets the ETag from the version of the organisation's data, and returns errNotModified if the header If-None-Match contains the ETag.
+// If metrics are masked, it sets no ETag: answerConditionally then computes the ETag from the response body. The operation must read its data from the
+// returned Org.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
-	// If metrics are masked, set no ETag: a new ETag would reveal that a metric has changed.
+	// An ETag from the version would reveal when a masked metric changes.
 	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
 		return caller.Org, nil
 	}

@@ -82,9 +82,9 @@ func TestInFlight_sharePagesHaveTheirOwnLimit(t *testing.T) {
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+path, http.NoBody)
 	require.NoError(t, err)
-	answer, err := a.http.Client().Do(r)
+	response, err := a.http.Client().Do(r)
 	if err == nil {
-		require.NoError(t, answer.Body.Close())
+		require.NoError(t, response.Body.Close())
 	}
 	require.ErrorIs(t, err, context.DeadlineExceeded, "a third request of share pages must wait")
 	for _, release := range releases {

@@ -120,13 +120,13 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	if !store.WellFormedToken(token) {
 		return "", b.problem(ctx, problem(CodeTokenMistyped, "The token's checksum does not fit, so it was mistyped or cut off."))
 	}
-	id, err := b.s.identities.findToken(ctx, token, clientAddress(ctx))
+	id, err := b.s.tokens.findToken(ctx, token, clientAddress(ctx))
 	if err != nil {
 		return "", b.problem(ctx, err)
 	}
 	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
 	if err == nil {
-		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx)) // a successful attempt does not count against the limit
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx)) // a successful attempt does not count against the limit
 	}
 	return session, b.problem(ctx, err)
 }
@@ -138,7 +138,7 @@ func (b pageBackend) FindLoginLink(ctx context.Context, link string) (store.Iden
 	}
 	id, err := b.s.store.LoginLink(ctx, link)
 	if err == nil {
-		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 	}
 	return id, b.problem(ctx, err)
 }
@@ -150,7 +150,7 @@ func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, err
 	}
 	session, err := b.s.store.UseLoginLink(ctx, link)
 	if err == nil {
-		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 	}
 	return session, b.problem(ctx, err)
 }
@@ -160,7 +160,7 @@ func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
 	if err := b.countSignInAttempt(ctx); err != nil {
 		return err
 	}
-	return b.setupError(ctx, b.s.store.CheckSetupLink(ctx, link))
+	return b.finishSetupAttempt(ctx, b.s.store.CheckSetupLink(ctx, link))
 }
 
 // SetUp creates the first organisation with a setup link. The link cannot be used again.
@@ -172,15 +172,15 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 		return store.Setup{}, &web.Problem{Status: http.StatusBadRequest, Title: "Invalid name", Detail: "The name must have 1 to 100 characters."}
 	}
 	done, err := b.s.store.SetUp(ctx, link, name)
-	return done, b.setupError(ctx, err)
+	return done, b.finishSetupAttempt(ctx, err)
 }
 
-// setupError converts an error of CheckSetupLink or SetUp to a *web.Problem. If err is nil, the
-// attempt no longer counts towards signInLimit.
-func (b pageBackend) setupError(ctx context.Context, err error) error {
+// finishSetupAttempt uncounts the attempt from signInLimit if err is nil. Otherwise it converts err, an error of CheckSetupLink or SetUp, to a
+// *web.Problem.
+func (b pageBackend) finishSetupAttempt(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
-		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 		return nil
 	case errors.Is(err, store.ErrSetUp):
 		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "The server already has an organisation. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
@@ -258,8 +258,8 @@ func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity
 
 // FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
 func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error) {
-	served, err := b.s.store.Queue.Fetchable(ctx)
-	return served, b.problem(ctx, err)
+	fetchable, err := b.s.store.Queue.Fetchable(ctx)
+	return fetchable, b.problem(ctx, err)
 }
 
 // TargetsWithStatus returns the videos and accounts that have the given fetch status, from all organisations. limit is the maximum number of
@@ -271,7 +271,7 @@ func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchSt
 
 // countSignInAttempt counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
 func (b pageBackend) countSignInAttempt(ctx context.Context) error {
-	return b.problem(ctx, b.s.identities.addressLimits.countRequest(ctx, signInLimit, clientAddress(ctx)))
+	return b.problem(ctx, b.s.tokens.addressLimits.countRequest(ctx, signInLimit, clientAddress(ctx)))
 }
 
 // clientAddress returns the IP address from which a page was requested. For an IPv6 address, it returns the /64 network. The attempts to sign

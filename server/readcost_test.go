@@ -32,7 +32,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 		c := counted.newCaller(t, store.TierPremium)
 		require.Equal(t, http.StatusOK, c.send(http.MethodGet, "/authenticate", nil).StatusCode)
 		var first []string
-		require.Eventually(t, func() bool { // the server stores the use of the token after its answer
+		require.Eventually(t, func() bool { // the server records the token's last use after it has sent the response
 			first = append(first, db.Guard.Statements()...)
 			return slices.ContainsFunc(first, func(s string) bool { return strings.Contains(s, "token_uses") })
 		}, time.Minute, time.Millisecond)

@@ -42,13 +42,13 @@ type trackRequest struct {
 	collectionNames []string
 	immediate       int             // how many of the links, from the first, are fetched with the highest priority
 	allowance       int             // how many of the links, from the first, are fetched for an organisation without a subscription
-	served          queue.Fetchable // says which videos and accounts the running collectors can fetch
+	fetchable       queue.Fetchable // says which videos and accounts the running collectors can fetch
 }
 
 // unsupportedReason explains why the running collectors can never fetch a link's video or account.
 // The text is "" if they can, or if no collector is running.
 func (r trackRequest) unsupportedReason(l link.Link) string {
-	reason, _ := checkFetchable(r.served, l)
+	reason, _ := checkFetchable(r.fetchable, l)
 	return reason
 }
 
@@ -137,7 +137,7 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 	return api.TrackAccount200JSONResponse{AccountID: one.id, DirectURL: one.directURL, Error: one.notice, Warnings: one.warnings}, nil
 }
 
-// trackOneResult is the answer to a request that tracks one video or account.
+// trackOneResult is the result of a request that tracks one video or account.
 type trackOneResult struct {
 	id        uuid.UUID
 	directURL string  // URL of the dashboard page of the video or account
@@ -151,7 +151,7 @@ func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trac
 	if err != nil {
 		return one, refusedLinkError("/link", err)
 	}
-	if r.served, err = s.served.readFetchable(ctx); err != nil {
+	if r.fetchable, err = s.fetchable.readFetchable(ctx); err != nil {
 		return one, err
 	}
 	r.links, r.immediate, r.allowance = []link.Link{l}, 1, 1
@@ -163,7 +163,7 @@ func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trac
 		one.notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))
 	}
 	one.id, one.directURL = items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id)
-	one.warnings = warningsAboutLinks(r.served, r.links)
+	one.warnings = warningsAboutLinks(r.fetchable, r.links)
 	return one, nil
 }
 

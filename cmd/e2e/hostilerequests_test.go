@@ -100,7 +100,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "the server must not exceed the limit of processor time: %s", row)
 				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "PostgreSQL must not exceed the limit of processor time: %s", row)
 			}
-			if !c.large || c.flat {
+			if !c.large || c.streamed {
 				require.LessOrEqual(t, row.cost.memory, int64(maxMemory), "the server must not exceed the limit of memory: %s", row)
 			}
 		})
@@ -145,9 +145,9 @@ type hostileRow struct {
 }
 
 // withinLimits returns true if the cost is within the limits that apply to the case. See
-// hostileCase.large and hostileCase.flat.
+// hostileCase.large and hostileCase.streamed.
 func (r hostileRow) withinLimits() bool {
-	return (r.large || r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime) && (r.large && !r.flat || r.cost.memory <= maxMemory)
+	return (r.large || r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime) && (r.large && !r.streamed || r.cost.memory <= maxMemory)
 }
 
 func (r hostileRow) String() string {

@@ -194,9 +194,9 @@ func TestMergeAccounts_keepsTheEarlierMembershipOfACollection(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(3000)})
 		viewsByDay := func() (views []int64) {
-			campaign, err := o.Campaign(t.Context(), store.CampaignQuery{Collection: c.ID, From: first, To: first + 1})
+			totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: c.ID, From: first, To: first + 1})
 			require.NoError(t, err)
-			for _, d := range campaign.Days {
+			for _, d := range totals.Days {
 				views = append(views, d.Views)
 			}
 			return views

@@ -58,11 +58,11 @@ func newService(t *testing.T) *service {
 		if s.intercept != nil && s.intercept(w, r, len(s.requests)) {
 			return
 		}
-		answer, ok := s.responses[r.URL.Path]
+		response, ok := s.responses[r.URL.Path]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
 		}
-		_, _ = w.Write([]byte(answer))
+		_, _ = w.Write([]byte(response))
 	}))
 	t.Cleanup(s.Close)
 	return s
