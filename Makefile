@@ -98,7 +98,7 @@ test-citus: ## run the tests of the store with the statements for Citus, on a st
 	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./cmd/e2e -run='$(CITUS_END_TO_END)')
 
 .PHONY: e2e
-e2e: ## run the end-to-end tests, which start the real programs on SQLite and PostgreSQL, also with a browser, proxies and Redis (ARGS)
+e2e: ## run the end-to-end tests, which start the real programs on SQLite and PostgreSQL, some with a browser, proxies or Redis (ARGS)
 	@$(NEED_REDIS)
 	@$(NEED_END_TO_END)
 	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(ARGS),-part)' \

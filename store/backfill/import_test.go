@@ -446,7 +446,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 }
 
 // TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to
-// one account, also after a source has reported the account's handle.
+// one account, even after a source has reported the account's handle.
 func TestImport_findsAccountsByTheirID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

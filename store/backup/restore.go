@@ -33,7 +33,7 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 	var failed error // the error of the first attempt; nil if only its commit failed
 	// The transaction is committed only if the checksum is right.
 	err = s.DB().BulkTx(ctx, func(tx *gorm.DB, insert db.InsertRows) (err error) {
-		// BulkTx repeats this function after conflicts with other programs, and on Citus after a failed COPY. But the backup can be read only once.
+		// BulkTx retries this function after conflicts with other programs, and on Citus after a failed COPY. But the backup can be read only once.
 		if started {
 			return notRepeatableError(failed)
 		}

@@ -68,7 +68,7 @@ func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 	})
 }
 
-// Pauses returns all stored pauses, also those that have ended. The key is the name of the paused source or budget.
+// Pauses returns all stored pauses, including those that have ended. The key is the name of the paused source or budget.
 func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	var rows []Pause
 	if err := s.db.Read(ctx).Find(&rows).Error; err != nil {

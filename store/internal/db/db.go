@@ -139,7 +139,7 @@ const (
 	repeatTimeout = 30 * time.Second
 )
 
-// Tx runs f in one transaction that can write. It repeats f after conflicts, so f must have no
+// Tx runs f in one transaction that can write. It retries f after conflicts, so f must have no
 // effects outside of the transaction.
 func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	own, cancel := d.withTimeout(ctx)

@@ -40,7 +40,7 @@ type dialect interface {
 	open(ctx context.Context, o Options) (connections, error)
 	// gooseSettings returns the settings for the migration tool: its dialect, the folder of the migrations, and options.
 	gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error)
-	// isWorthRepeating returns true if a transaction that failed with err may succeed when it is run again. The attempt is the number of runs so far.
+	// isRetryable returns true if a transaction that failed with err may succeed when it is run again. The attempt is the number of runs so far.
 	isWorthRepeating(err error, attempt int) bool
 	// hasRowLocks returns true if transactions lock rows. If it returns false, only one transaction at a time can write.
 	hasRowLocks() bool
