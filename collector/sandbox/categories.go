@@ -30,12 +30,12 @@ type AccountCategory string
 
 // These are the categories of accounts. World.FindAccount returns an account of a given category.
 const (
-	AccountNormal    AccountCategory = "normal"
-	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private; on YouTube, no account has this category
-	AccountGone      AccountCategory = "gone"             // the account and all its videos are deleted
-	AccountEmpty     AccountCategory = "empty"            // the account has no videos
-	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: the number of subscribers is hidden (hiddenSubscriberCount)
-	AccountNoHandle  AccountCategory = "no_handle"        // YouTube: an old channel without a handle (customUrl)
+	AccountNormal   AccountCategory = "normal"
+	AccountPrivate  AccountCategory = "private"          // the account and all its videos are private; on YouTube, no account has this category
+	AccountGone     AccountCategory = "gone"             // the account and all its videos are deleted
+	AccountEmpty    AccountCategory = "empty"            // the account has no videos
+	FollowersHidden AccountCategory = "hidden_followers" // YouTube: the number of subscribers is hidden (hiddenSubscriberCount)
+	AccountNoHandle AccountCategory = "no_handle"        // YouTube: an old channel without a handle (customUrl)
 )
 
 // categoryPerMille is the number of videos, accounts or short links to which frequency.perMille refers.

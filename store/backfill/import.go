@@ -101,7 +101,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 		}
 	}
 	var out []ImportedVideo
-	err := db.RepeatOnDuplicate(func() error {
+	err := db.RetryOnDuplicate(func() error {
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
 			i := i // each run of the transaction gets a copy, because a failed transaction is run again
 			i.Tx, i.insert = tx, insert
