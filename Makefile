@@ -72,7 +72,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 LONG := ^(TestSimulation_|TestKilledCollectors_|TestHostile_|TestHostileLinks_sources|TestTrackedAccount_trackingType|TestTenancy_|TestContract_randomRequests)
 # The end-to-end tests start programs that are built without the race detector, or control a browser.
 END_TO_END := ./cmd/e2e/...
-# With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their processor time.
+# With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their CPU time.
 .PHONY: test-all
 test-all: ## run every test except those of e2e and test-long, with the race detector (PKG, ARGS)
 	@$(NEED_CC)
