@@ -74,7 +74,7 @@ TestFairness_|TestRenamedAccount_|TestWrongHandleInALink_|TestContractCodeSample
 TestListVideos_returnsEachUnchangedVideo|TestSDKs_readEachOf10000Videos|TestTokens_eachAddressCanSend)
 # The end-to-end tests start programs that are built without the race detector, or control a browser.
 END_TO_END := ./cmd/e2e/...
-# With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their processor time.
+# With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their CPU time.
 .PHONY: test-all
 test-all: ## run every test except those of e2e and test-long, with the race detector (PKG, ARGS)
 	@$(NEED_CC)
@@ -100,7 +100,7 @@ test-citus: ## run the tests of the store with the statements for Citus, on a st
 	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./cmd/e2e -run='$(CITUS_END_TO_END)')
 
 .PHONY: e2e
-e2e: ## run the end-to-end tests, which start the real programs on SQLite and PostgreSQL, also with a browser, proxies and Redis (ARGS)
+e2e: ## run the end-to-end tests, which start the real programs on SQLite and PostgreSQL, some with a browser, proxies or Redis (ARGS)
 	@$(NEED_REDIS)
 	@$(NEED_END_TO_END)
 	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(ARGS),-part)' \

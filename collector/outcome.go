@@ -156,7 +156,7 @@ func (w *worker) pausedOutcome(t queue.Target, a attempt, r source.Result, now t
 		return w.failedOutcome(t, a, r, *failed, now)
 	}
 	o := unchangedOutcome(t)
-	first := a.shortestPause()
+	first := a.firstAnswerToResume()
 	o.Detail, o.NextAt = r.Detail, store.InstantOf(first.Until)
 	if first.Source != w.source.Name() {
 		o.Detail = first.Detail + "; " + r.Detail

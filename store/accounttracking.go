@@ -77,7 +77,7 @@ var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, Tr
 // Already tracked accounts keep their tracking type. An unknown collection gives a *NotFoundError.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
 	var out []TrackedAccount
-	err := db.RepeatOnDuplicate(func() (err error) {
+	err := db.RetryOnDuplicate(func() (err error) {
 		out, err = o.trackAccounts(ctx, r)
 		return err
 	})

@@ -56,7 +56,8 @@ type CollectionSum struct {
 	Views  *int64 // sum of the known latest views; nil if the views of no video are known
 }
 
-// CollectionSums returns the sums of all collections of the organisation by their ids. Collections without tracked videos are not in the map.
+// CollectionSums returns the sums of each collection of the organisation. The key is the id of the collection. Collections without tracked
+// videos are not in the map.
 func (o *Org) CollectionSums(ctx context.Context) (map[uuid.UUID]CollectionSum, error) {
 	sums := map[uuid.UUID]CollectionSum{}
 	// PostgreSQL adds up integers as numeric, which EachRow cannot read.

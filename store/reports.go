@@ -84,7 +84,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	}
 	// Making the document can take long, so it is made before the transaction. The document contains the
 	// report's number, so it is made again if another report takes this number meanwhile.
-	err = db.RepeatOnDuplicate(func() error {
+	err = db.RetryOnDuplicate(func() error {
 		if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
 			return db.Translate(err)
 		}

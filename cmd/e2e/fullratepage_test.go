@@ -38,7 +38,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 | What | Measured |
 |---|---|
 | requests of the organisation | %s sent, %s skipped because %d were running |
-| mean processor time | server %.2f cores, PostgreSQL %.2f cores |
+| mean CPU time | server %.2f cores, PostgreSQL %.2f cores |
 | memory of the server | %.0f MiB before, %.0f MiB at most, %.0f MiB at the end |
 | database | %.0f MiB before, %.0f MiB after half the time, %.0f MiB at the end: %.1f MiB a minute |
 | idempotency keys, part of the database | %.1f MiB after half the time, %.1f MiB at the end: %.2f MiB a minute in the second half |

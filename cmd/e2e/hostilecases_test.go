@@ -16,7 +16,7 @@ import (
 // hostileCase is a test case that tries to overload the server with one request, or with several requests one after the other.
 type hostileCase struct {
 	name string
-	// large is true if a response can have 5,000 rows. The requests may then exceed the limits of processor time and memory.
+	// large is true if a response can have 5,000 rows. The requests may then exceed the limits of CPU time and memory.
 	large bool
 	// streamed is true if the server writes the response as a stream. The server must then not exceed
 	// the limit of memory (maxMemory), even if the response is large.

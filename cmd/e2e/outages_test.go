@@ -239,7 +239,7 @@ func (r *outageRun) repeatUntilStopped(stop <-chan struct{}, sendRequest func())
 		select {
 		case <-stop:
 			return
-		case <-time.After(10 * time.Millisecond): // wait, so that other tests get processor time
+		case <-time.After(10 * time.Millisecond): // wait, so that other tests get CPU time
 		}
 	}
 }

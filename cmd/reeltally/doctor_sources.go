@@ -87,7 +87,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 		}
 		if failing {
 			f.Advice = "See the check of the source in this report, and read docs/sources.md. The credential may lack a permission, or no source supports such links. Parked targets are fetched once a day or once a week, and immediately after a refresh."
-			reason, err := st.Queue.WhyFailing(ctx, link.Platform(p.Platform))
+			reason, err := st.Queue.LastError(ctx, link.Platform(p.Platform))
 			if err != nil {
 				return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
 			}

@@ -167,7 +167,7 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValu
 		return source.ResultForReusedHandle(t, false) // the caller sets the field Sandbox of the result
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.needsHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
-	// A request without an id names the account by its handle, also in a link.
+	// A request without an id identifies the account by its handle, either alone or in a link.
 	case t.AccountID == "" && requestedValues.handle != "" && f.Username != nil && !isSameHandle(c.Platform, *f.Username, requestedValues.handle):
 		return source.Result{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}

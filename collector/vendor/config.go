@@ -71,7 +71,7 @@ type State struct {
 type Condition struct {
 	Path     Paths    `json:"path"`               // a path or a list of paths
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
-	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
+	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, ignoring case
 }
 
 // Paths lists paths into an answer. In JSON it is a path or a list of paths.

@@ -59,7 +59,7 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 	if len(outcomes) == 0 {
 		return nil
 	}
-	return db.RepeatOnDuplicate(func() error {
+	return db.RetryOnDuplicate(func() error {
 		return s.db.Tx(ctx, func(tx *gorm.DB) error {
 			orgs, err := s.lockSubscribers(tx, outcomes)
 			if err != nil {

@@ -99,7 +99,7 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 	if err := s.db.EnsurePartitions(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
 		return err
 	}
-	return db.RepeatOnDuplicate(func() error {
+	return db.RetryOnDuplicate(func() error {
 		return s.db.Tx(ctx, func(tx *gorm.DB) error {
 			for _, o := range outcomes {
 				if o.Facts == nil {

@@ -19,6 +19,7 @@ import (
 // Target is a video or account that a collector has claimed from the queue. Until the lease of the claim ends, no other collector can claim
 // it.
 type Target struct {
+	// In the tables fetch_targets, fetch_subscriptions and fetch_routes, the column "source" has the platform, and not a source as in docs/glossary.md.
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       Kind
 	ExternalID string // the platform's own id of the video or account; for an Instagram video the shortcode

@@ -260,5 +260,5 @@ func currentPause(c queue.CollectingState, name string) *PauseStatus {
 	if !known || p.BlockedUntil <= c.At {
 		return nil
 	}
-	return &PauseStatus{Until: p.BlockedUntil.Time(), Class: p.Class, Detail: p.Detail, InARow: p.Strikes}
+	return &PauseStatus{Until: p.BlockedUntil.Time(), Class: p.Class, Detail: p.Detail, InARow: p.PausesSinceSuccess}
 }

@@ -317,11 +317,11 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 		switch result {
 		case backfill.PointAdded:
 			s.Added++
-		case backfill.PointFolded:
+		case backfill.PointRolledUp:
 			s.RolledUp++
-		case backfill.PointThere:
+		case backfill.PointUnchanged:
 			s.Existing++
-		case backfill.PointKept:
+		case backfill.PointConflicts:
 			s.Conflicts++
 		case backfill.PointTooOld:
 			s.TooOld++
