@@ -64,7 +64,7 @@ type Rule struct {
 // condition, its result has the class Class.
 type State struct {
 	Condition
-	Class source.Class `json:"class"` // gone, private, restricted, age_limited, unsupported or temporary
+	Class source.Class `json:"class"` // gone, missing, private, restricted, age_limited, unsupported or temporary
 }
 
 // Condition tests the values at its paths. It is true if at least one value exists, is not null, and satisfies OneOf and Contains.

@@ -431,7 +431,7 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 		for _, c := range []struct {
 			says float64
 			want string
-		}{{212, "212"}, {212.607, "212.607"}, {212, "212.607"}, {213, "212.607"}, {214, "214"}, {213.5, "213.5"}} {
+		}{{212, "212"}, {212.607, "212.607"}, {212, "212.607"}, {213, "212.607"}, {214, "214"}, {213.5, "213.5"}, {0, "213.5"}} {
 			db.Clock.Advance(time.Hour)
 			length := c.says
 			at := store.InstantOf(db.Clock.Now())
