@@ -27,7 +27,7 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	tracked, err := c.app.Org(c.org.ID).TrackAccounts(c.t.Context(), store.TrackAccountsRequest{
 		Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
 	require.NoError(c.t, err)
-	return tracked[0].AccountID
+	return tracked[0].ID
 }
 
 // fetchProfiles takes all due accounts of the interactive lane from the queue. It stores the value
@@ -40,7 +40,7 @@ func (a *app) fetchProfiles(factsOf func(target queue.Target) ingest.AccountFact
 		outcomes := make([]ingest.AccountOutcome, len(c.Targets))
 		for i, target := range c.Targets {
 			outcomes[i] = ingest.AccountOutcome{Account: new(factsOf(target)), Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
-				NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}}
+				NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}
 		}
 		require.NoError(a.t, a.AcknowledgeAccounts(a.t.Context(), c, c.At, outcomes))
 	}

@@ -21,8 +21,8 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		now := store.InstantOf(db.Clock.Now())
 		tracked := storetest.Follow(t, o, store.TrackLatest200, l)
-		require.Equal(t, []store.TrackedAccount{{AccountID: tracked[0].AccountID}}, tracked)
-		require.Equal(t, store.Account{OrganisationID: o.ID(), ID: tracked[0].AccountID, Platform: link.TikTok, Username: "someone", HandleCurrent: true,
+		require.Equal(t, []store.Tracked{{ID: tracked[0].ID}}, tracked)
+		require.Equal(t, store.Account{OrganisationID: o.ID(), ID: tracked[0].ID, Platform: link.TikTok, Username: "someone", HandleCurrent: true,
 			Link: l.Canonical, CreatedAt: now, Tracked: true, TrackingType: new(store.TrackLatest200), TrackedAt: &now,
 			FetchState: store.FetchState{FetchStatus: queue.FetchPending, NextFetchAt: &now}}, storetest.AccountByLink(t, o, l))
 
@@ -69,7 +69,7 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 		before := storetest.AccountByLink(t, o, l)
 		db.Clock.Advance(time.Hour - time.Second)
 		again := storetest.Follow(t, o, store.TrackAll, l)
-		require.Equal(t, []store.TrackedAccount{{AccountID: first.AccountID, Existing: true, Already: true}}, again)
+		require.Equal(t, []store.Tracked{{ID: first.ID, Existing: true, Already: true}}, again)
 		require.Equal(t, before, storetest.AccountByLink(t, o, l), "the account must keep its tracking type")
 
 		linked := storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
@@ -86,7 +86,7 @@ func TestTrackAccounts_tracksEachAccountOnceIfEqualRequestsRunConcurrently(t *te
 		o := storetest.NewOrg(t, db)
 		links := []link.Link{storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.instagram.com/someone/"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")}
 		var wg sync.WaitGroup
-		tracked, errs := make([][]store.TrackedAccount, requests), make([]error, requests)
+		tracked, errs := make([][]store.Tracked, requests), make([]error, requests)
 		for i := range requests {
 			wg.Go(func() {
 				tracked[i], errs[i] = o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: store.TrackAll, CollectionNames: []string{"Dogs"}})
@@ -97,7 +97,7 @@ func TestTrackAccounts_tracksEachAccountOnceIfEqualRequestsRunConcurrently(t *te
 		for i := range requests {
 			require.NoError(t, errs[i])
 			for j := range links {
-				require.Equal(t, tracked[0][j].AccountID, tracked[i][j].AccountID)
+				require.Equal(t, tracked[0][j].ID, tracked[i][j].ID)
 				if !tracked[i][j].Already {
 					fresh++
 				}
@@ -184,7 +184,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		storetest.Track(t, o, own)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
-		require.Equal(t, []store.Tracked{{VideoID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video must now also be tracked directly")
+		require.Equal(t, []store.Tracked{{ID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video must now also be tracked directly")
 		require.EqualValues(t, 4, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 
 		refs := []store.AccountRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}}
@@ -209,7 +209,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		require.Equal(t, refs[:1], unmatched, "an account that is already stopped must be returned as unmatched")
 
 		db.Clock.Advance(time.Hour)
-		require.Equal(t, []store.TrackedAccount{{AccountID: a.ID, Existing: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
+		require.Equal(t, []store.Tracked{{ID: a.ID, Existing: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
 		require.Equal(t, store.TrackNewOnly, *storetest.AccountByLink(t, o, l).TrackingType)
 		s, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
@@ -246,13 +246,13 @@ func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) 
 
 		l := storetest.ParseLink(t, "https://www.youtube.com/@someone")
 		asked := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
-		require.NotEqual(t, linked.ID, asked.AccountID, "the records must stay separate until a source reports that they are one account")
+		require.NotEqual(t, linked.ID, asked.ID, "the records must stay separate until a source reports that they are one account")
 		claimed := storetest.ClaimOne(t, db, link.YouTube, "account")
 		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claimed, claimed.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, claimed.Targets[0], facts)}))
 
 		a := storetest.AccountByLink(t, o, l)
-		require.Equal(t, asked.AccountID, a.ID)
+		require.Equal(t, asked.ID, a.ID)
 		require.Equal(t, []*store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
 		require.Equal(t, a.ID, *storetest.VideoOf(t, o, withoutHandle).LinkedAccountID)

@@ -64,7 +64,7 @@ func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		first := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
+		first := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(100))})
 
 		db.Clock.Advance(25 * time.Hour)
@@ -74,7 +74,7 @@ func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 		lost.Account, lost.HandleLost = nil, true
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{lost}))
 
-		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
+		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		require.NotEqual(t, first, second)
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("77"), Username: new("someone"), Followers: new(int64(5))})
 		a, err := o.Account(t.Context(), store.AccountRef{ID: first})
