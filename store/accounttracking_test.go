@@ -33,7 +33,7 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		require.Equal(t, "someone", target.Handle)
 		facts := ingest.AccountFacts{ID: new("42"), Username: new("someone"), Name: new("Some One"), Bio: new("Hello"), ProfileLink: new("https://example.com"),
 			Followers: new(int64(100)), Following: new(int64(3)), Private: new(true), Listed: true}
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, target, facts)}))
 
 		a := storetest.AccountByLink(t, o, l)
 		require.Equal(t, "42", *a.ExternalID)
@@ -53,7 +53,7 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		require.Zero(t, again.Targets[0].Depth, "the collector must not request a longer list again")
 		require.Equal(t, "42", again.Targets[0].AccountID)
 		silent := storetest.AccountOutcome(db, again.Targets[0], ingest.AccountFacts{})
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), again, again.At, []ingest.AccountOutcome{silent}))
+		require.NoError(t, db.Acknowledge(t.Context(), again, again.At, []ingest.Outcome{silent}))
 		after := storetest.AccountByLink(t, o, l)
 		a.CheckedAt, a.FetchState = &again.At, after.FetchState
 		require.Equal(t, a, after, "a value that the source does not report must stay unchanged")
@@ -226,13 +226,13 @@ func TestStopAccounts_discardsTheAnswerOfAFetchThatIsRunning(t *testing.T) {
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
 		require.NoError(t, err)
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now())))}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now())))}))
 		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 		require.Nil(t, storetest.AccountByLink(t, o, l).CheckedAt)
 	})
 }
 
-func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) {
+func TestAcknowledge_mergesTwoRecordsWithTheSameAccountID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -249,7 +249,7 @@ func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) 
 		require.NotEqual(t, linked.ID, asked.ID, "the records must stay separate until a source reports that they are one account")
 		claimed := storetest.ClaimOne(t, db, link.YouTube, "account")
 		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claimed, claimed.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, claimed.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), claimed, claimed.At, []ingest.Outcome{storetest.AccountOutcome(db, claimed.Targets[0], facts)}))
 
 		a := storetest.AccountByLink(t, o, l)
 		require.Equal(t, asked.ID, a.ID)
@@ -261,7 +261,7 @@ func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) 
 	})
 }
 
-func TestAcknowledgeAccounts_mergesAnAccountThatIsTrackedByHandleAndByID(t *testing.T) {
+func TestAcknowledge_mergesAnAccountThatIsTrackedByHandleAndByID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -269,11 +269,11 @@ func TestAcknowledgeAccounts_mergesAnAccountThatIsTrackedByHandleAndByID(t *test
 		storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID)
 		for range 2 { // the first fetch of the two targets shows that they are one account
 			for _, c := range storetest.Claim(t, db, link.YouTube, "account") {
-				var outcomes []ingest.AccountOutcome
+				var outcomes []ingest.Outcome
 				for _, target := range c.Targets {
 					outcomes = append(outcomes, storetest.AccountOutcome(db, target, ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(10))}))
 				}
-				require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, outcomes))
+				require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
 			}
 			db.Clock.Advance(24 * time.Hour)
 		}
@@ -292,7 +292,7 @@ func TestDiscovery_savesManyVideosWithFewStatements(t *testing.T) {
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		videos := storetest.FoundVideos(t, 200, db.Clock.Now())
 		db.Guard.Statements()
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos))}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos))}))
 		require.Less(t, len(db.Guard.Statements()), 33)
 		require.EqualValues(t, 200, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 	})
@@ -353,7 +353,7 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 	})
 }
 
-func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWrite(t *testing.T) {
+func TestAcknowledge_ignoresAnOrganisationThatStartsTrackingDuringTheWrite(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres") // this test does not run on SQLite, where two transactions cannot write at the same time
 	l := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
@@ -361,14 +361,14 @@ func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWri
 	storetest.Follow(t, first, store.TrackNewOnly, l)
 	c := storetest.ClaimOne(t, db, link.TikTok, queue.KindAccount)
 	var before store.Version
-	db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() { // this function runs after AcknowledgeAccounts has read the subscriptions
+	db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() { // this function runs after Acknowledge has read the subscriptions
 		storetest.Follow(t, late, store.TrackNewOnly, l)
 		var err error
 		before, err = late.Version(t.Context())
 		require.NoError(t, err)
 	})
 	facts := ingest.AccountFacts{Followers: new(int64(7))}
-	require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+	require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 	require.EqualValues(t, 7, *storetest.AccountByLink(t, first, l).LatestFollowersCount)
 	require.Nil(t, storetest.AccountByLink(t, late, l).LatestFollowersCount)
 	after, err := late.Version(t.Context())
@@ -388,7 +388,7 @@ func TestTrackAccounts_keepsAHandleThatASourceReported(t *testing.T) {
 		storetest.Follow(t, o, store.TrackNewOnly, byID)
 		c := storetest.ClaimOne(t, db, link.Facebook, "account")
 		facts := ingest.AccountFacts{ID: new("100063551323670"), Username: new("mypage"), Listed: true}
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		before := storetest.AccountByLink(t, o, byID)
 		require.Equal(t, "mypage", before.Username)
 

@@ -116,7 +116,7 @@ func TestMergeAccounts_keepsTheOlderRecordIfThatRecordIsFetchedFirst(t *testing.
 			for _, target := range c.Targets {
 				if target.ExternalID == "42" {
 					answered = true
-					require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, factsAfterRename(nil, 110))}))
+					require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, target, factsAfterRename(nil, 110))}))
 				}
 			}
 		}
@@ -172,7 +172,7 @@ func TestMergeAccounts_keepsTheHistoryOfAnUntrackedRecord(t *testing.T) {
 		asked := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.youtube.com/@someone"))[0].ID
 		c := storetest.ClaimOne(t, db, link.YouTube, "account")
 		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		days, err := o.AccountHistory(t.Context(), store.AccountRef{ID: asked}, storetest.Today(db)-5, storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, days, 2)

@@ -40,8 +40,8 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 				details = &fetchedAt
 			}
 		}
-		if o.account { // for an account, the number of followers is stored in the column "views"
-			fetched, views = &fetchedAt, o.followers
+		if o.Account != nil { // for an account, the number of followers is stored in the column "views"
+			fetched, views = &fetchedAt, o.Account.Followers
 		}
 		rows[i] = []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
 			fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token}

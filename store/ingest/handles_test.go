@@ -33,7 +33,7 @@ func TestRename_takesTheHandleFromTheAccountThatHadItBefore(t *testing.T) {
 				if target.AccountID == "77" {
 					facts.Username = new("elsewhere")
 				}
-				require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
+				require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, target, facts)}))
 			}
 		}
 		require.Equal(t, id, storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed)).ID)
@@ -72,7 +72,7 @@ func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 		require.Equal(t, "42", c.Targets[0].ExternalID, "the target of the account must use the account's id")
 		lost := storetest.AccountOutcome(db, c.Targets[0], ingest.AccountFacts{})
 		lost.Account, lost.HandleLost = nil, true
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{lost}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{lost}))
 
 		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		require.NotEqual(t, first, second)
