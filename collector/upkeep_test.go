@@ -19,7 +19,7 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 		w := newTestSystem(t, db)
 		now := db.Clock.Now()
 		long := now.AddDate(0, 0, -150)
-		id := w.trackVideos("https://youtu.be/dQw4w9WgXcQ")[0].VideoID
+		id := w.trackVideos("https://youtu.be/dQw4w9WgXcQ")[0].ID
 		for n := range 21 {
 			at := store.InstantOf(long.AddDate(0, 0, n))
 			require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{{Source: store.SandboxSource, State: "active", NextAt: at,

@@ -40,7 +40,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 // GetAccount answers GET /accounts/{account_id} with one account of the caller's organisation.
 func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) (api.GetAccountResponseObject, error) {
 	caller := CallerFrom(ctx)
-	ref, err := s.parseAccountRef(ctx, r.AccountID)
+	ref, err := s.parseReference(ctx, link.Account, r.AccountID)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if p.StartDate != nil && p.EndDate != nil && p.StartDate.After(p.EndDate.Time) {
 		faults = append(faults, queryFault("start_date", faultRange, "start_date %s is after end_date %s", p.StartDate, p.EndDate))
 	}
-	ref, err := s.parseAccountRef(ctx, r.AccountID)
+	ref, err := s.parseReference(ctx, link.Account, r.AccountID)
 	if err != nil && len(faults) == 0 {
 		return nil, err
 	}
@@ -75,12 +75,6 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 			query.Window, query.Each = w, each
 			return o.ListAccountVideos(ctx, ref, query)
 		}})
-}
-
-// parseAccountRef parses the id or link of an account. If idOrLink is neither an id nor a link of an account, the error is *store.NotFoundError.
-func (s *Server) parseAccountRef(ctx context.Context, idOrLink string) (store.AccountRef, error) {
-	ref, err := s.parseReference(ctx, link.Account, idOrLink)
-	return store.AccountRef(ref), err
 }
 
 // ToAPIAccount converts an account from the database to the JSON type of the API. If view is MaskedView, the metrics are null.

@@ -33,32 +33,26 @@ func CallerFrom(ctx context.Context) Caller {
 
 // authenticate is a middleware that looks up the token of a request and stores the Caller in the
 // request's context.
-func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		op := s.contract.requestedOperation(c)
-		if op == nil {
-			return next(c)
-		}
-		id, err := s.identify(c)
-		if err != nil {
-			return err
-		}
-		r := c.Request()
-		facts, err := s.rulesOfTier(id.Organisation.Tier)
-		if err != nil {
-			return err
-		}
-		caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: FullView, facts: facts}
-		if op.masked { // only these operations show fetch statuses
-			fetchable, err := s.fetchable.readFetchable(r.Context())
-			if err != nil {
-				return err
-			}
-			caller.View = View{masked: facts.masked, noCollector: !fetchable.IsRunning()}
-		}
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
-		return next(c)
+func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFunc) error {
+	id, err := s.identify(c)
+	if err != nil {
+		return err
 	}
+	r := c.Request()
+	facts, err := s.rulesOfTier(id.Organisation.Tier)
+	if err != nil {
+		return err
+	}
+	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: FullView, facts: facts}
+	if op.masked { // only these operations show fetch statuses
+		fetchable, err := s.fetchable.readFetchable(r.Context())
+		if err != nil {
+			return err
+		}
+		caller.View = View{masked: facts.masked, noCollector: !fetchable.IsRunning()}
+	}
+	c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	return next(c)
 }
 
 // identify returns the token of a request and the token's organisation. The error has status 401 for

@@ -15,22 +15,17 @@ const maxShareRequestsPerOrganisation = 2
 
 // limitInFlight is a middleware that limits the concurrent requests of an organisation. If the organisation has reached the limit, further
 // requests of the organisation wait.
-func (s *Server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if s.contract.requestedOperation(c) == nil {
-			return next(c)
-		}
-		ctx := c.Request().Context()
-		caller := CallerFrom(ctx)
-		limit := s.inFlight
-		if caller.Token.ID == uuid.Nil { // only requests of share pages have no token
-			limit = s.inFlightShares
-		}
-		release, err := limit.acquire(ctx, caller.Organisation.ID)
-		if err != nil {
-			return err
-		}
-		defer release()
-		return next(c)
+func (s *Server) limitInFlight(c echo.Context, _ *operation, next echo.HandlerFunc) error {
+	ctx := c.Request().Context()
+	caller := CallerFrom(ctx)
+	limit := s.inFlight
+	if caller.Token.ID == uuid.Nil { // only requests of share pages have no token
+		limit = s.inFlightShares
 	}
+	release, err := limit.acquire(ctx, caller.Organisation.ID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return next(c)
 }

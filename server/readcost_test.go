@@ -42,7 +42,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 		launch := storetest.Collection(t, org, "Launch", nil).ID
 		var ids []uuid.UUID
 		for _, tracked := range storetest.Track(t, org, storetest.VideoLinksFrom(t, 0, 300)...) {
-			ids = append(ids, tracked.VideoID)
+			ids = append(ids, tracked.ID)
 		}
 		_, err = org.AddVideos(t.Context(), launch, ids)
 		require.NoError(t, err)

@@ -52,7 +52,7 @@ func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n in
 	require.NoError(t, err)
 	accounts, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
 	require.NoError(t, err)
-	x.video, x.account = tracked[0].VideoID, accounts[0].AccountID
+	x.video, x.account = tracked[0].ID, accounts[0].ID
 	x.collection = storetest.VideoOf(t, o, x.clip).Labels[0].ID
 	storetest.Collection(t, o, "child", &x.collection)
 	made, err := o.CreateReport(t.Context(), newReport(x))

@@ -367,7 +367,7 @@ func TestImport_keepsMeasuredWeeklyPoints(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
 		monday := (day - 200).Week()
-		id := storetest.Track(t, o, l)[0].VideoID
+		id := storetest.Track(t, o, l)[0].ID
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`,
 			o.ID(), id, monday, monday+5)
 		// The video was fetched daily from Thursday to Saturday. The organisation's rows of these days still contain the measured views.

@@ -121,7 +121,7 @@ func (i *importState) trackLinks(links []link.Link, newVideos []*mergedVideo) er
 	}
 	ids := make([]uuid.UUID, len(tracked))
 	for n, t := range tracked {
-		ids[n] = t.VideoID
+		ids[n] = t.ID
 	}
 	var rows []store.Video
 	if err := db.Scoped(i.Tx, "videos", i.ID()).Where("videos.id IN ?", ids).Find(&rows).Error; err != nil {

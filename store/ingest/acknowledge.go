@@ -41,8 +41,8 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 				details = &fetchedAt
 			}
 		}
-		if o.account { // for an account, the number of followers is stored in the column "views"
-			fetched, counts.Views = &fetchedAt, o.followers
+		if o.Account != nil { // for an account, the number of followers is stored in the column "views"
+			fetched, counts.Views = &fetchedAt, o.Account.Followers
 		}
 		rows[i] = []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
 			fetched, details, counts.Views, counts.Likes, counts.Comments, counts.Shares, counts.Bookmarks, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token}

@@ -13,7 +13,7 @@ import (
 
 // renameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
 // renameTarget merges the two targets.
-func renameTarget(tx *gorm.DB, o AccountOutcome) error {
+func renameTarget(tx *gorm.DB, o Outcome) error {
 	from, to := o.Target.ExternalID, externalIDAfterFetch(o)
 	if to == from {
 		return nil
@@ -59,7 +59,7 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 
 // externalIDAfterFetch returns the external id of an account's target after a fetch. It prefers the
 // platform's id, then an id of the source, then a handle.
-func externalIDAfterFetch(o AccountOutcome) string {
+func externalIDAfterFetch(o Outcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
 	switch {

@@ -79,12 +79,11 @@ type Outcome struct {
 	// TriedHandles are the handles from Target.Handles with which the source did not find the
 	// video. The next fetch tries other handles first.
 	TriedHandles []string
+	// Account are the facts of a fetched account; nil for a video, and if the fetch failed.
+	Account *AccountFacts
 	// Fetch is the change of the fetch status. If Fetch is nil, an outcome with counts or account
 	// facts changes the status to queue.FetchOK.
 	Fetch *queue.FetchChange
-
-	account   bool // the target is an account and its facts were written
-	followers *int64
 }
 
 // Acknowledge writes the outcomes of a claim in one transaction. It can be called late or twice.
@@ -92,6 +91,9 @@ type Outcome struct {
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
+	}
+	if outcomes[0].Target.Kind == queue.KindAccount {
+		return s.acknowledgeAccounts(ctx, c, fetchedAt, outcomes)
 	}
 	// The source was called at fetchedAt. The points get the UTC day of this time.
 	if err := s.db.EnsurePartitions(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
@@ -174,7 +176,7 @@ func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db
 
 // statusChange returns the change of the fetch status. It returns nil if the outcome changes neither the status nor the time of the next fetch.
 func (o *Outcome) statusChange() *queue.FetchChange {
-	if o.Fetch == nil && (o.hasCounts() || o.account) {
+	if o.Fetch == nil && (o.hasCounts() || o.Account != nil) {
 		return &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	}
 	return o.Fetch

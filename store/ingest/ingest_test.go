@@ -427,7 +427,7 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, "https://youtu.be/dQw4w9WgXcQ")}, Immediate: 1})
 		require.NoError(t, err)
-		id := tracked[0].VideoID
+		id := tracked[0].ID
 		for _, c := range []struct {
 			says float64
 			want string
