@@ -35,6 +35,13 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	return id, ok
 }
 
+// isFromPage returns true if a page of this server sent the API request with the context ctx. Lists for pages have no labels, because pages show
+// only the labels of single videos and accounts. A list can have 1,000 labels in each row.
+func isFromPage(ctx context.Context) bool {
+	_, ok := pageCaller(ctx)
+	return ok
+}
+
 // limitRequestsOfPages counts a GET request from a page to the API. It then runs the handler, or
 // returns an error if the limit is exceeded.
 func (s *Server) limitRequestsOfPages(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
