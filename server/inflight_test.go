@@ -107,3 +107,29 @@ func TestInFlight_sharePagesHaveTheirOwnLimit(t *testing.T) {
 	close(resolver.release)
 	requestsDone.Wait()
 }
+
+// A page that reads from the store without the API must take a slot. A page must not hold a slot while its API requests wait for slots.
+func TestInFlight_pagesTakeOneSlotAtATimeForTheirReads(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		c.addVideos(collection, c.track(videoURL(1)))
+		c.shareCollection(collection, "public", nil)
+		v := c.newSignedInVisitor(t)
+		for range 3 { // one of the four slots stays free
+			release, err := a.server.AcquireSlot(t.Context(), c.org.ID)
+			require.NoError(t, err)
+			defer release()
+		}
+		for path, statement := range map[string]string{
+			"/collection":                        "latest_views", // the sums of all collections
+			"/collection/" + collection.String(): "share_pages",  // the last visit of the share page
+		} {
+			used := 0
+			a.Guard.BeforeStatement(statement, func() { used = a.server.UsedSlots(c.org.ID) })
+			v.visit(path).requireStatus(http.StatusOK)
+			require.Equal(t, 4, used, path)
+		}
+	})
+}

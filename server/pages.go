@@ -259,8 +259,23 @@ func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity
 	if b.HidesNumbers(identity.Organisation.Tier) {
 		return nil, nil //nolint:nilnil // hidden numbers are not an error
 	}
-	sums, err := b.s.store.Org(identity.Organisation.ID).CollectionSums(ctx)
-	return sums, b.problem(ctx, err)
+	var sums map[uuid.UUID]store.CollectionSum
+	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {
+		sums, err = o.CollectionSums(ctx)
+		return err
+	})
+	return sums, err
+}
+
+// readInSlot calls read with the organisation. Meanwhile, it holds one of the organisation's slots for concurrent requests, as each API request
+// does. A page that holds a slot must not call Do: the API request needs a slot too, and pages that hold all slots would wait for each other.
+func (b pageBackend) readInSlot(ctx context.Context, organisation uuid.UUID, read func(o *store.Org) error) error {
+	release, err := b.s.inFlight.acquire(ctx, organisation)
+	if err != nil {
+		return b.problem(ctx, err)
+	}
+	defer release()
+	return b.problem(ctx, read(b.s.store.Org(organisation)))
 }
 
 // FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
