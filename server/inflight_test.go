@@ -108,6 +108,25 @@ func TestInFlight_sharePagesHaveTheirOwnLimit(t *testing.T) {
 	requestsDone.Wait()
 }
 
+// The test holds as many connections as all concurrent requests of one organisation need. A request of another organisation must get a
+// connection.
+func TestInFlight_oneOrganisationCannotUseAllConnectionsForReads(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		other := a.newCaller(t, store.TierPremium)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		for range server.MaxConcurrentRequests {
+			rows, err := a.server.Store().DB().Read(ctx).Raw("SELECT 1").Rows() // the rows hold a connection until they are closed
+			require.NoError(t, err)
+			defer func() { require.NoError(t, errors.Join(rows.Err(), rows.Close())) }()
+		}
+		got, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+other.token)
+		require.NoError(t, err)
+		got.requireStatus(http.StatusOK)
+	})
+}
+
 // A page that reads from the store without the API must take a slot. A page must not hold a slot while its API requests wait for slots.
 func TestInFlight_pagesTakeOneSlotAtATimeForTheirReads(t *testing.T) {
 	t.Parallel()
