@@ -20,7 +20,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	query := store.AccountQuery{
 		Platform: (*link.Platform)(p.Platform), Username: normaliseOptionalText(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
 		IncludeLinked: isTrue(p.IncludeLinked), IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
-		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection),
+		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx),
 	}
 	faults := append(checkPaginated(p.Paginated, p.Page, p.Cursor), linkFaults...)
 	page, err := s.readPage(ctx, "listAccounts", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults, query)
@@ -56,7 +56,7 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	p := r.Params
 	query := store.VideoQuery{UploadedFrom: fromAPIDatePtr(p.StartDate), UploadedTo: fromAPIDatePtr(p.EndDate),
 		IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
-		Order: orderOf(p.OrderBy, api.AccountVideoOrderUploadedAt, p.OrderDirection)}
+		Order: orderOf(p.OrderBy, api.AccountVideoOrderUploadedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
 	faults := checkPaginated(p.Paginated, p.Page, p.Cursor)
 	if p.StartDate != nil && p.EndDate != nil && p.StartDate.After(p.EndDate.Time) {
 		faults = append(faults, queryFault("start_date", faultRange, "start_date %s is after end_date %s", p.StartDate, p.EndDate))

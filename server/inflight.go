@@ -6,7 +6,8 @@ import (
 )
 
 // maxRequestsPerOrganisation limits the concurrent requests of one organisation on this server. Requests of its share pages have their own
-// limit, maxShareRequestsPerOrganisation. A connection pool has at least 8 connections, so one organisation cannot use all of them.
+// limit, maxShareRequestsPerOrganisation. One organisation cannot use all connections to the database, because the pool for reads has more
+// connections than both limits together: by default at least 16 on SQLite and 8 on PostgreSQL.
 const maxRequestsPerOrganisation = 4
 
 // maxShareRequestsPerOrganisation limits the concurrent requests of the share pages of one organisation on this server. Share pages have

@@ -35,6 +35,13 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	return id, ok
 }
 
+// isFromPage returns true if a page of this server sent the API request with the context ctx. Lists for pages have no labels, because pages show
+// only the labels of single videos and accounts. A list can have 1,000 labels in each row.
+func isFromPage(ctx context.Context) bool {
+	_, ok := pageCaller(ctx)
+	return ok
+}
+
 // limitRequestsOfPages counts a GET request from a page to the API. It then runs the handler, or
 // returns an error if the limit is exceeded.
 func (s *Server) limitRequestsOfPages(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
@@ -252,8 +259,23 @@ func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity
 	if b.HidesNumbers(identity.Organisation.Tier) {
 		return nil, nil //nolint:nilnil // hidden numbers are not an error
 	}
-	sums, err := b.s.store.Org(identity.Organisation.ID).CollectionSums(ctx)
-	return sums, b.problem(ctx, err)
+	var sums map[uuid.UUID]store.CollectionSum
+	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {
+		sums, err = o.CollectionSums(ctx)
+		return err
+	})
+	return sums, err
+}
+
+// readInSlot calls read with the organisation. Meanwhile, it holds one of the organisation's slots for concurrent requests, as each API request
+// does. A page that holds a slot must not call Do: the API request needs a slot too, and pages that hold all slots would wait for each other.
+func (b pageBackend) readInSlot(ctx context.Context, organisation uuid.UUID, read func(o *store.Org) error) error {
+	release, err := b.s.inFlight.acquire(ctx, organisation)
+	if err != nil {
+		return b.problem(ctx, err)
+	}
+	defer release()
+	return b.problem(ctx, read(b.s.store.Org(organisation)))
 }
 
 // FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.

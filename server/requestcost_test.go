@@ -186,6 +186,34 @@ func faultPlace(f client.Fault) string {
 	return *f.Name
 }
 
+// A CSV file of the dashboard has no labels, so the server must not read them. In JSON, the labels of these videos would have 88 MB.
+//
+//nolint:paralleltest // the test measures the time and memory of the whole process
+func TestRequestCost_csvFileOfTheDashboardDoesNotReadLabels(t *testing.T) {
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	createVideosWithManyLabels(t, c, 2000, 1000)
+	addHashtagToAllCollections(t, c)
+	v := c.newSignedInVisitor(t)
+	collection := rowsIn(t, c.send(http.MethodGet, "/collections?limit=1", nil).requireStatus(http.StatusOK))[0].id()
+	account := c.listVideos("limit=1").Data[0].LinkedAccountID.String()
+	for path, rows := range map[string]int{
+		"/video?csv=videos": 2000,
+		"/collection/" + collection.String() + "?csv=videos": 2000,
+		"/account/tiktok/" + account + "?csv=videos":         200,
+		"/account?include_linked=true&csv=accounts":          10,
+	} {
+		before := measureCost(t)
+		got := v.visit(path)
+		after := measureCost(t)
+		require.Len(t, got.table(), 1+rows, path)
+		cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
+		t.Logf("%s: %v of processor time, %.1f MiB allocated", path, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
+		require.Less(t, cpu, maxRequestCPU, path)
+		require.Less(t, allocated, uint64(raceFactor*maxRequestBytes), path)
+	}
+}
+
 // TestRequestCost_bulkRequestWithShortLinksReusesConnections sends a bulk request with 500 dead
 // short links. The server must reuse connections and must not use too much memory.
 //

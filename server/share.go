@@ -55,11 +55,15 @@ func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
 // LastShareVisit returns when a visitor last opened a share page. The result is nil if the page had
 // no visitor or does not belong to the organisation.
 func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity, hash string) (*time.Time, error) {
-	at, err := b.s.store.Org(identity.Organisation.ID).LastShareVisit(ctx, hash)
-	if at == nil || err != nil {
-		return nil, b.problem(ctx, err)
-	}
-	return new(at.Time()), nil
+	var opened *time.Time
+	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
+		at, err := o.LastShareVisit(ctx, hash)
+		if at != nil {
+			opened = new(at.Time())
+		}
+		return err
+	})
+	return opened, err
 }
 
 // CheckSharePassword returns a pass if the password of a protected share page is correct. The pass

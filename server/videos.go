@@ -20,7 +20,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 	if filters.Link = p.Link; target != nil {
 		query.Link, filters.Link = target, &target.Canonical
 	}
-	query.Order = orderOf(p.OrderBy, api.VideoOrderLatestUpdatedAt, p.OrderDirection)
+	query.Order, query.WithoutLabels = orderOf(p.OrderBy, api.VideoOrderLatestUpdatedAt, p.OrderDirection), isFromPage(ctx)
 	page, err := s.readPage(ctx, "listVideos", pageParams{p.Page, p.Limit, p.Cursor, true}, query.Order, append(faults, linkFaults...), filters)
 	if err != nil {
 		return nil, err

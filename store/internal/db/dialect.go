@@ -107,6 +107,9 @@ func (sqliteDialect) readinessQuery() string { return "SELECT COUNT(*) FROM sqli
 // short, because the end of the context does not end this wait.
 const sqliteBusyTimeout = 400 * time.Millisecond
 
+// sqliteMaxIdleTime is the time after which an unused connection for reads is closed, because its cache takes up to 4 MB.
+const sqliteMaxIdleTime = time.Minute
+
 // open opens the SQLite file with one pool for writes and one pool for reads. Without o.MustExist,
 // it creates a missing file and its folder.
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
@@ -154,8 +157,11 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
-	c.read, err = open("deferred", max(4, runtime.NumCPU()))
-	return c, err
+	if c.read, err = open("deferred", max(16, 4*runtime.NumCPU())); err != nil {
+		return c, err
+	}
+	c.pools[1].SetConnMaxIdleTime(sqliteMaxIdleTime)
+	return c, nil
 }
 
 // awaitUnlocked opens the first connection of the pool. While another process has the file locked,
