@@ -48,14 +48,14 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 
 		refs := []store.VideoRef{
 			{ID: store.NewID()},               // an unknown video
-			{ID: tracked[0].ID},          //
+			{ID: tracked[0].ID},               //
 			{Link: storetest.VideoLink(t, 9)}, // an unknown video
 			{Link: storetest.VideoLink(t, 1)}, //
-			{ID: foreign.ID},             // a video of another organisation
+			{ID: foreign.ID},                  // a video of another organisation
 			{Link: storetest.VideoLink(t, 8)}, // a video of another organisation
-			{ID: tracked[1].ID},          // video 1 a second time, this time by its id instead of its link
+			{ID: tracked[1].ID},               // video 1 a second time, this time by its id instead of its link
 			{Link: storetest.VideoLink(t, 4)}, // a video that was already stopped
-			{ID: tracked[4].ID},          // a video that was already stopped
+			{ID: tracked[4].ID},               // a video that was already stopped
 			{Link: storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // an unknown video on another platform
 		}
 		unmatched, err := o.StopVideos(t.Context(), refs, false)
