@@ -147,30 +147,6 @@ SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
 
-// Campaign adds up the counts of a collection's videos on each day from q.From to q.To, but not
-// after today. It can return ErrNotFound, *TooManyMembersError, *TooManyVideosError, *TooManyDaysError
-// and *TooManyPointsError. The caller must not change the result, because
-// the store keeps it for further calls, except if q.Points is true.
-func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
-	q.To = min(q.To, o.s.db.Now().Day())
-	if q.Points {
-		return o.readCampaign(ctx, q)
-	}
-	version, err := o.version(ctx)
-	if err != nil {
-		return Campaign{}, err
-	}
-	key := campaignKey{o.id, version.Version, q}
-	if c, ok := o.s.campaigns.get(key); ok {
-		return c, nil
-	}
-	c, err := o.readCampaign(ctx, q)
-	if err == nil {
-		o.s.campaigns.put(key, c)
-	}
-	return c, err
-}
-
 // readCampaign is like Campaign, but always reads the counts from the database. q.To must not be after today.
 func (o *Org) readCampaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	c := Campaign{Days: []CampaignDay{}}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"sync"
 
 	"github.com/google/uuid"
@@ -56,4 +57,28 @@ func (c *campaignCache) put(key campaignKey, campaign Campaign) {
 	for c.rows += campaign.rows(); c.rows > maxCachedCampaignRows; {
 		c.byKey.RemoveOldest()
 	}
+}
+
+// Campaign adds up the counts of a collection's videos on each day from q.From to q.To, but not
+// after today. It can return ErrNotFound, *TooManyMembersError, *TooManyVideosError, *TooManyDaysError
+// and *TooManyPointsError. The caller must not change the result, because
+// the store keeps it for further calls, except if q.Points is true.
+func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
+	q.To = min(q.To, o.s.db.Now().Day())
+	if q.Points {
+		return o.readCampaign(ctx, q)
+	}
+	version, err := o.version(ctx)
+	if err != nil {
+		return Campaign{}, err
+	}
+	key := campaignKey{o.id, version.Version, q}
+	if c, ok := o.s.campaigns.get(key); ok {
+		return c, nil
+	}
+	c, err := o.readCampaign(ctx, q)
+	if err == nil {
+		o.s.campaigns.put(key, c)
+	}
+	return c, err
 }
