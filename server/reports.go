@@ -32,10 +32,11 @@ func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHi
 		return nil, err
 	}
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	if _, err := s.checkNotModified(ctx, "getCollectionHistory", query); err != nil {
+	org, err := s.checkNotModified(ctx, "getCollectionHistory", query)
+	if err != nil {
 		return nil, err
 	}
-	totals, err := caller.Org.CollectionTotals(ctx, query)
+	totals, err := org.CollectionTotals(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +52,11 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 		return nil, err
 	}
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	if _, err := s.checkNotModified(ctx, "getCollectionStatistics", query); err != nil {
+	org, err := s.checkNotModified(ctx, "getCollectionStatistics", query)
+	if err != nil {
 		return nil, err
 	}
-	totals, err := caller.Org.CollectionTotals(ctx, query)
+	totals, err := org.CollectionTotals(ctx, query)
 	if err != nil {
 		return nil, err
 	}

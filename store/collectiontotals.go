@@ -112,19 +112,21 @@ func (e *TooManyPointsError) Error() string {
 }
 
 // collectionTotalsVideos selects the videos in the collections @in. The column added_at tells when a video first became
-// a member. For a member through an account or hashtag, this is never before the video was tracked.
+// a member. For a member through an account or hashtag, this is never before the video was tracked. For speed, the query reads the
+// videos of each account and hashtag only once, with the earliest time at which one of the collections got the account or hashtag.
 const collectionTotalsVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
   UNION ALL
-  SELECT va.id AS video_id, CASE WHEN va.created_at > ma.added_at THEN va.created_at ELSE ma.added_at END AS added_at FROM collection_accounts ma
-    JOIN videos va ON va.organisation_id = ma.organisation_id AND va.linked_account_id = ma.account_id
-   WHERE ma.organisation_id = @org AND ma.collection_id IN @in
+  SELECT va.id AS video_id, CASE WHEN va.created_at > ma.added_at THEN va.created_at ELSE ma.added_at END AS added_at
+    FROM (SELECT a.account_id, MIN(a.added_at) AS added_at FROM collection_accounts a WHERE a.organisation_id = @org AND a.collection_id IN @in GROUP BY a.account_id) AS ma
+    JOIN videos va ON va.organisation_id = @org AND va.linked_account_id = ma.account_id
   UNION ALL
-  SELECT vh.id AS video_id, CASE WHEN vh.created_at > mh.added_at THEN vh.created_at ELSE mh.added_at END AS added_at FROM collection_hashtags mh
-    JOIN video_hashtags h ON h.organisation_id = mh.organisation_id AND h.tag = mh.tag
-    JOIN videos vh ON vh.organisation_id = h.organisation_id AND vh.id = h.video_id
-   WHERE mh.organisation_id = @org AND mh.collection_id IN @in
+  SELECT vh.id AS video_id, CASE WHEN vh.created_at > mh.added_at THEN vh.created_at ELSE mh.added_at END AS added_at
+    FROM (SELECT h.video_id, MIN(t.added_at) AS added_at
+      FROM (SELECT c.tag, MIN(c.added_at) AS added_at FROM collection_hashtags c WHERE c.organisation_id = @org AND c.collection_id IN @in GROUP BY c.tag) AS t
+      JOIN video_hashtags h ON h.organisation_id = @org AND h.tag = t.tag GROUP BY h.video_id) AS mh
+    JOIN videos vh ON vh.organisation_id = @org AND vh.id = mh.video_id
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
@@ -145,11 +147,8 @@ SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
 
-// CollectionTotals adds up the counts of a collection's videos on each day from q.From to q.To, but not
-// after today. It can return ErrNotFound, *TooManyVideosError, *TooManyDaysError and
-// *TooManyPointsError.
-func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
-	q.To = min(q.To, o.s.db.Now().Day())
+// readCollectionTotals is like CollectionTotals, but always reads the counts from the database. q.To must not be after today.
+func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
 	c := CollectionTotals{Days: []CollectionDay{}}
 	var err error
 	if c.Collections, err = o.queriedCollections(ctx, q); err != nil {
@@ -158,6 +157,9 @@ func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (Co
 	ids := make([]uuid.UUID, len(c.Collections))
 	for n, collection := range c.Collections {
 		ids[n] = collection.ID
+	}
+	if err := o.checkMembers(ctx, ids, MaxTotalsMembers, MaxTotalsHashtags); err != nil {
+		return c, err
 	}
 	args := map[string]any{"org": o.id, "in": ids, "until": db.InstantOf((q.To + 1).Time()), "limit": MaxTotalsVideos + 1}
 	if err := o.s.db.Read(ctx).Raw(collectionTotalsVideos, args).Scan(&c.Videos).Error; err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // A collection contains a video if the video, its account or one of its hashtags was added to the
-// collection. Only this file, videoSums and collectionTotalsVideos implement this rule.
+// collection. Only this file, CollectionSums and collectionTotalsVideos implement this rule.
 
 // videoIsMember is a SQL condition: a video is in at least one collection that matches
 // {collections}. The subqueries do not refer to the video, so they run only once.

@@ -244,10 +244,11 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		query.Set("include_children", "true")
 	}
 	var history client.CollectionHistory
-	var calls errgroup.Group
-	calls.Go(func() error { return v.getFromAPI(path+"/statistics", query, &content.Statistics) })
-	calls.Go(func() error { return v.getFromAPI(path+"/history", query, &history) })
-	err := calls.Wait()
+	// The calls run one after the other, so that the store computes the history together with the statistics, and only once.
+	err := v.getFromAPI(path+"/statistics", query, &content.Statistics)
+	if err == nil {
+		err = v.getFromAPI(path+"/history", query, &history)
+	}
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // getFromAPI returns a *Problem itself
 		content.Refused = problem
 	} else if err != nil {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -34,8 +35,9 @@ type treeNode struct {
 // collectionsPage is the data for the template of the page of all collections.
 type collectionsPage struct {
 	Collections []treeNode
-	New         form   // the form that creates a collection
-	SameName    string // name in the form that another collection already has, so that the visitor must confirm it; "" otherwise
+	New         form     // the form that creates a collection
+	Refused     *Problem // error of the server if the collections have too many members for their numbers to be computed; nil otherwise
+	SameName    string   // name in the form that another collection already has, so that the visitor must confirm it; "" otherwise
 }
 
 // showCollections shows the tree of collections.
@@ -50,7 +52,9 @@ func (v *visit) renderCollections(status int, content collectionsPage) error {
 		return err
 	}
 	sums, err := v.Backend.CollectionSums(v.r.Context(), v.id)
-	if err != nil {
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusConflict {
+		content.Refused = problem
+	} else if err != nil {
 		return err
 	}
 	content.Collections = collectionTree(all)
