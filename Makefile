@@ -70,7 +70,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 # LONG matches the names of the simulations and of the tests with thousands of answers, requests or fetches, or with many other programs. With the
 # race detector, the simulations alone take an hour. The other tests of the collector and of the server run the same code with the race detector.
 LONG := ^(TestSimulation_|TestKilledCollectors_|TestHostile_|TestHostileLinks_sources|TestTrackedAccount_trackingType|TestTenancy_|TestContract_randomRequests|$\
-TestFairness_|TestRenamedAccount_|TestWrongHandleInALink_|TestContractCodeSamples_|TestEveryOperation_returns429|TestCollectionHistory_equalsTheSum|$\
+TestFairness_|TestRenamedAccount_|TestWrongHandleInALink_|TestContractCodeSamples_|TestCollectionHistory_equalsTheSum|$\
 TestListVideos_returnsEachUnchangedVideo|TestSDKs_readEachOf10000Videos|TestTokens_eachAddressCanSend)
 # The end-to-end tests start programs that are built without the race detector, or control a browser.
 END_TO_END := ./cmd/e2e/...
