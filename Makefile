@@ -67,12 +67,14 @@ check: gen-check lint test-all e2e test-long test-citus dist-test ## run everyth
 # The race detector needs a C compiler. The SQLite driver, which is C code translated to Go, is compiled without the race detector. With the race
 # detector, the driver would take most of the time of the tests, and the tests would find no further races of ReelTally.
 RACE := -race -gcflags='modernc.org/...=-race=false'
-# LONG matches the names of the simulations and of the tests with thousands of answers, requests or fetches. With the race detector, the simulations
-# alone take an hour. The other tests of the collector and of the server run the same code with the race detector.
-LONG := ^(TestSimulation_|TestKilledCollectors_|TestHostile_|TestHostileLinks_sources|TestTrackedAccount_trackingType|TestTenancy_|TestContract_randomRequests)
+# LONG matches the names of the simulations and of the tests with thousands of answers, requests or fetches, or with many other programs. With the
+# race detector, the simulations alone take an hour. The other tests of the collector and of the server run the same code with the race detector.
+LONG := ^(TestSimulation_|TestKilledCollectors_|TestHostile_|TestHostileLinks_sources|TestTrackedAccount_trackingType|TestTenancy_|TestContract_randomRequests|$\
+TestFairness_|TestRenamedAccount_|TestWrongHandleInALink_|TestContractCodeSamples_|TestCollectionHistory_equalsTheSum|$\
+TestListVideos_returnsEachUnchangedVideo|TestSDKs_readEachOf10000Videos|TestTokens_eachAddressCanSend)
 # The end-to-end tests start programs that are built without the race detector, or control a browser.
 END_TO_END := ./cmd/e2e/...
-# With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their processor time.
+# With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their CPU time.
 .PHONY: test-all
 test-all: ## run every test except those of e2e and test-long, with the race detector (PKG, ARGS)
 	@$(NEED_CC)
@@ -98,7 +100,7 @@ test-citus: ## run the tests of the store with the statements for Citus, on a st
 	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./cmd/e2e -run='$(CITUS_END_TO_END)')
 
 .PHONY: e2e
-e2e: ## run the end-to-end tests, which start the real programs on SQLite and PostgreSQL, also with a browser, proxies and Redis (ARGS)
+e2e: ## run the end-to-end tests, which start the real programs on SQLite and PostgreSQL, some with a browser, proxies or Redis (ARGS)
 	@$(NEED_REDIS)
 	@$(NEED_END_TO_END)
 	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(ARGS),-part)' \

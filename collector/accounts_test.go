@@ -28,7 +28,7 @@ func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.Ac
 	w.t.Helper()
 	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Immediate: 1})
 	require.NoError(w.t, err)
-	return store.AccountRef{ID: out[0].AccountID}
+	return store.AccountRef{ID: out[0].ID}
 }
 
 func (w *testSystem) storedAccount(ref store.AccountRef) store.Account {

@@ -87,16 +87,16 @@ func (a attempt) firstAnswerOfClass(class source.Class) *answer {
 	return nil
 }
 
-// shortestPause returns the answer of the paused source whose pause ends first. It returns nil if no
+// firstAnswerToResume returns the answer of the paused source whose pause ends first. It returns nil if no
 // source was paused.
-func (a attempt) shortestPause() *answer {
-	var shortest *answer
+func (a attempt) firstAnswerToResume() *answer {
+	var first *answer
 	for _, r := range a.Answers {
-		if r.Class == quota.Paused && (shortest == nil || r.Until.Before(shortest.Until)) {
-			shortest = &r
+		if r.Class == quota.Paused && (first == nil || r.Until.Before(first.Until)) {
+			first = &r
 		}
 	}
-	return shortest
+	return first
 }
 
 // nextSource returns the first configured source that serves the target and has not yet answered in

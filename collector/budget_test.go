@@ -93,7 +93,7 @@ func (b *budgetTest) claimAndFetch() bool {
 func (b *budgetTest) usedUnits() int64 {
 	b.Helper()
 	window, _ := b.Budgets()[0].Window(b.db.Clock.Now())
-	n, err := b.db.QuotaUsed(b.Context(), budgetKey, window)
+	n, err := b.db.ReservedUnits(b.Context(), budgetKey, window)
 	require.NoError(b, err)
 	return n
 }
@@ -101,7 +101,7 @@ func (b *budgetTest) usedUnits() int64 {
 func (b *budgetTest) reserveUnits(units int64) {
 	b.Helper()
 	window, _ := b.Budgets()[0].Window(b.db.Clock.Now())
-	ok, err := b.db.ReserveQuota(b.Context(), budgetKey, window, units, 0)
+	ok, err := b.db.ReserveUnits(b.Context(), budgetKey, window, units, 0)
 	require.NoError(b, err)
 	require.True(b, ok)
 }
@@ -309,7 +309,7 @@ func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 		b.trackAccount("mira.cooks")
 		now := func() store.Instant { return store.InstantOf(db.Clock.Now()) }
 		pause := func(d time.Duration) {
-			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "spender", Class: string(source.RateLimited), Strikes: 1, BlockedUntil: now().Add(d)}))
+			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "spender", Class: string(source.RateLimited), PausesSinceSuccess: 1, BlockedUntil: now().Add(d)}))
 		}
 		pause(-time.Minute)
 		b.spend = func(budget *source.CallBudget) error {

@@ -129,10 +129,10 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	// Retire releases the targets that are still claimed. It gets a new context, because ctx has ended.
+	// RemoveCollector releases the targets that are still claimed. It gets a new context, because ctx has ended.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := c.queue.Retire(closing, c.id); err != nil {
+	if err := c.queue.RemoveCollector(closing, c.id); err != nil {
 		return err
 	}
 	c.Logger.InfoContext(closing, "stopped collecting", "collector", c.id)

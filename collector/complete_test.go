@@ -46,6 +46,19 @@ func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 	})
 }
 
+// A live broadcast has no length. Another source does not know it either, so it must not be asked.
+func TestMissingDetails_doNotIncludeTheLengthOfALiveBroadcast(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newTestSystem(t, db)
+		tracked := w.trackVideos("https://youtu.be/" + w.sandbox.World().Find(link.YouTube, sandbox.Live))
+		w.startCollector("scrapecreators")
+		w.waitForCounts(tracked)
+		require.Nil(t, w.video(tracked[0]).VideoLength)
+		require.Zero(t, w.callCount("vendor"))
+	})
+}
+
 func TestMissingDetails_doNotPreventStoringTheCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -151,7 +151,7 @@ func (r *accountRun) trackAccount(index int) {
 	require.NoError(r.t, err)
 	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
 	require.NoError(r.t, err)
-	r.refs[index] = store.AccountRef{ID: out[0].AccountID}
+	r.refs[index] = store.AccountRef{ID: out[0].ID}
 }
 
 func (r *accountRun) fetchDueTargets() {

@@ -112,7 +112,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 		o.Suspect, o.Detail = suspicion.Text(), "held back: "+suspicion.Why
 		reason, confirmable := "The newest counts are held back until they are confirmed: "+suspicion.Why, !verify.IsWiped(t, r)
 		if !confirmable {
-			reason = "The source reports zero views of a video that had many; such a zero is not stored"
+			reason = "The source reports zero views of a video that had views; such a zero is not stored"
 		}
 		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: reason, Attempted: true}
 		// Counts that no answer can confirm are soon fetched only as often as others.
@@ -156,7 +156,7 @@ func (w *worker) pausedOutcome(t queue.Target, a attempt, r source.Result, now t
 		return w.failedOutcome(t, a, r, *failed, now)
 	}
 	o := unchangedOutcome(t)
-	first := a.shortestPause()
+	first := a.firstAnswerToResume()
 	o.Detail, o.NextAt = r.Detail, store.InstantOf(first.Until)
 	if first.Source != w.source.Name() {
 		o.Detail = first.Detail + "; " + r.Detail
@@ -255,7 +255,8 @@ func removeAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	return &f
 }
 
-// lacksDetails returns true if the facts lack the title, the username, the time of the upload or the length. Every video has these details.
+// lacksDetails returns true if the facts lack the title, the username, the time of the upload or the length. Every video has these details; a length of
+// 0 means that the video has no length yet, so it is not missing.
 func lacksDetails(f *source.Facts) bool {
 	return f.Title == nil || f.Username == nil || f.UploadedAt == nil || f.LengthSeconds == nil
 }
@@ -266,7 +267,9 @@ func fillDetails(f *source.Facts, other *source.Facts) {
 	setIfNil(&f.Title, other.Title)
 	setIfNil(&f.Username, other.Username)
 	setIfNil(&f.UploadedAt, other.UploadedAt)
-	setIfNil(&f.LengthSeconds, other.LengthSeconds)
+	if f.LengthSeconds == nil || *f.LengthSeconds == 0 && other.LengthSeconds != nil {
+		f.LengthSeconds = other.LengthSeconds
+	}
 	setIfNil(&f.SongName, other.SongName)
 	setIfNil(&f.SongLink, other.SongLink)
 	setIfNil(&f.ThumbnailURL, other.ThumbnailURL)

@@ -339,7 +339,7 @@ func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {
 		s := newRefusalTest(t, db, 50, 50)
 		// After these refusals, one more refusal would pause the source.
 		for _, id := range []string{"1", "2", "3"} {
-			_, err := db.NoteRefusal(t.Context(), s.Name(), string(source.Temporary), id)
+			_, err := db.RecordRefusal(t.Context(), s.Name(), string(source.Temporary), id)
 			require.NoError(t, err)
 		}
 		s.answer = func(batch []source.Target) error {

@@ -19,14 +19,14 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 		w := newTestSystem(t, db)
 		now := db.Clock.Now()
 		long := now.AddDate(0, 0, -150)
-		id := w.trackVideos("https://youtu.be/dQw4w9WgXcQ")[0].VideoID
+		id := w.trackVideos("https://youtu.be/dQw4w9WgXcQ")[0].ID
 		for n := range 21 {
 			at := store.InstantOf(long.AddDate(0, 0, n))
 			require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{{Source: store.SandboxSource, State: "active", NextAt: at,
 				Target: queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: "dQw4w9WgXcQ"}, Facts: &ingest.VideoFacts{Views: new(int64(1000 + n))}}}))
 		}
 		old := long.Format(time.DateOnly)
-		ok, err := db.ReserveQuota(t.Context(), "youtube/stats", old, 3, 10)
+		ok, err := db.ReserveUnits(t.Context(), "youtube/stats", old, 3, 10)
 		require.NoError(t, err)
 		require.True(t, ok)
 		db.Exec(t, "UPDATE quota_windows SET updated_at = ?", store.InstantOf(long))
@@ -40,7 +40,7 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 		weeks := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0]
 		require.GreaterOrEqual(t, weeks, int64(3))
 		require.LessOrEqual(t, weeks, int64(4))
-		used, err := db.QuotaUsed(t.Context(), "youtube/stats", old)
+		used, err := db.ReservedUnits(t.Context(), "youtube/stats", old)
 		require.NoError(t, err)
 		require.Zero(t, used, "old quota windows must be deleted")
 		last := store.DateOf(long) + 20

@@ -101,22 +101,17 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 	now := w.Now()
 	var due []source.Target
 	var early []ingest.Outcome
-	var earlyAccounts []ingest.AccountOutcome
 	for _, t := range claim.Targets {
 		if next, ok := w.schedulePlan(t).Due(t, now); !ok && !parseAttempt(t).Running {
 			o := unchangedOutcome(t)
 			o.NextAt, o.Fetch = store.InstantOf(next), &queue.FetchChange{}
-			if t.Kind == source.KindAccount {
-				earlyAccounts = append(earlyAccounts, ingest.AccountOutcome{Outcome: o})
-			} else {
-				early = append(early, o)
-			}
+			early = append(early, o)
 			continue
 		}
 		due = append(due, w.prepareTarget(t, now))
 	}
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
-	err = errors.Join(w.writer.Acknowledge(writing, claim, claim.At, early), w.writer.AcknowledgeAccounts(writing, claim, claim.At, earlyAccounts))
+	err = w.writer.Acknowledge(writing, claim, claim.At, early)
 	if err != nil || len(due) == 0 {
 		return true, err
 	}
@@ -300,7 +295,6 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	w.clock.note(reply.At)
 	mixedUp := verify.FindMixedUpResults(reply.Targets, reply.Results)
 	var outcomes []ingest.Outcome
-	var accounts []ingest.AccountOutcome
 	for i, t := range reply.Targets {
 		search := tried.searchFor(t)
 		r, next := search.continueSearch(w.source, t, verify.CheckIdentity(t, reply.Results[i], reply.At))
@@ -314,18 +308,12 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 			w.Logger.InfoContext(ctx, "no numbers stored for the target", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time(), "route", o.Route)
 		}
-		if t.Kind == source.KindVideo {
-			outcomes = append(outcomes, o)
-			continue
+		if o.Suspect == nil {
+			o.Account = r.Account
 		}
-		if o.Suspect != nil {
-			r.Account = nil
-		}
-		accounts = append(accounts, ingest.AccountOutcome{Outcome: o, Account: r.Account})
+		outcomes = append(outcomes, o)
 	}
-	at := store.InstantOf(reply.At)
-	err = errors.Join(w.writer.Acknowledge(writing, claim, at, outcomes), w.writer.AcknowledgeAccounts(writing, claim, at, accounts))
-	if err == nil {
+	if err = w.writer.Acknowledge(writing, claim, store.InstantOf(reply.At), outcomes); err == nil {
 		err = w.thumbnails.SaveAddresses(writing, outcomes)
 	}
 	return again, err

@@ -182,7 +182,7 @@ func (t target) checkBeforeConnecting(_, address string, _ syscall.RawConn) erro
 // checkAddress returns a *RefusedError if the host may not resolve to the address.
 func (t target) checkAddress(addr netip.Addr) error {
 	why := nonPublicReason(addr)
-	// The operator may configure any IP address instead of a host name, also a link-local address.
+	// The operator may configure any IP address instead of a host name, including a link-local address.
 	if why == "" || t.reach == Operated && (isLocal(addr) || t.host == addr.String()) {
 		return nil
 	}

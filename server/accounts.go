@@ -20,7 +20,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	query := store.AccountQuery{
 		Platform: (*link.Platform)(p.Platform), Username: normaliseOptionalText(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
 		IncludeLinked: isTrue(p.IncludeLinked), IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
-		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection),
+		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx),
 	}
 	faults := append(checkPaginated(p.Paginated, p.Page, p.Cursor), linkFaults...)
 	page, err := s.readPage(ctx, "listAccounts", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults, query)
@@ -40,7 +40,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 // GetAccount answers GET /accounts/{account_id} with one account of the caller's organisation.
 func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) (api.GetAccountResponseObject, error) {
 	caller := CallerFrom(ctx)
-	ref, err := s.parseAccountRef(ctx, r.AccountID)
+	ref, err := s.parseReference(ctx, link.Account, r.AccountID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +56,12 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	p := r.Params
 	query := store.VideoQuery{UploadedFrom: fromAPIDatePtr(p.StartDate), UploadedTo: fromAPIDatePtr(p.EndDate),
 		IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
-		Order: orderOf(p.OrderBy, api.AccountVideoOrderUploadedAt, p.OrderDirection)}
+		Order: orderOf(p.OrderBy, api.AccountVideoOrderUploadedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
 	faults := checkPaginated(p.Paginated, p.Page, p.Cursor)
 	if p.StartDate != nil && p.EndDate != nil && p.StartDate.After(p.EndDate.Time) {
 		faults = append(faults, queryFault("start_date", faultRange, "start_date %s is after end_date %s", p.StartDate, p.EndDate))
 	}
-	ref, err := s.parseAccountRef(ctx, r.AccountID)
+	ref, err := s.parseReference(ctx, link.Account, r.AccountID)
 	if err != nil && len(faults) == 0 {
 		return nil, err
 	}
@@ -75,12 +75,6 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 			query.Window, query.Each = w, each
 			return o.ListAccountVideos(ctx, ref, query)
 		}})
-}
-
-// parseAccountRef parses the id or link of an account. If idOrLink is neither an id nor a link of an account, the error is *store.NotFoundError.
-func (s *Server) parseAccountRef(ctx context.Context, idOrLink string) (store.AccountRef, error) {
-	ref, err := s.parseReference(ctx, link.Account, idOrLink)
-	return store.AccountRef(ref), err
 }
 
 // ToAPIAccount converts an account from the database to the JSON type of the API. If view is MaskedView, the metrics are null.

@@ -33,32 +33,26 @@ func CallerFrom(ctx context.Context) Caller {
 
 // authenticate is a middleware that looks up the token of a request and stores the Caller in the
 // request's context.
-func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		op := s.contract.requestedOperation(c)
-		if op == nil {
-			return next(c)
-		}
-		id, err := s.identify(c)
-		if err != nil {
-			return err
-		}
-		r := c.Request()
-		facts, err := s.rulesOfTier(id.Organisation.Tier)
-		if err != nil {
-			return err
-		}
-		caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: FullView, facts: facts}
-		if op.masked { // only these operations show fetch statuses
-			served, err := s.served.readFetchable(r.Context())
-			if err != nil {
-				return err
-			}
-			caller.View = View{masked: facts.masked, noCollector: !served.IsRunning()}
-		}
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
-		return next(c)
+func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFunc) error {
+	id, err := s.identify(c)
+	if err != nil {
+		return err
 	}
+	r := c.Request()
+	facts, err := s.rulesOfTier(id.Organisation.Tier)
+	if err != nil {
+		return err
+	}
+	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: FullView, facts: facts}
+	if op.masked { // only these operations show fetch statuses
+		fetchable, err := s.fetchable.readFetchable(r.Context())
+		if err != nil {
+			return err
+		}
+		caller.View = View{masked: facts.masked, noCollector: !fetchable.IsRunning()}
+	}
+	c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	return next(c)
 }
 
 // identify returns the token of a request and the token's organisation. The error has status 401 for
@@ -71,14 +65,14 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	token, err := bearerToken(c.Request())
 	var id store.Identity
 	if err == nil {
-		id, err = s.identities.findToken(c.Request().Context(), token, address)
+		id, err = s.tokens.findToken(c.Request().Context(), token, address)
 	}
 	if err == nil {
 		return id, nil
 	}
 	refusal := tokenError(err)
 	if refusal.Code.info().Status == http.StatusUnauthorized {
-		if e := s.identities.addressLimits.countRequest(c.Request().Context(), refusedRequests, address); e != nil {
+		if e := s.tokens.addressLimits.countRequest(c.Request().Context(), refusedRequests, address); e != nil {
 			err, refusal = e, toError(e)
 		}
 	}

@@ -23,9 +23,9 @@ const immediateLinks = 50
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
 type bulkEntry struct {
 	parsedLink
-	url       string      // the first link in the request that leads to this video or account
-	positions []int32     // indexes of all links in the request that lead to this video or account, counted from 0, ascending
-	item      trackedItem // result of tracking the video or account; zero if the link was refused
+	url       string        // the first link in the request that leads to this video or account
+	positions []int32       // indexes of all links in the request that lead to this video or account, counted from 0, ascending
+	item      store.Tracked // result of tracking the video or account; zero if the link was refused
 }
 
 // bulkResult is the result of a bulk request to track videos or accounts.
@@ -107,7 +107,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 	}
 	limited := CallerFrom(ctx).Organisation.Subscription == store.SubscriptionNone
 	if len(r.links) > 0 {
-		if r.served, err = s.served.readFetchable(ctx); err != nil {
+		if r.fetchable, err = s.fetchable.readFetchable(ctx); err != nil {
 			return bulkResult{}, err
 		}
 		if r.allowance = s.previewAllowance; len(entries) <= immediateLinks {
@@ -118,17 +118,17 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 			return bulkResult{}, unknownIDsError(err, "collection", "/label_ids", r.collectionIDs)
 		}
 		// The caller's identity is cached, so its subscription can be outdated.
-		limited = items[0].limited
+		limited = items[0].Limited
 		for i := range items {
 			// If the subscription has just begun, the items that were saved as pending are about to be fetched.
-			items[i].pending = items[i].pending && limited
+			items[i].Pending = items[i].Pending && limited
 		}
 		entries = assignItems(entries, items)
 	}
 	done := s.summariseBulk(entries, s.planFetches(entries, r.immediate, limited))
 	done.limited = limited
 	done.enqueued = done.enqueued && !slices.ContainsFunc(r.links, func(l link.Link) bool { return r.unsupportedReason(l) != "" })
-	done.warnings = append(done.warnings, warningsAboutLinks(r.served, r.links)...)
+	done.warnings = append(done.warnings, warningsAboutLinks(r.fetchable, r.links)...)
 	return done, nil
 }
 
@@ -157,18 +157,18 @@ func mergeDuplicates(urls []string, parsedLinks []parsedLink) []bulkEntry {
 
 // assignItems sets bulkEntry.item of the accepted entries and merges entries with the same item.
 // trackedItems has one item for each accepted entry, in the same order.
-func assignItems(entries []bulkEntry, trackedItems []trackedItem) []bulkEntry {
+func assignItems(entries []bulkEntry, trackedItems []store.Tracked) []bulkEntry {
 	keptEntries := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]int, len(trackedItems)) // for each id of a video or account, the index of its entry in keptEntries
 	for _, e := range entries {
 		if e.failure == nil {
 			e.item, trackedItems = trackedItems[0], trackedItems[1:]
-			if at, found := seen[e.item.id]; found {
+			if at, found := seen[e.item.ID]; found {
 				keptEntries[at].positions = append(keptEntries[at].positions, e.positions...)
 				slices.Sort(keptEntries[at].positions)
 				continue
 			}
-			seen[e.item.id] = len(keptEntries)
+			seen[e.item.ID] = len(keptEntries)
 		}
 		keptEntries = append(keptEntries, e)
 	}
@@ -217,12 +217,12 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 		case api.TrackStatusAlreadyTracked:
 			r.summary.AlreadyExists++
 		case api.TrackStatusTracked:
-			if !e.item.pending {
+			if !e.item.Pending {
 				started++
 			}
 		}
-		if e.item.pending {
-			r.pending = append(r.pending, api.PendingItem{ID: e.item.id, Platform: api.Platform(e.link.Platform)})
+		if e.item.Pending {
+			r.pending = append(r.pending, api.PendingItem{ID: e.item.ID, Platform: api.Platform(e.link.Platform)})
 		}
 		r.summary.Succeeded++
 	}
@@ -269,7 +269,7 @@ func (e bulkEntry) status() api.TrackStatus {
 	switch {
 	case e.failure != nil:
 		return api.TrackStatusFailed
-	case e.item.already:
+	case e.item.Already:
 		return api.TrackStatusAlreadyTracked
 	}
 	return api.TrackStatusTracked
@@ -280,7 +280,7 @@ func (e bulkEntry) itemID() *uuid.UUID {
 	if e.failure != nil {
 		return nil
 	}
-	return &e.item.id
+	return &e.item.ID
 }
 
 // failureFields returns the values of "error", "code" and "retryable" for an entry of the response. All three are nil if the entry did not
@@ -307,7 +307,7 @@ func (e bulkEntry) shownURL() string {
 // toTrackVideosEntry converts the result for one link to the JSON type of the operation trackVideos.
 func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
 	out := api.TrackVideosEntry{Type: api.EntryTypeVideo, URL: e.shownURL(), Positions: e.positions, Status: e.status(), Success: e.failure == nil,
-		VideoID: e.itemID(), WasExisting: e.item.existing}
+		VideoID: e.itemID(), WasExisting: e.item.Existing}
 	out.Error, out.Code, out.Retryable = e.failureFields()
 	return out
 }
@@ -315,7 +315,7 @@ func toTrackVideosEntry(e bulkEntry) api.TrackVideosEntry {
 // toTrackAccountsEntry converts the result for one link to the JSON type of the operation trackAccounts.
 func toTrackAccountsEntry(e bulkEntry) api.TrackAccountsEntry {
 	out := api.TrackAccountsEntry{Type: api.EntryTypeAccount, URL: e.shownURL(), Positions: e.positions, Status: e.status(), Success: e.failure == nil,
-		AccountID: e.itemID(), WasExisting: e.item.existing}
+		AccountID: e.itemID(), WasExisting: e.item.Existing}
 	out.Error, out.Code, out.Retryable = e.failureFields()
 	return out
 }

@@ -84,7 +84,7 @@ func TestReportPage_showsNoChecksumOfAMaskedReport(t *testing.T) {
 	require.NotContains(t, body, "It proves that the report was not changed")
 }
 
-func TestPages_doNotDenyThatVideosWereTracked(t *testing.T) {
+func TestPages_sayThatTrackingWasStopped(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -201,8 +201,9 @@ func TestCollectionPage_listsTheLowestGainsOnlyIfTheyAreOfOtherVideos(t *testing
 	c := a.newCaller(t, store.TierPremium)
 	collection := c.createNamedCollection("Launch")
 	v := c.newSignedInVisitor(t)
-	views := int64(0)                                                             // the views of each fetch are higher, so that each video gains other views
-	for n, lists := range []string{"Gained views", "Gained most, Gained least"} { // with five videos, and with six
+	views := int64(0) // each fetch returns more views, so that each video gains a different number of views
+	// The page is read first with five videos, where both lists would have the same videos, and then with six.
+	for n, lists := range []string{"Gained views", "Gained most, Gained least"} {
 		for video := n * 5; video < 5+n; video++ {
 			c.addVideos(collection, c.track(videoURL(video)))
 		}

@@ -95,47 +95,45 @@ func (k *conditionalResponse) Write(b []byte) (int, error) {
 
 // answerConditionally is a middleware that adds ETags to GET and HEAD responses with status 200. If
 // the header If-None-Match contains the ETag, the status is 304.
-func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		r := c.Request()
-		if s.contract.requestedOperation(c) == nil || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
-			return next(c)
-		}
-		w := c.Response()
-		h := w.Header()
-		k := &conditionalResponse{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match")}
-		k.matchesAny = slices.ContainsFunc(k.ifNoneMatch, func(field string) bool { return strings.TrimSpace(field) == "*" })
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
-		w.Writer = k
-		err := func() error {
-			defer func() { // after a panic, the original writer is needed for the response with status 500
-				if w.Writer = k.original; !k.unbuffered {
-					w.Committed, w.Size = false, 0
-				}
-			}()
-			return next(c)
+func (s *Server) answerConditionally(c echo.Context, _ *operation, next echo.HandlerFunc) error {
+	r := c.Request()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return next(c)
+	}
+	w := c.Response()
+	h := w.Header()
+	k := &conditionalResponse{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match")}
+	k.matchesAny = slices.ContainsFunc(k.ifNoneMatch, func(field string) bool { return strings.TrimSpace(field) == "*" })
+	c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
+	w.Writer = k
+	err := func() error {
+		defer func() { // after a panic, the original writer is needed for the response with status 500
+			if w.Writer = k.original; !k.unbuffered {
+				w.Committed, w.Size = false, 0
+			}
 		}()
-		switch {
-		case errors.Is(err, errNotModified):
-			return s.answerNotModified(c, k.matched)
-		case err != nil:
-			h.Del("Link")
-			return err
-		case k.unbuffered:
-			return nil
-		case k.status != http.StatusOK:
-			return k.send(c)
-		}
-		tag := k.tag
-		if tag == "" {
-			tag = bodyETag(k.body.Bytes())
-		}
-		if matched, ok := findETag(k.ifNoneMatch, tag); ok {
-			return s.answerNotModified(c, matched)
-		}
-		h.Set("ETag", tag)
+		return next(c)
+	}()
+	switch {
+	case errors.Is(err, errNotModified):
+		return s.answerNotModified(c, k.matched)
+	case err != nil:
+		h.Del("Link")
+		return err
+	case k.unbuffered:
+		return nil
+	case k.status != http.StatusOK:
 		return k.send(c)
 	}
+	tag := k.tag
+	if tag == "" {
+		tag = bodyETag(k.body.Bytes())
+	}
+	if matched, ok := findETag(k.ifNoneMatch, tag); ok {
+		return s.answerNotModified(c, matched)
+	}
+	h.Set("ETag", tag)
+	return k.send(c)
 }
 
 // answerNotModified answers with status 304. The response has the given ETag. If the organisation has reached its limit of responses with
@@ -152,11 +150,12 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// checkNotModified sets the ETag of the response, and returns errNotModified if the header If-None-Match
-// contains it. The operation must then read its data from the returned Org.
+// checkNotModified sets the ETag from the version of the organisation's data, and returns errNotModified if the header If-None-Match contains the ETag.
+// If metrics are masked, it sets no ETag: answerConditionally then computes the ETag from the response body. The operation must read its data from the
+// returned Org.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
-	// If metrics are masked, set no ETag: a new ETag would reveal that a metric has changed.
+	// An ETag from the version would reveal when a masked metric changes.
 	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
 		return caller.Org, nil
 	}

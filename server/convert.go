@@ -40,24 +40,18 @@ var semicolonCSV = &converter{mediaCSV + "; charset=utf-8; header=present; delim
 
 // chooseFormat is a middleware that converts responses to the format that Accept prefers. It answers
 // with status 406 if Accept allows no format of the operation.
-func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		op := s.contract.requestedOperation(c)
-		if op == nil {
-			return next(c)
-		}
-		accept := strings.Join(c.Request().Header.Values("Accept"), ", ")
-		format, semicolon := acceptedFormat(accept, op.formats)
-		switch {
-		case format == echo.MIMEApplicationJSON:
-			return next(c)
-		case format == "":
-			return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quoteText(accept), strings.Join(op.formats, " or "))
-		case semicolon:
-			return convertListResponse(c, semicolonCSV, op.row, next)
-		default:
-			return convertListResponse(c, converters[format], op.row, next)
-		}
+func (s *Server) chooseFormat(c echo.Context, op *operation, next echo.HandlerFunc) error {
+	accept := strings.Join(c.Request().Header.Values("Accept"), ", ")
+	format, semicolon := acceptedFormat(accept, op.formats)
+	switch {
+	case format == echo.MIMEApplicationJSON:
+		return next(c)
+	case format == "":
+		return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quoteText(accept), strings.Join(op.formats, " or "))
+	case semicolon:
+		return convertListResponse(c, semicolonCSV, op.row, next)
+	default:
+		return convertListResponse(c, converters[format], op.row, next)
 	}
 }
 

@@ -95,7 +95,7 @@ var codes = [...]CodeInfo{
 	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot be its own parent, directly or through other collections."},
 	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections can be nested at most 16 levels deep."},
 	{CodeTooManyCollections, 409, "Too many collections", "The organisation has reached its limit of collections. Delete some, or ask the operator for a higher limit."},
-	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more videos than the limit (5,000, or fewer for a long period), or its report would have more than 75,000 points. Choose a smaller collection or a shorter period."},
+	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more videos than the limit (5,000, or fewer for a long period), the collections have too many members, or the report would have more than 75,000 points. Choose a smaller collection or a shorter period."},
 	{CodeTooManyReports, 409, "Too many reports", "The organisation has 1,000 reports, which is the limit. Reports are never deleted."},
 	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens also count. They are deleted 90 days after they expired or were revoked."},
 	{CodeTooManyWebhooks, 409, "Too many webhooks", "The organisation has 20 webhooks, which is the limit. Delete one first."},
@@ -208,6 +208,7 @@ func toError(err error) *Error {
 		failed   *linkFailure
 		missing  *store.NotFoundError
 		tooMany  *store.TooManyCollectionsError
+		members  *store.TooManyMembersError
 		videos   *store.TooManyVideosError
 		days     *store.TooManyDaysError
 		points   *store.TooManyPointsError
@@ -228,6 +229,8 @@ func toError(err error) *Error {
 	case errors.As(err, &tooMany):
 		return &Error{Code: CodeTooManyCollections, Cause: err, Detail: fmt.Sprintf(
 			"Your organisation has %d collections, and this request makes %d more; at most %d are allowed.", tooMany.Have, tooMany.New, tooMany.Limit)}
+	case errors.As(err, &members):
+		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collections have more than %d %s in total; the counts of at most %[1]d can be added up.", members.Limit, members.What)}
 	case errors.As(err, &videos):
 		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collection has more than %d videos; the counts of at most %[1]d videos can be added up.", videos.Limit)}
 	case errors.As(err, &days):

@@ -90,7 +90,7 @@ func (s *Server) eventPagination(page pageRequest, events *store.List[store.Even
 	if position, err := strconv.ParseInt(after.Value, 10, 64); err == nil && !more && position < newest {
 		after = store.EventPosition(newest, uuid.Max)
 	}
-	cursor, err := s.sealCursor(cursorContent{After: after, Page: 1}, page.cursor)
+	cursor, err := s.signCursor(cursorContent{After: after, Page: 1}, page.cursor)
 	return eventPagination{HasMore: more, NextCursor: cursor}, err
 }
 

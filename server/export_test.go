@@ -4,10 +4,33 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
 )
 
 // SetMaxPageBytes sets the maximum size of a page of a list to n bytes. A page that would be larger has fewer rows than requested.
 func (s *Server) SetMaxPageBytes(n int64) { s.maxPage = n }
+
+// MaxConcurrentRequests is the maximum number of concurrent requests of an organisation, with those of its share pages.
+const MaxConcurrentRequests = maxRequestsPerOrganisation + maxShareRequestsPerOrganisation
+
+// Store returns the database of the server.
+func (s *Server) Store() *store.Store { return s.store }
+
+// AcquireSlot takes one of the slots for concurrent requests of the organisation, without those of its share pages. It waits for a free slot until ctx ends.
+func (s *Server) AcquireSlot(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
+	return s.inFlight.acquire(ctx, organisation)
+}
+
+// UsedSlots returns the number of slots that requests of the organisation hold, without those of its share pages.
+func (s *Server) UsedSlots(organisation uuid.UUID) int {
+	s.inFlight.mu.Lock()
+	defer s.inFlight.mu.Unlock()
+	if own := s.inFlight.organisations[organisation]; own != nil {
+		return len(own.slots)
+	}
+	return 0
+}
 
 // AcquireShareSlot takes one of the slots for concurrent requests of the organisation's share pages. It waits for a free slot until ctx ends.
 func (s *Server) AcquireShareSlot(ctx context.Context, organisation uuid.UUID) (release func(), err error) {

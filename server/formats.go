@@ -25,7 +25,7 @@ const (
 	lastYear  = 2999
 )
 
-// checkDate returns an error if s is not a valid date of the form YYYY-MM-DD.
+// checkDate returns an error if s is not a valid date of the form YYYY-MM-DD, or if its year is not between firstYear and lastYear.
 func checkDate(s string) error {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {

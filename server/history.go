@@ -8,6 +8,7 @@ import (
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // defaultHistoryDays is how many days before today a history starts if the request has no start_date.
@@ -20,7 +21,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	ref, err := s.parseVideoRef(ctx, r.AdID)
+	ref, err := s.parseReference(ctx, link.Video, r.AdID)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	ref, err := s.parseAccountRef(ctx, r.AccountID)
+	ref, err := s.parseReference(ctx, link.Account, r.AccountID)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// shortestFetch is the shortest time limit for fetching videos with which exportDelay reckons, also if no collector is running.
+	// shortestFetch is the shortest time limit for fetching videos with which exportDelay reckons, even if no collector is running.
 	shortestFetch = time.Minute
 	// storeTime is how long a collector may take to store the answer to a fetch.
 	storeTime = time.Minute

@@ -39,60 +39,58 @@ func recordIDFrom(ctx context.Context) uuid.UUID {
 // idempotency is the middleware for the header Idempotency-Key. It stores the response to the first
 // POST with a key and sends this response to every repetition. Responses with status 5xx are not
 // stored.
-func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFunc) error {
 	next = s.handleErrors(next)
-	return func(c echo.Context) error {
-		r, op := c.Request(), s.contract.requestedOperation(c)
-		key := r.Header.Get("Idempotency-Key")
-		if op == nil || r.Method != http.MethodPost || key == "" {
-			return next(c)
-		}
-		request, err := requestHash(c)
-		if err != nil {
-			return err
-		}
-		org := CallerFrom(r.Context()).Org
-		known, err := org.ReserveKey(r.Context(), op.id, key, request)
-		if err != nil {
-			return err
-		}
-		switch known.State {
-		case store.KeyDone:
-			return sendStoredResponse(c, known.Answer)
-		case store.KeyRunning:
-			e := problem(CodeIdempotencyKeyInUse, "The first request with the Idempotency-Key %s is still running, or it was interrupted. "+
-				"Send the request again in %s.", quoteText(key), inSeconds(known.RetryAfter))
-			e.RetryAfter = known.RetryAfter
-			return e
-		case store.KeyMismatch:
-			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body or path. "+
-				"Use a new key for a new request.", quoteText(key))
-		case store.KeyStoreFull:
-			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB reserved for them. "+
-				"Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RetryAfter))
-			e.RetryAfter = known.RetryAfter
-			return e
-		case store.KeyFresh:
-		}
-		// A repetition after a failure gets the same record id, because the failed request may have changed data.
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), recordIDKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // the status stays 500 if the operation panics; then storeResponseForKey releases the key
-		stopRenewing := s.renewKey(c, org, op.id, key)
-		defer func() {
-			stopRenewing()
-			s.storeResponseForKey(c, org, op.id, key, result)
-		}()
-		response, err := bufferResponse(c, next)
-		if err != nil {
-			return err
-		}
-		body, err := removeSecret(op, response.body.Bytes())
-		if err != nil {
-			return err
-		}
-		result = store.KeptAnswer{Status: response.status, ContentType: response.header.Get(echo.HeaderContentType), Body: body}
-		return response.send(c)
+	r := c.Request()
+	key := r.Header.Get("Idempotency-Key")
+	if r.Method != http.MethodPost || key == "" {
+		return next(c)
 	}
+	request, err := requestHash(c)
+	if err != nil {
+		return err
+	}
+	org := CallerFrom(r.Context()).Org
+	known, err := org.ReserveKey(r.Context(), op.id, key, request)
+	if err != nil {
+		return err
+	}
+	switch known.State {
+	case store.KeyDone:
+		return sendStoredResponse(c, known.Answer)
+	case store.KeyRunning:
+		e := problem(CodeIdempotencyKeyInUse, "The first request with the Idempotency-Key %s is still running, or it was interrupted. "+
+			"Send the request again in %s.", quoteText(key), inSeconds(known.RetryAfter))
+		e.RetryAfter = known.RetryAfter
+		return e
+	case store.KeyMismatch:
+		return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body or path. "+
+			"Use a new key for a new request.", quoteText(key))
+	case store.KeyStoreFull:
+		e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB reserved for them. "+
+			"Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RetryAfter))
+		e.RetryAfter = known.RetryAfter
+		return e
+	case store.KeyFresh:
+	}
+	// A repetition after a failure gets the same record id, because the failed request may have changed data.
+	c.SetRequest(r.WithContext(context.WithValue(r.Context(), recordIDKey{}, known.EffectID)))
+	result := store.KeptAnswer{Status: http.StatusInternalServerError} // the status stays 500 if the operation panics; then storeResponseForKey releases the key
+	stopRenewing := s.renewKey(c, org, op.id, key)
+	defer func() {
+		stopRenewing()
+		s.storeResponseForKey(c, org, op.id, key, result)
+	}()
+	response, err := bufferResponse(c, next)
+	if err != nil {
+		return err
+	}
+	body, err := removeSecret(op, response.body.Bytes())
+	if err != nil {
+		return err
+	}
+	result = store.KeptAnswer{Status: response.status, ContentType: response.header.Get(echo.HeaderContentType), Body: body}
+	return response.send(c)
 }
 
 // removeSecret returns the response body to store for repetitions. The secret in the member op.secretMember is replaced by null. A body

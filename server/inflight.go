@@ -6,7 +6,8 @@ import (
 )
 
 // maxRequestsPerOrganisation limits the concurrent requests of one organisation on this server. Requests of its share pages have their own
-// limit, maxShareRequestsPerOrganisation. A connection pool has at least 8 connections, so one organisation cannot use all of them.
+// limit, maxShareRequestsPerOrganisation. One organisation cannot use all connections to the database, because the pool for reads has more
+// connections than both limits together: by default at least 16 on SQLite and 8 on PostgreSQL.
 const maxRequestsPerOrganisation = 4
 
 // maxShareRequestsPerOrganisation limits the concurrent requests of the share pages of one organisation on this server. Share pages have
@@ -15,22 +16,17 @@ const maxShareRequestsPerOrganisation = 2
 
 // limitInFlight is a middleware that limits the concurrent requests of an organisation. If the organisation has reached the limit, further
 // requests of the organisation wait.
-func (s *Server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if s.contract.requestedOperation(c) == nil {
-			return next(c)
-		}
-		ctx := c.Request().Context()
-		caller := CallerFrom(ctx)
-		limit := s.inFlight
-		if caller.Token.ID == uuid.Nil { // only requests of share pages have no token
-			limit = s.inFlightShares
-		}
-		release, err := limit.acquire(ctx, caller.Organisation.ID)
-		if err != nil {
-			return err
-		}
-		defer release()
-		return next(c)
+func (s *Server) limitInFlight(c echo.Context, _ *operation, next echo.HandlerFunc) error {
+	ctx := c.Request().Context()
+	caller := CallerFrom(ctx)
+	limit := s.inFlight
+	if caller.Token.ID == uuid.Nil { // only requests of share pages have no token
+		limit = s.inFlightShares
 	}
+	release, err := limit.acquire(ctx, caller.Organisation.ID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return next(c)
 }

@@ -82,9 +82,9 @@ func TestInFlight_sharePagesHaveTheirOwnLimit(t *testing.T) {
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+path, http.NoBody)
 	require.NoError(t, err)
-	answer, err := a.http.Client().Do(r)
+	response, err := a.http.Client().Do(r)
 	if err == nil {
-		require.NoError(t, answer.Body.Close())
+		require.NoError(t, response.Body.Close())
 	}
 	require.ErrorIs(t, err, context.DeadlineExceeded, "a third request of share pages must wait")
 	for _, release := range releases {
@@ -106,4 +106,49 @@ func TestInFlight_sharePagesHaveTheirOwnLimit(t *testing.T) {
 	visitor.visit(path).requireStatus(http.StatusOK) // the share page opens, although the programs of the organisation use all their slots
 	close(resolver.release)
 	requestsDone.Wait()
+}
+
+// The test holds as many connections as all concurrent requests of one organisation need. A request of another organisation must get a
+// connection.
+func TestInFlight_oneOrganisationCannotUseAllConnectionsForReads(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		other := a.newCaller(t, store.TierPremium)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		for range server.MaxConcurrentRequests {
+			rows, err := a.server.Store().DB().Read(ctx).Raw("SELECT 1").Rows() // the rows hold a connection until they are closed
+			require.NoError(t, err)
+			defer func() { require.NoError(t, errors.Join(rows.Err(), rows.Close())) }()
+		}
+		got, err := a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+other.token)
+		require.NoError(t, err)
+		got.requireStatus(http.StatusOK)
+	})
+}
+
+// A page that reads from the store without the API must take a slot. A page must not hold a slot while its API requests wait for slots.
+func TestInFlight_pagesTakeOneSlotAtATimeForTheirReads(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		c.addVideos(collection, c.track(videoURL(1)))
+		c.shareCollection(collection, "public", nil)
+		v := c.newSignedInVisitor(t)
+		for range 3 { // one of the four slots stays free
+			release, err := a.server.AcquireSlot(t.Context(), c.org.ID)
+			require.NoError(t, err)
+			defer release()
+		}
+		for path, statement := range map[string]string{
+			"/collection":                        "latest_views", // the sums of all collections
+			"/collection/" + collection.String(): "share_pages",  // the last visit of the share page
+		} {
+			used := 0
+			a.Guard.BeforeStatement(statement, func() { used = a.server.UsedSlots(c.org.ID) })
+			v.visit(path).requireStatus(http.StatusOK)
+			require.Equal(t, 4, used, path)
+		}
+	})
 }

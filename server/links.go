@@ -78,20 +78,20 @@ func failureForWrongLinkKind(neededKind link.Kind) *linkFailure {
 
 // parseReference parses an id, or a link of a video or account. If idOrLink is neither an id nor a
 // link of requiredKind, the error is *store.NotFoundError.
-func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idOrLink string) (reference, error) {
+func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idOrLink string) (store.Ref, error) {
 	missing := &store.NotFoundError{Kind: string(requiredKind), Names: []string{idOrLink}}
 	if canonicalUUID.MatchString(idOrLink) {
 		id, err := uuid.Parse(idOrLink)
 		if err != nil || id == uuid.Nil {
-			return reference{}, missing
+			return store.Ref{}, missing
 		}
-		return reference{ID: id}, nil
+		return store.Ref{ID: id}, nil
 	}
 	l, err := s.parseLink(ctx, requiredKind, idOrLink)
 	if permanentFailure(err) != nil {
-		return reference{}, missing
+		return store.Ref{}, missing
 	}
-	return reference{Link: l}, err
+	return store.Ref{Link: l}, err
 }
 
 // parseLink parses a link. A short link is resolved. If the link is refused, for example because

@@ -117,6 +117,30 @@ func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	require.False(t, page.Pagination.HasMore)
 }
 
+// addHashtagToAllCollections changes the captions of all videos of the organisation to a hashtag that is a member of all its collections.
+// Each video then has a list of labels of its own.
+func addHashtagToAllCollections(t *testing.T, c *caller) {
+	t.Helper()
+	c.app.Exec(t, "UPDATE videos SET title = '#spring', title_folded = '#spring' WHERE organisation_id = ?", c.org.ID)
+	c.app.Exec(t, "INSERT INTO video_hashtags (organisation_id, tag, video_id) SELECT organisation_id, 'spring', id FROM videos WHERE organisation_id = ?", c.org.ID)
+	c.app.Exec(t, "INSERT INTO collection_hashtags (organisation_id, collection_id, tag) SELECT organisation_id, id, 'spring' FROM collections WHERE organisation_id = ?", c.org.ID)
+}
+
+//nolint:paralleltest // the test measures the memory of the whole process
+func TestListVideos_usesLittleMemoryIfEachVideoHasItsOwnLabels(t *testing.T) {
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	createVideosWithManyLabels(t, c, 3000, 1000)
+	addHashtagToAllCollections(t, c)
+	collection := rowsIn(t, c.send(http.MethodGet, "/collections?limit=1", nil).requireStatus(http.StatusOK))[0].id()
+	// The labels are not in memory for the first list. A list of a collection always keeps the rows of the page.
+	for _, target := range []string{"/videos?limit=5000", "/collections/" + collection.String() + "/videos?limit=5000"} {
+		measured := c.measureGet(target, false)
+		require.Greater(t, measured.size, 30<<20)
+		require.Less(t, int64(measured.heapMax)-int64(measured.heapBefore), int64(12<<20), "%s: the heap must grow by less than 12 MiB during the request", target)
+	}
+}
+
 func TestListVideos_numberOfSQLStatementsDoesNotDependOnTheNumberOfLabels(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -27,7 +27,7 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	tracked, err := c.app.Org(c.org.ID).TrackAccounts(c.t.Context(), store.TrackAccountsRequest{
 		Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
 	require.NoError(c.t, err)
-	return tracked[0].AccountID
+	return tracked[0].ID
 }
 
 // fetchProfiles takes all due accounts of the interactive lane from the queue. It stores the value
@@ -37,12 +37,12 @@ func (a *app) fetchProfiles(factsOf func(target queue.Target) ingest.AccountFact
 	for _, p := range link.Platforms {
 		c, err := a.Claim(a.t.Context(), storetest.NewClaimRequest(store.NewID(), p, "account", 1000, time.Minute, queue.LaneInteractive))
 		require.NoError(a.t, err)
-		outcomes := make([]ingest.AccountOutcome, len(c.Targets))
+		outcomes := make([]ingest.Outcome, len(c.Targets))
 		for i, target := range c.Targets {
-			outcomes[i] = ingest.AccountOutcome{Account: new(factsOf(target)), Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
-				NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}}
+			outcomes[i] = ingest.Outcome{Account: new(factsOf(target)), Target: target, Source: "test", State: "active",
+				NextAt: store.InstantOf(a.Clock.Now().Add(time.Hour))}
 		}
-		require.NoError(a.t, a.AcknowledgeAccounts(a.t.Context(), c, c.At, outcomes))
+		require.NoError(a.t, a.Acknowledge(a.t.Context(), c, c.At, outcomes))
 	}
 }
 

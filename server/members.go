@@ -27,7 +27,7 @@ func memberLimit(limit *int32) *int32 {
 func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionVideosRequestObject) (api.ListCollectionVideosResponseObject, error) {
 	p := r.Params
 	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
-		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection)}
+		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
 	page, err := s.readPage(ctx, "listCollectionVideos", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectionAccountsRequestObject) (api.ListCollectionAccountsResponseObject, error) {
 	p := r.Params
 	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
-		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection)}
+		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
 	page, err := s.readPage(ctx, "listCollectionAccounts", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {

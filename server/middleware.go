@@ -32,7 +32,7 @@ func trimTrailingSlash() echo.MiddlewareFunc {
 }
 
 // minCompressedSize is the minimum size, in bytes, of a response that is compressed. Compressing a smaller response saves too few bytes for
-// the processor time that it takes.
+// the CPU time that it takes.
 const minCompressedSize = 1024
 
 // compression returns a middleware that compresses responses with zstd or gzip, if Accept-Encoding

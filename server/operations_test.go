@@ -29,7 +29,8 @@ func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestETagInputs_changeWithTheTextOfTheContract shows that a server with a newer contract sends no 304 for an answer in the form of the older contract.
+// TestETagInputs_changeWithTheTextOfTheContract requires that ETags depend on the text of the contract. After an upgrade, an ETag from the old version
+// then never causes a response with status 304.
 func TestETagInputs_changeWithTheTextOfTheContract(t *testing.T) {
 	t.Parallel()
 	inputs := func(document string) string {

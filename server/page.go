@@ -89,7 +89,7 @@ func (s *Server) readPage(ctx context.Context, operation string, p pageParams, o
 	case page.number > 1:
 		faults = append(faults, queryFault("page", faultConflict, "page and cursor cannot be sent together; the cursor already contains the page number"))
 	default:
-		content, err := s.openCursor(*p.cursor, page.cursor)
+		content, err := s.verifyCursor(*p.cursor, page.cursor)
 		if err != nil {
 			faults = append(faults, queryFault("cursor", "invalid_cursor",
 				"cursor was not returned by this list with these filters and this order; start again without a cursor"))
@@ -149,13 +149,13 @@ func (s *Server) computePagination(ctx context.Context, p pageRequest, v View, t
 	}
 	f := paginationValues{total: totalRows, totalPages: (totalRows + int64(p.limit) - 1) / int64(p.limit)}
 	if nextPosition != nil {
-		sealed, err := s.sealCursor(cursorContent{After: *nextPosition, Page: p.number + 1, Until: p.until}, p.cursor)
+		cursor, err := s.signCursor(cursorContent{After: *nextPosition, Page: p.number + 1, Until: p.until}, p.cursor)
 		if err != nil {
 			return f, err
 		}
-		f.nextCursor = &sealed
+		f.nextCursor = &cursor
 		if setLink, ok := ctx.Value(nextLinkKey{}).(func(string)); ok {
-			setLink(sealed)
+			setLink(cursor)
 		}
 	}
 	return f, nil
@@ -188,9 +188,9 @@ func (s *Server) prepareNextPageLink(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// sealCursor returns a cursor: the signature and the content, together in base64. The signature is valid only for the list that scope
+// signCursor returns a cursor: the signature and the content, together in base64. The signature is valid only for the list that scope
 // identifies.
-func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, error) {
+func (s *Server) signCursor(content cursorContent, scope cursorScope) (string, error) {
 	payload, err := json.Marshal(content)
 	if err != nil {
 		return "", err
@@ -205,9 +205,9 @@ func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, e
 // errCursor is the error for a cursor that was changed or that belongs to another list.
 var errCursor = errors.New("the cursor was changed or belongs to another list")
 
-// openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed, or if scope identifies
+// verifyCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed, or if scope identifies
 // another list.
-func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, error) {
+func (s *Server) verifyCursor(cursor string, scope cursorScope) (cursorContent, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) < macLength {
 		return cursorContent{}, errCursor

@@ -44,7 +44,7 @@ func TestPages_sayHowManyRequestsTheRateLimitAllows(t *testing.T) {
 	video, page := "/video/tiktok/"+videos[0].String(), "/collection/"+collection.String()
 	const (
 		reads = "The pages of your organisation can read the same kind of data at most 600 times a minute. Try again in 42 seconds."
-		// The limit of changes is that of the tier. It counts the requests of pages and programs together.
+		// Changes have the rate limit of the tier. Requests of pages and of programs count together.
 		changes = "Your organisation can do this at most 5 times a minute, on pages and in programs together. Try again in 42 seconds."
 	)
 	for _, request := range []struct {

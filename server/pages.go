@@ -35,6 +35,13 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	return id, ok
 }
 
+// isFromPage returns true if a page of this server sent the API request with the context ctx. Lists for pages have no labels, because pages show
+// only the labels of single videos and accounts. A list can have 1,000 labels in each row.
+func isFromPage(ctx context.Context) bool {
+	_, ok := pageCaller(ctx)
+	return ok
+}
+
 // limitRequestsOfPages counts a GET request from a page to the API. It then runs the handler, or
 // returns an error if the limit is exceeded.
 func (s *Server) limitRequestsOfPages(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
@@ -120,13 +127,13 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	if !store.WellFormedToken(token) {
 		return "", b.problem(ctx, problem(CodeTokenMistyped, "The token's checksum does not fit, so it was mistyped or cut off."))
 	}
-	id, err := b.s.identities.findToken(ctx, token, clientAddress(ctx))
+	id, err := b.s.tokens.findToken(ctx, token, clientAddress(ctx))
 	if err != nil {
 		return "", b.problem(ctx, err)
 	}
 	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
 	if err == nil {
-		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx)) // a successful attempt does not count against the limit
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx)) // a successful attempt does not count against the limit
 	}
 	return session, b.problem(ctx, err)
 }
@@ -138,7 +145,7 @@ func (b pageBackend) FindLoginLink(ctx context.Context, link string) (store.Iden
 	}
 	id, err := b.s.store.LoginLink(ctx, link)
 	if err == nil {
-		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 	}
 	return id, b.problem(ctx, err)
 }
@@ -150,7 +157,7 @@ func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, err
 	}
 	session, err := b.s.store.UseLoginLink(ctx, link)
 	if err == nil {
-		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 	}
 	return session, b.problem(ctx, err)
 }
@@ -160,7 +167,7 @@ func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
 	if err := b.countSignInAttempt(ctx); err != nil {
 		return err
 	}
-	return b.setupError(ctx, b.s.store.CheckSetupLink(ctx, link))
+	return b.finishSetupAttempt(ctx, b.s.store.CheckSetupLink(ctx, link))
 }
 
 // SetUp creates the first organisation with a setup link. The link cannot be used again.
@@ -172,15 +179,15 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 		return store.Setup{}, &web.Problem{Status: http.StatusBadRequest, Title: "Invalid name", Detail: "The name must have 1 to 100 characters."}
 	}
 	done, err := b.s.store.SetUp(ctx, link, name)
-	return done, b.setupError(ctx, err)
+	return done, b.finishSetupAttempt(ctx, err)
 }
 
-// setupError converts an error of CheckSetupLink or SetUp to a *web.Problem. If err is nil, the
-// attempt no longer counts towards signInLimit.
-func (b pageBackend) setupError(ctx context.Context, err error) error {
+// finishSetupAttempt uncounts the attempt from signInLimit if err is nil. Otherwise it converts err, an error of CheckSetupLink or SetUp, to a
+// *web.Problem.
+func (b pageBackend) finishSetupAttempt(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
-		b.s.identities.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
 		return nil
 	case errors.Is(err, store.ErrSetUp):
 		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "The server already has an organisation. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
@@ -252,14 +259,29 @@ func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity
 	if b.HidesNumbers(identity.Organisation.Tier) {
 		return nil, nil //nolint:nilnil // hidden numbers are not an error
 	}
-	sums, err := b.s.store.Org(identity.Organisation.ID).CollectionSums(ctx)
-	return sums, b.problem(ctx, err)
+	var sums map[uuid.UUID]store.CollectionSum
+	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {
+		sums, err = o.CollectionSums(ctx)
+		return err
+	})
+	return sums, err
+}
+
+// readInSlot calls read with the organisation. Meanwhile, it holds one of the organisation's slots for concurrent requests, as each API request
+// does. A page that holds a slot must not call Do: the API request needs a slot too, and pages that hold all slots would wait for each other.
+func (b pageBackend) readInSlot(ctx context.Context, organisation uuid.UUID, read func(o *store.Org) error) error {
+	release, err := b.s.inFlight.acquire(ctx, organisation)
+	if err != nil {
+		return b.problem(ctx, err)
+	}
+	defer release()
+	return b.problem(ctx, read(b.s.store.Org(organisation)))
 }
 
 // FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
 func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error) {
-	served, err := b.s.store.Queue.Fetchable(ctx)
-	return served, b.problem(ctx, err)
+	fetchable, err := b.s.store.Queue.Fetchable(ctx)
+	return fetchable, b.problem(ctx, err)
 }
 
 // TargetsWithStatus returns the videos and accounts that have the given fetch status, from all organisations. limit is the maximum number of
@@ -271,7 +293,7 @@ func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchSt
 
 // countSignInAttempt counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
 func (b pageBackend) countSignInAttempt(ctx context.Context) error {
-	return b.problem(ctx, b.s.identities.addressLimits.countRequest(ctx, signInLimit, clientAddress(ctx)))
+	return b.problem(ctx, b.s.tokens.addressLimits.countRequest(ctx, signInLimit, clientAddress(ctx)))
 }
 
 // clientAddress returns the IP address from which a page was requested. For an IPv6 address, it returns the /64 network. The attempts to sign

@@ -22,10 +22,10 @@ import (
 
 // TestListVideos_returnsEachUnchangedVideoOnceDespiteWrites uses these numbers of videos.
 const (
-	lastingVideos    = 10_000 // number of videos that stay tracked during the whole test
-	stoppableVideos  = 400    // number of videos that the test can stop while it reads the list
-	videosPerAccount = 100    // number of videos of each account
-	walkPageSize     = 1000   // number of videos on each page of the list
+	neverStoppedVideos = 10_000 // number of videos that stay tracked during the whole test
+	stoppableVideos    = 400    // number of videos that the test can stop while it reads the list
+	videosPerAccount   = 100    // number of videos of each account
+	walkPageSize       = 1000   // number of videos on each page of the list
 )
 
 // newCallerWithManyVideos creates an organisation with 10,400 tracked videos. The test can stop the
@@ -35,7 +35,7 @@ func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, sto
 	c = a.newCaller(t, store.TierPremium)
 	now := a.Clock.Now()
 	batch := backfill.LoadBatch{Source: "test"}
-	for n := range lastingVideos + stoppableVideos {
+	for n := range neverStoppedVideos + stoppableVideos {
 		if n%videosPerAccount == 0 {
 			name := fmt.Sprintf("user%d", n)
 			batch.Accounts = append(batch.Accounts, backfill.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, Username: name, HandleCurrent: true,
@@ -50,7 +50,7 @@ func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, sto
 			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
 		}
 		account.Videos = append(account.Videos, v)
-		if n < lastingVideos {
+		if n < neverStoppedVideos {
 			neverStopped = append(neverStopped, v.ID)
 		} else {
 			stoppable = append(stoppable, v.ID)
@@ -192,7 +192,7 @@ func TestListVideos_returnsEachUnchangedVideoOnceDespiteWrites(t *testing.T) {
 		c, neverStopped, stoppable := newCallerWithManyVideos(t, a)
 		w := &listWriter{c: c, neverStopped: neverStopped, stoppable: stoppable, steps: make(chan int), errs: make(chan error, 1)}
 		w.done.Go(w.makeChanges)
-		steps := make(chan struct{}, len(walkCases)*(lastingVideos/walkPageSize+2))
+		steps := make(chan struct{}, len(walkCases)*(neverStoppedVideos/walkPageSize+2))
 		var walkers, dispatch sync.WaitGroup
 		dispatch.Go(func() {
 			defer close(w.steps)

@@ -2,5 +2,5 @@
 
 package server_test
 
-// raceFactor multiplies the limits of processor time and memory in tests, because the race detector needs more of both.
+// raceFactor multiplies the limits of CPU time and memory in tests, because the race detector needs more of both.
 const raceFactor = 4

@@ -15,24 +15,18 @@ import (
 
 // limitOrganisation is a middleware that counts requests by organisation and operation. A request
 // above the limit of the organisation's tier gets status 429.
-func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		op := s.contract.requestedOperation(c)
-		if op == nil {
-			return next(c)
-		}
-		caller := CallerFrom(c.Request().Context())
-		limit := caller.facts.limits[op.group]
-		if _, ok := pageCaller(c.Request().Context()); ok && op.method == http.MethodGet {
-			return s.limitRequestsOfPages(c, caller, op, next)
-		}
-		if err := s.countCall(c, caller.Organisation, op.id, limit); err != nil {
-			return err
-		}
-		key := rateLimitKey(caller.Organisation, op.id)
-		c.Response().Before(func() { s.giveBackQuotaOn304(c, op, key, limit) })
-		return next(c)
+func (s *Server) limitOrganisation(c echo.Context, op *operation, next echo.HandlerFunc) error {
+	caller := CallerFrom(c.Request().Context())
+	limit := caller.facts.limits[op.group]
+	if _, ok := pageCaller(c.Request().Context()); ok && op.method == http.MethodGet {
+		return s.limitRequestsOfPages(c, caller, op, next)
 	}
+	if err := s.countCall(c, caller.Organisation, op.id, limit); err != nil {
+		return err
+	}
+	key := rateLimitKey(caller.Organisation, op.id)
+	c.Response().Before(func() { s.giveBackQuotaOn304(c, op, key, limit) })
+	return next(c)
 }
 
 // countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded
@@ -111,17 +105,14 @@ func scopeNames(scopes []store.Scope) []string {
 }
 
 // checkScope is a middleware that answers with status 403 if the token lacks the scope that the operation needs.
-func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		op := s.contract.requestedOperation(c)
-		if op == nil || op.scope == "" {
-			return next(c)
-		}
-		if token := CallerFrom(c.Request().Context()).Token; !slices.Contains(token.Scopes, op.scope) {
-			return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, english.WordSeries(scopeNames(token.Scopes), "and"))
-		}
+func (s *Server) checkScope(c echo.Context, op *operation, next echo.HandlerFunc) error {
+	if op.scope == "" {
 		return next(c)
 	}
+	if token := CallerFrom(c.Request().Context()).Token; !slices.Contains(token.Scopes, op.scope) {
+		return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, english.WordSeries(scopeNames(token.Scopes), "and"))
+	}
+	return next(c)
 }
 
 // setQuotaHeaders sets the RateLimit headers of a response. The headers contain limitName as the name of the rate limit.

@@ -63,18 +63,18 @@ func countAccepted(callers []*caller, n int, method, target string, body any) in
 	return ok
 }
 
-// These texts are in the log lines that a server writes when Redis becomes unavailable (redisAway) or available again (redisBack).
+// These texts are in the log lines that a server writes when Redis becomes unavailable (redisUnavailable) or available again (redisAvailable).
 const (
-	redisAway = "redis is unavailable"
-	redisBack = "redis is available again"
+	redisUnavailable = "redis is unavailable"
+	redisAvailable   = "redis is available again"
 )
 
-// requireLogLines requires that each server logged redisAway and redisBack the given number of times.
-func requireLogLines(t *testing.T, timesAway, timesBack int, apps ...*app) {
+// requireLogLines requires that each server logged redisUnavailable and redisAvailable the given number of times.
+func requireLogLines(t *testing.T, timesUnavailable, timesAvailable int, apps ...*app) {
 	t.Helper()
 	for _, a := range apps {
-		require.Equal(t, timesAway, strings.Count(a.log.String(), redisAway), "%s", a.log)
-		require.Equal(t, timesBack, strings.Count(a.log.String(), redisBack), "%s", a.log)
+		require.Equal(t, timesUnavailable, strings.Count(a.log.String(), redisUnavailable), "%s", a.log)
+		require.Equal(t, timesAvailable, strings.Count(a.log.String(), redisAvailable), "%s", a.log)
 	}
 }
 
@@ -239,9 +239,9 @@ func TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond(t 
 	require.Eventually(t, func() bool {
 		clock.Advance(time.Second)
 		take()
-		return strings.Contains(log.String(), redisBack)
+		return strings.Contains(log.String(), redisAvailable)
 	}, time.Minute, time.Millisecond)
-	require.Equal(t, 1, strings.Count(log.String(), redisAway), "%s", log)
+	require.Equal(t, 1, strings.Count(log.String(), redisUnavailable), "%s", log)
 }
 
 func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {

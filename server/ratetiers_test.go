@@ -79,7 +79,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
 
-	// The following operations are additions to the specification, too. GET operations have the same limits as GET /accounts. All other
+	// The following operations are not in the specification either. GET operations have the same limits as GET /accounts. All other
 	// operations have the same limits as POST /accounts.
 	"GET /tokens":               {5, 15, 30},
 	"POST /tokens":              {5, 15, 120},

@@ -32,7 +32,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 		c := counted.newCaller(t, store.TierPremium)
 		require.Equal(t, http.StatusOK, c.send(http.MethodGet, "/authenticate", nil).StatusCode)
 		var first []string
-		require.Eventually(t, func() bool { // the server stores the use of the token after its answer
+		require.Eventually(t, func() bool { // the server records the token's last use after it has sent the response
 			first = append(first, db.Guard.Statements()...)
 			return slices.ContainsFunc(first, func(s string) bool { return strings.Contains(s, "token_uses") })
 		}, time.Minute, time.Millisecond)
@@ -42,7 +42,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 		launch := storetest.Collection(t, org, "Launch", nil).ID
 		var ids []uuid.UUID
 		for _, tracked := range storetest.Track(t, org, storetest.VideoLinksFrom(t, 0, 300)...) {
-			ids = append(ids, tracked.VideoID)
+			ids = append(ids, tracked.ID)
 		}
 		_, err = org.AddVideos(t.Context(), launch, ids)
 		require.NoError(t, err)

@@ -40,11 +40,11 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	if err != nil {
 		return nil, err
 	}
-	served, err := s.served.readFetchable(ctx)
+	fetchable, err := s.fetchable.readFetchable(ctx)
 	if err != nil {
 		return nil, err
 	}
-	done, err := res.scheduleFetch(CallerFrom(ctx).Org, ctx, ref, trackRequest{served: served}.unsupportedReason)
+	done, err := res.scheduleFetch(CallerFrom(ctx).Org, ctx, ref, trackRequest{fetchable: fetchable}.unsupportedReason)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, untrackedError(res.kind, idOrLink)

@@ -31,47 +31,49 @@ func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHi
 	if err != nil {
 		return nil, err
 	}
-	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	if _, err := s.checkNotModified(ctx, "getCollectionHistory", query); err != nil {
-		return nil, err
-	}
-	campaign, err := caller.Org.Campaign(ctx, query)
+	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
+	org, err := s.checkNotModified(ctx, "getCollectionHistory", query)
 	if err != nil {
 		return nil, err
 	}
-	return api.GetCollectionHistory200JSONResponse(toAPICampaignDays(campaign.Days, caller.View)), nil
+	totals, err := org.CollectionTotals(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetCollectionHistory200JSONResponse(toAPICollectionDays(totals.Days, caller.View)), nil
 }
 
 // GetCollectionStatistics answers GET /collections/{collection_id}/statistics: the sums of the counts of a collection's videos, and how
 // much the views grew in a period.
 func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectionStatisticsRequestObject) (api.GetCollectionStatisticsResponseObject, error) {
 	caller := CallerFrom(ctx)
-	from, to, err := s.campaignPeriod(caller, r.Params.StartDate, r.Params.EndDate)
+	from, to, err := s.totalsPeriod(caller, r.Params.StartDate, r.Params.EndDate)
 	if err != nil {
 		return nil, err
 	}
-	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	if _, err := s.checkNotModified(ctx, "getCollectionStatistics", query); err != nil {
-		return nil, err
-	}
-	campaign, err := caller.Org.Campaign(ctx, query)
+	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
+	org, err := s.checkNotModified(ctx, "getCollectionStatistics", query)
 	if err != nil {
 		return nil, err
 	}
-	t := toAPICampaignStatistics(query, campaign, caller.View)
+	totals, err := org.CollectionTotals(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	t := toAPICollectionStatistics(query, totals, caller.View)
 	return api.GetCollectionStatistics200JSONResponse(api.CollectionStatistics{
 		CollectionID: t.CollectionID, StartDate: t.StartDate, EndDate: t.EndDate, IncludeChildren: t.IncludeChildren, Videos: t.Videos, VideosRemoved: t.VideosRemoved,
 		Views: t.Views, Likes: t.Likes, Comments: t.Comments, Shares: t.Shares, Bookmarks: t.Bookmarks, Engagements: t.Engagements,
 		UnknownViews: t.UnknownViews, UnknownLikes: t.UnknownLikes, UnknownComments: t.UnknownComments, UnknownShares: t.UnknownShares,
 		UnknownBookmarks: t.UnknownBookmarks, UnknownEngagements: t.UnknownEngagements, UnknownGains: t.UnknownGains, ViewsAtStart: t.ViewsAtStart, ViewsGained: t.ViewsGained, ViewsCorrected: t.ViewsCorrected,
-		Increase: t.Increase, Best: toAPIRankedVideos(campaign, true, caller.View), Worst: toAPIRankedVideos(campaign, false, caller.View),
+		Increase: t.Increase, Best: toAPIRankedVideos(totals, true, caller.View), Worst: toAPIRankedVideos(totals, false, caller.View),
 		MetricsMasked: t.MetricsMasked,
 	}), nil
 }
 
-// campaignPeriod returns the result of historyRange, but the last day is never after today. It also
+// totalsPeriod returns the result of historyRange, but the last day is never after today. It also
 // fails if startDate is in the future.
-func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
+func (s *Server) totalsPeriod(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, startDate, endDate); err != nil {
 		return 0, 0, err
 	}
@@ -86,7 +88,7 @@ func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types
 // change.
 func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObject) (api.CreateReportResponseObject, error) {
 	caller := CallerFrom(ctx)
-	from, to, err := s.campaignPeriod(caller, r.Body.StartDate, r.Body.EndDate)
+	from, to, err := s.totalsPeriod(caller, r.Body.StartDate, r.Body.EndDate)
 	if err != nil {
 		return nil, moveFaultsToBody(err)
 	}
@@ -110,11 +112,11 @@ func moveFaultsToBody(err error) error {
 }
 
 // writeReport writes the JSON of a report to w. It encodes one video at a time, because all videos together can take 20 MB.
-func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
-	query := store.CampaignQuery{Collection: r.CollectionID, IncludeChildren: r.IncludeChildren, From: r.StartDate, To: r.EndDate}
+func writeReport(w io.Writer, r store.Report, c store.CollectionTotals) error {
+	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: r.IncludeChildren, From: r.StartDate, To: r.EndDate}
 	report := api.Report{Format: reportFormat, ID: r.ID, Number: r.Number, OrganisationID: r.OrganisationID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
-		Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICampaignStatistics(query, c, FullView),
-		Days: toAPICampaignDays(c.Days, FullView), Videos: []api.ReportVideo{}}
+		Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICollectionStatistics(query, c, FullView),
+		Days: toAPICollectionDays(c.Days, FullView), Videos: []api.ReportVideo{}}
 	for i, collection := range c.Collections {
 		report.Collections[i] = api.ReportCollection{ID: collection.ID, Name: collection.Name}
 	}
@@ -142,8 +144,8 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 }
 
 // toAPIReportVideo converts a video of a report, with its gained views and its stored points, to the JSON type of the API.
-func toAPIReportVideo(v *store.CampaignVideo) api.ReportVideo {
-	g := toAPICampaignVideo(*v, FullView)
+func toAPIReportVideo(v *store.CollectionVideo) api.ReportVideo {
+	g := toAPICollectionGain(*v, FullView)
 	out := api.ReportVideo{AdID: g.AdID, AdLink: g.AdLink, Removed: g.Removed, AddedAt: g.AddedAt, StartDay: g.StartDay, EndDay: g.EndDay, ViewsAtStart: g.ViewsAtStart,
 		ViewsAtEnd: g.ViewsAtEnd, ViewsGained: g.ViewsGained, Increase: g.Increase, Points: make([]api.ReportPoint, len(v.StoredPoints))}
 	for n, p := range v.StoredPoints {
@@ -236,9 +238,9 @@ func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {
 		Checksum: r.Checksum, Bytes: r.Bytes}
 }
 
-// toAPICampaignDays returns the daily sums of a collection, the newest day first. If view is
+// toAPICollectionDays returns the daily sums of a collection, the newest day first. If view is
 // MaskedView, it returns only the newest day, whose numbers are null.
-func toAPICampaignDays(days []store.CampaignDay, view View) []api.CollectionHistoryPoint {
+func toAPICollectionDays(days []store.CollectionDay, view View) []api.CollectionHistoryPoint {
 	newest := slices.Clone(days)
 	slices.Reverse(newest)
 	out := make([]api.CollectionHistoryPoint, len(visiblePoints(newest, view)))
@@ -259,9 +261,9 @@ func toAPICampaignDays(days []store.CampaignDay, view View) []api.CollectionHist
 	return out
 }
 
-// toAPICampaignStatistics converts the sums and gains of a collection to the JSON type of the API. If view is MaskedView, the numbers are
+// toAPICollectionStatistics converts the sums and gains of a collection to the JSON type of the API. If view is MaskedView, the numbers are
 // null.
-func toAPICampaignStatistics(q store.CampaignQuery, c store.Campaign, view View) api.ReportStatistics {
+func toAPICollectionStatistics(q store.CollectionTotalsQuery, c store.CollectionTotals, view View) api.ReportStatistics {
 	g := c.Gains()
 	sums, unknown := g.Last.KnownSums(), g.Last.Unknown
 	return api.ReportStatistics{
@@ -289,20 +291,20 @@ func percentOf(gained, start *int64) *float64 {
 
 // toAPIRankedVideos returns the best or worst videos of a collection. For MaskedView, it returns no
 // videos, because their order would reveal which videos gained more.
-func toAPIRankedVideos(c store.Campaign, wantBest bool, view View) []api.CollectionGain {
+func toAPIRankedVideos(c store.CollectionTotals, wantBest bool, view View) []api.CollectionGain {
 	out := []api.CollectionGain{}
 	if view.masked {
 		return out
 	}
 	for _, v := range c.RankByGain(wantBest, maxRankedVideos) {
-		out = append(out, toAPICampaignVideo(v, view))
+		out = append(out, toAPICollectionGain(v, view))
 	}
 	return out
 }
 
-// toAPICampaignVideo converts the views that a video gained in a period to the JSON type of the API. If view is MaskedView, the numbers are
+// toAPICollectionGain converts the views that a video gained in a period to the JSON type of the API. If view is MaskedView, the numbers are
 // null.
-func toAPICampaignVideo(v store.CampaignVideo, view View) api.CollectionGain {
+func toAPICollectionGain(v store.CollectionVideo, view View) api.CollectionGain {
 	return api.CollectionGain{AdID: v.ID, AdLink: v.Link, Removed: v.Removed, AddedAt: toAPITime(v.AddedAt), StartDay: toAPIDatePtr(v.StartDay), EndDay: toAPIDatePtr(v.EndDay),
 		ViewsAtStart: view.Count(v.StartViews), ViewsAtEnd: view.Count(v.EndViews), ViewsGained: view.Count(v.Gained),
 		Increase: view.Ratio(percentOf(v.Gained, v.StartViews))}

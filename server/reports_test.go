@@ -20,18 +20,18 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// campaign is a caller whose organisation has videos in four nested collections. Some videos are in two of the collections.
-type campaign struct {
+// nestedCollections is a caller whose organisation has videos in four nested collections. Some videos are in two of the collections.
+type nestedCollections struct {
 	*caller
 	collections []uuid.UUID          // ids of the collections, the root first
 	added       map[uuid.UUID]string // a map from the id of each video to the day on which the video was added
 }
 
-// newCampaign tracks the given number of videos in four nested collections. It simulates the given
+// newNestedCollections tracks the given number of videos in four nested collections. It simulates the given
 // number of days, and fetches the videos on most days.
-func newCampaign(t *testing.T, a *app, videos, days int) campaign {
+func newNestedCollections(t *testing.T, a *app, videos, days int) nestedCollections {
 	t.Helper()
-	c := campaign{a.newCaller(t, store.TierPremium), nil, map[uuid.UUID]string{}}
+	c := nestedCollections{a.newCaller(t, store.TierPremium), nil, map[uuid.UUID]string{}}
 	for level := range 4 {
 		var parent []uuid.UUID
 		if level > 0 {
@@ -104,7 +104,7 @@ func (c *caller) createReport(collection uuid.UUID) uuid.UUID {
 	return decode[client.ReportSummary](made).ID
 }
 
-func (c campaign) path(suffix string) string {
+func (c nestedCollections) path(suffix string) string {
 	return "/collections/" + c.collections[0].String() + suffix
 }
 
@@ -113,7 +113,7 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const videos, days = 300, 60
-		c := newCampaign(t, a, videos, days)
+		c := newNestedCollections(t, a, videos, days)
 		from := a.daysAgo(days - 1)
 		sums, joined, known := map[string]int64{}, map[string]int64{}, map[string]int64{}
 		var gained int64
@@ -168,7 +168,7 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := newCampaign(t, a, 20, 12)
+		c := newNestedCollections(t, a, 20, 12)
 		body := map[string]any{"start_date": a.daysAgo(11), "include_children": true}
 		made := c.send(http.MethodPost, c.path("/reports"), body, "Idempotency-Key", "one").requireStatus(http.StatusCreated)
 		require.Equal(t, made.body, c.send(http.MethodPost, c.path("/reports"), body, "Idempotency-Key", "one").requireStatus(http.StatusCreated).body)
@@ -263,12 +263,12 @@ func TestLargeCollections_areRefusedByStatisticsAndReports(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.createNamedCollection("Launch")
-		createVideosWithManyLabels(t, c, store.MaxCampaignVideos, 0)
+		createVideosWithManyLabels(t, c, store.MaxTotalsVideos, 0)
 		member := func(n int) {
 			a.Exec(t, `INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
 				SELECT organisation_id, ?, id, 0 FROM videos WHERE organisation_id = ? ORDER BY id LIMIT ? ON CONFLICT DO NOTHING`, id, c.org.ID, n)
 		}
-		member(store.MaxCampaignVideos)
+		member(store.MaxTotalsVideos)
 		path := "/collections/" + id.String()
 		for _, read := range []string{"/history", "/statistics"} {
 			c.send(http.MethodGet, path+read, nil).requireStatus(http.StatusOK)
@@ -286,7 +286,7 @@ func TestLargeCollections_areRefusedByStatisticsAndReports(t *testing.T) {
 		require.Empty(t, decode[client.ReportPage](c.send(http.MethodGet, path+"/reports", nil).requireStatus(http.StatusOK)).Data)
 
 		c.track(videoURL(9_999_999))
-		member(store.MaxCampaignVideos + 1)
+		member(store.MaxTotalsVideos + 1)
 		p = c.send(http.MethodGet, path+"/statistics", nil).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
 		require.Equal(t, "The collection has more than 5000 videos; the counts of at most 5000 videos can be added up.", p.Detail)
 	})
@@ -308,7 +308,7 @@ func TestCollectionStatistics_engagementsAreKnownIfOneOfTheirCountsIsKnown(t *te
 	})
 }
 
-func TestCollectionStatistics_gainOfAVideoWithoutViewsOnTheDayOfItsAdding(t *testing.T) {
+func TestCollectionStatistics_gainBeginsWithTheFirstKnownViews(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -25,17 +25,17 @@ import (
 
 // These limits apply to each single request of TestRequestCost_expensiveRequestsUseLittleTimeAndMemory.
 const (
-	maxRequestCPU   = raceFactor * time.Second // maximum processor time
+	maxRequestCPU   = raceFactor * time.Second // maximum CPU time
 	maxRequestBytes = 64 << 20                 // maximum number of allocated bytes; multiplied by raceFactor where it is used
 )
 
-// cost contains the processor time and the allocated bytes of the process since its start.
+// cost contains the CPU time and the allocated bytes of the process since its start.
 type cost struct {
 	cpu   time.Duration
 	bytes uint64 // number of bytes allocated since the start of the process, including bytes that were freed
 }
 
-// measureCost returns the processor time and the allocated bytes of the process since its start.
+// measureCost returns the CPU time and the allocated bytes of the process since its start.
 func measureCost(t *testing.T) cost {
 	t.Helper()
 	var used syscall.Rusage
@@ -45,7 +45,7 @@ func measureCost(t *testing.T) cost {
 	return cost{time.Duration(used.Utime.Nano() + used.Stime.Nano()), memory.TotalAlloc}
 }
 
-// hostileRequest is a small request with which an attacker could try to make the server use much processor time or memory.
+// hostileRequest is a small request with which an attacker could try to make the server use much CPU time or memory.
 type hostileRequest struct {
 	method, target, body string
 	header               []string
@@ -136,7 +136,7 @@ func hostileRequests(collectionPath string) map[string]hostileRequest {
 }
 
 // TestRequestCost_expensiveRequestsUseLittleTimeAndMemory sends the requests of hostileRequests. Each request must use less
-// processor time than maxRequestCPU and allocate less than raceFactor*maxRequestBytes.
+// CPU time than maxRequestCPU and allocate less than raceFactor*maxRequestBytes.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_expensiveRequestsUseLittleTimeAndMemory(t *testing.T) {
@@ -162,7 +162,7 @@ func TestRequestCost_expensiveRequestsUseLittleTimeAndMemory(t *testing.T) {
 			a.server.Handler().ServeHTTP(w, r)
 			after := measureCost(t)
 			cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
-			t.Logf("status %d, %v of processor time, %.1f MiB allocated", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
+			t.Logf("status %d, %v of CPU time, %.1f MiB allocated", w.Code, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
 			got := response{t, w.Result(), w.Body.Bytes()}
 			require.Less(t, w.Body.Len(), 8<<20)
 			got.requireStatus(hostile.status)
@@ -186,6 +186,34 @@ func faultPlace(f client.Fault) string {
 	return *f.Name
 }
 
+// A CSV file of the dashboard has no labels, so the server must not read them. In JSON, the labels of these videos would have 88 MB.
+//
+//nolint:paralleltest // the test measures the time and memory of the whole process
+func TestRequestCost_csvFileOfTheDashboardDoesNotReadLabels(t *testing.T) {
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	createVideosWithManyLabels(t, c, 2000, 1000)
+	addHashtagToAllCollections(t, c)
+	v := c.newSignedInVisitor(t)
+	collection := rowsIn(t, c.send(http.MethodGet, "/collections?limit=1", nil).requireStatus(http.StatusOK))[0].id()
+	account := c.listVideos("limit=1").Data[0].LinkedAccountID.String()
+	for path, rows := range map[string]int{
+		"/video?csv=videos": 2000,
+		"/collection/" + collection.String() + "?csv=videos": 2000,
+		"/account/tiktok/" + account + "?csv=videos":         200,
+		"/account?include_linked=true&csv=accounts":          10,
+	} {
+		before := measureCost(t)
+		got := v.visit(path)
+		after := measureCost(t)
+		require.Len(t, got.table(), 1+rows, path)
+		cpu, allocated := after.cpu-before.cpu, after.bytes-before.bytes
+		t.Logf("%s: %v of processor time, %.1f MiB allocated", path, cpu.Round(time.Millisecond), float64(allocated)/(1<<20))
+		require.Less(t, cpu, maxRequestCPU, path)
+		require.Less(t, allocated, uint64(raceFactor*maxRequestBytes), path)
+	}
+}
+
 // TestRequestCost_bulkRequestWithShortLinksReusesConnections sends a bulk request with 500 dead
 // short links. The server must reuse connections and must not use too much memory.
 //
@@ -207,7 +235,7 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	before := measureCost(t)
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).requireStatus(http.StatusUnprocessableEntity)
 	after := measureCost(t)
-	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
+	t.Logf("%v of CPU time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
 	// The resolver sends two requests for each link, and closes the connection after the second
 	// response. Without reuse, the resolver would need 1000 connections.
 	require.Less(t, internet.Connections(), 600)

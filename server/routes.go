@@ -37,29 +37,28 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 	e.Use( // requests pass through the middleware in the order of this list
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compress comes first, because it replaces the response writer for all middleware after it
 
-		requestIDs(),         // requestIDs comes before any middleware that reads the request id
-		s.traceRequests(),    // traceRequests comes before any middleware that queries the database. It comes after requestIDs, because the span contains the request id.
-		s.limitRequestTime(), // limitRequestTime comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
-		s.logRequests,        // logRequests comes before recoverPanics, so that it logs the status 500 after a panic
-		s.setHeaders,         // setHeaders comes before any middleware that can answer the request, so that every response has the headers
-		s.allowOrigins,       // allowOrigins comes before authenticate, because the preflight request of a browser has no token
-		s.recoverPanics(),    // recoverPanics comes after logRequests and before any middleware that can panic
-		limitBody,            // limitBody comes before any middleware that reads the body
-		s.authenticate,       // authenticate comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
-		s.limitOrganisation,  // limitOrganisation comes before validate, so that invalid requests are also counted
-		s.checkScope,         // checkScope comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
-		s.limitInFlight,      // limitInFlight comes after the quick checks, and before validate, which reads the body
-		s.validate,           // validate comes after all checks that do not need the body, because it reads the body
+		requestIDs(),                         // requestIDs comes before any middleware that reads the request id
+		s.traceRequests(),                    // traceRequests comes before any middleware that queries the database. It comes after requestIDs, because the span contains the request id.
+		s.limitRequestTime(),                 // limitRequestTime comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
+		s.logRequests,                        // logRequests comes before recoverPanics, so that it logs the status 500 after a panic
+		s.setHeaders,                         // setHeaders comes before any middleware that can answer the request, so that every response has the headers
+		s.allowOrigins,                       // allowOrigins comes before authenticate, because the preflight request of a browser has no token
+		s.recoverPanics(),                    // recoverPanics comes after logRequests and before any middleware that can panic
+		limitBody,                            // limitBody comes before any middleware that reads the body
+		s.forOperations(s.authenticate),      // authenticate comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
+		s.forOperations(s.limitOrganisation), // limitOrganisation comes before validate, so that invalid requests are also counted
+		s.forOperations(s.checkScope),        // checkScope comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
+		s.forOperations(s.limitInFlight),     // limitInFlight comes after the quick checks, and before validate, which reads the body
+		s.forOperations(s.validate),          // validate comes after all checks that do not need the body, because it reads the body
 
-		s.chooseFormat, // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted. It comes before any middleware that changes the JSON.
+		s.forOperations(s.chooseFormat), // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted. It comes before any middleware that changes the JSON.
 
-		s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
-		s.answerConditionally, // answerConditionally comes after idempotency, because an ETag must depend only on the operation's response
-		s.prepareNextPageLink, // prepareNextPageLink can come after all other middleware, because it only puts a function into the context that the operation calls.
+		s.forOperations(s.idempotency),         // idempotency comes after validate, because it hashes the body that validate decodes
+		s.forOperations(s.answerConditionally), // answerConditionally comes after idempotency, because an ETag must depend only on the operation's response
+		s.prepareNextPageLink,                  // prepareNextPageLink can come after all other middleware, because it only puts a function into the context that the operation calls.
 	)
 	api.RegisterHandlers(getAndHeadRouter{e}, api.NewStrictHandler(s, nil))
-	// The routes below are not operations of the OpenAPI contract. For these routes, authenticate
-	// and all middleware after it do nothing.
+	// The routes below are not operations of the OpenAPI contract, so forOperations skips its middleware for them.
 	public := getAndHeadRouter{e}
 	public.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	public.GET("/readyz", s.answerReadyz)
@@ -119,4 +118,19 @@ func (s *Server) answerReadyz(c echo.Context) error {
 		return unavailableError(err)
 	}
 	return c.String(http.StatusOK, "ok\n")
+}
+
+// operationMiddleware is a middleware for requests that call the operation op of the OpenAPI contract.
+type operationMiddleware func(c echo.Context, op *operation, next echo.HandlerFunc) error
+
+// forOperations returns a middleware that calls m for operations of the OpenAPI contract, and does nothing for all other routes.
+func (s *Server) forOperations(m operationMiddleware) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if op := s.contract.requestedOperation(c); op != nil {
+				return m(c, op, next)
+			}
+			return next(c)
+		}
+	}
 }

@@ -75,16 +75,16 @@ func main() {
 	}
 	request.Header.Set("Authorization", "Bearer "+os.Getenv("REELTALLY_TOKEN"))
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(answer.StatusCode, string(text))
+	fmt.Println(response.StatusCode, string(text))
 }
 `,
 		"Python": `import json, os, urllib.request
@@ -95,15 +95,15 @@ request = urllib.request.Request(
     headers={"Authorization": "Bearer " + os.environ["REELTALLY_TOKEN"], "Content-Type": "application/json"},
     data=json.dumps({"z": [True, None, 1.5], "a": {"é<": "it\"s"}, "e": []}).encode(),
 )
-with urllib.request.urlopen(request) as answer:
-    print(answer.status, answer.read().decode())
+with urllib.request.urlopen(request) as response:
+    print(response.status, response.read().decode())
 `,
-		"TypeScript": `const answer = await fetch(process.env.REELTALLY_URL + "/videos?a=b&c=d", {
+		"TypeScript": `const response = await fetch(process.env.REELTALLY_URL + "/videos?a=b&c=d", {
   method: "POST",
   headers: { Authorization: ` + "`Bearer ${process.env.REELTALLY_TOKEN}`" + `, "Content-Type": "application/json" },
   body: JSON.stringify({"z":[true,null,1.5],"a":{"é<":"it\"s"},"e":[]}),
 });
-console.log(answer.status, await answer.text());
+console.log(response.status, await response.text());
 `,
 	}, rendered)
 }

@@ -225,7 +225,7 @@ func TestGoSDK_downloadsWithLittleMemory(t *testing.T) {
 	_, err = sdk.Download(ctx, writerFunc(func(part []byte) { largest, written = max(largest, int64(len(part))), written+int64(len(part)) }), "/videos", nil, client.CSV)
 	require.NoError(t, err)
 	require.EqualValues(t, size, written)
-	require.Less(t, largest, int64(1<<20), "the answer must be written in small parts")
+	require.Less(t, largest, int64(1<<20), "the response must be written in small parts")
 }
 
 // writerFunc is a writer that calls a function with the bytes of each call of Write.

@@ -49,9 +49,9 @@ type Options struct {
 	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
 	// Status answers with JSON about the queue, the sources and their call budgets. If Status is
-	// nil, the operator's page of the dashboard shows only an error.
+	// nil, the page Operations of the dashboard shows only an error.
 	Status http.Handler
-	// Version is the version of the program, for the operator's page of the dashboard.
+	// Version is the version of the program, for the page Operations of the dashboard.
 	Version string
 	// Traces starts a span for each request and for each batch of events that is sent to a webhook. If Traces is nil, no spans are recorded.
 	Traces trace.TracerProvider
@@ -78,7 +78,7 @@ type Server struct {
 	cursorKey        []byte
 	now              func() time.Time
 	logger           *slog.Logger
-	later            *laterWrites
+	background       *backgroundWrites
 	rates            RateStore
 	sandbox          atomic.Bool          // true if the numbers in the database are made up; while the server has found no numbers there, the value is that of Options.Sandbox
 	pages            *web.Pages           // the dashboard
@@ -92,17 +92,17 @@ type Server struct {
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of a list page as JSON, in bytes
 	webhooks         WebhookOptions
-	webhookSeal      webhookSeal
+	webhookCipher    webhookCipher
 	webhookTransport *http.Transport
 
-	contract   *contract
-	identities *identities // cache and look-up of the tokens of API requests
-	sessions   *identities // cache and look-up of the sessions of browsers
-	inFlight   *slots      // limits the number of concurrent requests of each organisation, without requests of share pages
+	contract *contract
+	tokens   *authenticator // cache and look-up of the tokens of API requests
+	sessions *authenticator // cache and look-up of the sessions of browsers
+	inFlight *slots         // limits the number of concurrent requests of each organisation, without requests of share pages
 	// inFlightShares limits the number of concurrent requests of each organisation's share pages.
 	inFlightShares *slots
 	resolves       *slots // limits the number of short links that are resolved concurrently
-	served         *fetchableReader
+	fetchable      *fetchableReader
 	handler        http.Handler
 }
 
@@ -130,7 +130,7 @@ func New(o Options) (*Server, error) {
 	if s.webhooks.Key == nil {
 		s.webhooks.Key = o.CursorKey
 	}
-	if s.webhookSeal, err = newWebhookSeal(s.webhooks.Key); err != nil {
+	if s.webhookCipher, err = newWebhookCipher(s.webhooks.Key); err != nil {
 		return nil, err
 	}
 	s.webhookTransport = s.newWebhookTransport()
@@ -146,11 +146,11 @@ func New(o Options) (*Server, error) {
 	}
 	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
 	s.inFlight, s.inFlightShares = newSlots(maxRequestsPerOrganisation, 0), newSlots(maxShareRequestsPerOrganisation, 0)
-	s.served = &fetchableReader{queue: o.Store.Queue, now: o.Now}
+	s.fetchable = &fetchableReader{queue: o.Store.Queue, now: o.Now}
 	limits := newAddressLimits(s.rates, o.Now, o.Logger)
-	s.later = &laterWrites{log: o.Logger}
-	s.identities = newIdentities(o.Store, o.Store.Authenticate, limits, o.Now, s.later)
-	s.sessions = newIdentities(o.Store, o.Store.AuthenticateSession, limits, o.Now, s.later)
+	s.background = &backgroundWrites{log: o.Logger}
+	s.tokens = newAuthenticator(o.Store, o.Store.Authenticate, limits, o.Now, s.background)
+	s.sessions = newAuthenticator(o.Store, o.Store.AuthenticateSession, limits, o.Now, s.background)
 	if s.contract, err = embeddedContract(); err != nil {
 		return nil, err
 	}
@@ -170,5 +170,5 @@ func (s *Server) Drain() { s.draining.Store(true) }
 // Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the
 // last request was answered.
 func (s *Server) Close() {
-	s.later.running.Wait()
+	s.background.running.Wait()
 }

@@ -33,13 +33,13 @@ type guessLimit struct {
 }
 
 var (
-	guessesOfAddress = guessLimit{10, 10 * time.Minute} // maximum number of wrong passwords from one IP address for one share page
-	guessesOfPage    = guessLimit{100, time.Hour}       // maximum number of wrong passwords from all IP addresses for one share page
+	wrongPasswordsPerAddress = guessLimit{10, 10 * time.Minute} // maximum number of wrong passwords from one IP address for one share page
+	wrongPasswordsPerPage    = guessLimit{100, time.Hour}       // maximum number of wrong passwords from all IP addresses for one share page
 )
 
 // FindShare returns the public or protected collection whose share page has this hash and has not expired.
 func (b pageBackend) FindShare(ctx context.Context, hash string) (store.Share, error) {
-	if err := b.s.identities.addressLimits.countRequest(ctx, shareViewLimit, clientAddress(ctx)); err != nil {
+	if err := b.s.tokens.addressLimits.countRequest(ctx, shareViewLimit, clientAddress(ctx)); err != nil {
 		return store.Share{}, b.problem(ctx, err)
 	}
 	share, err := b.s.store.Share(ctx, hash)
@@ -48,18 +48,22 @@ func (b pageBackend) FindShare(ctx context.Context, hash string) (store.Share, e
 
 // RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
-	b.s.later.startWrite(ctx, "last visit of a share page",
+	b.s.background.startWrite(ctx, "last visit of a share page",
 		func(ctx context.Context) error { return b.s.store.SaveShareVisit(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
 // LastShareVisit returns when a visitor last opened a share page. The result is nil if the page had
 // no visitor or does not belong to the organisation.
 func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity, hash string) (*time.Time, error) {
-	at, err := b.s.store.Org(identity.Organisation.ID).LastShareVisit(ctx, hash)
-	if at == nil || err != nil {
-		return nil, b.problem(ctx, err)
-	}
-	return new(at.Time()), nil
+	var opened *time.Time
+	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
+		at, err := o.LastShareVisit(ctx, hash)
+		if at != nil {
+			opened = new(at.Time())
+		}
+		return err
+	})
+	return opened, err
 }
 
 // CheckSharePassword returns a pass if the password of a protected share page is correct. The pass
@@ -70,7 +74,7 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	limits := []struct {
 		key string
 		guessLimit
-	}{{page + ":" + clientAddress(ctx), guessesOfAddress}, {page, guessesOfPage}}
+	}{{page + ":" + clientAddress(ctx), wrongPasswordsPerAddress}, {page, wrongPasswordsPerPage}}
 	// Count the attempt before the check, so that concurrent attempts cannot exceed the limits.
 	for _, limit := range limits {
 		quota, err := b.s.rates.Take(ctx, limit.key, limit.attempts, limit.window)

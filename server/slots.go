@@ -20,7 +20,7 @@ type slots struct {
 // organisationSlots limits and counts the tasks of one organisation.
 type organisationSlots struct {
 	slots chan struct{} // contains one entry for each running task of the organisation
-	users int           // number of running and waiting tasks of the organisation
+	tasks int           // number of running and waiting tasks of the organisation
 }
 
 // newSlots returns a slots value with the given limits on running tasks. If maxTotal is 0, the
@@ -70,7 +70,7 @@ func (s *slots) addTask(organisation uuid.UUID) *organisationSlots {
 		own = &organisationSlots{slots: make(chan struct{}, s.perOrganisation)}
 		s.organisations[organisation] = own
 	}
-	own.users++
+	own.tasks++
 	return own
 }
 
@@ -80,7 +80,7 @@ func (s *slots) removeTask(organisation uuid.UUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.organisations[organisation]
-	if own.users--; own.users == 0 {
+	if own.tasks--; own.tasks == 0 {
 		delete(s.organisations, organisation)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -26,7 +27,7 @@ func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (a
 
 // StopVideoByID answers DELETE /videos/{ad_id}: it stops the tracking of the video with the id in the path.
 func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestObject) (api.StopVideoByIDResponseObject, error) {
-	if err := stopReferencedItem(ctx, videoResource, reference{ID: r.AdID}, r.AdID.String()); err != nil {
+	if err := stopReferencedItem(ctx, videoResource, store.Ref{ID: r.AdID}, r.AdID.String()); err != nil {
 		return nil, err
 	}
 	return api.StopVideoByID200JSONResponse{Message: stoppedMessage}, nil
@@ -42,7 +43,7 @@ func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject
 
 // StopAccountByID answers DELETE /accounts/{account_id}: it stops the tracking of the account with the id in the path.
 func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDRequestObject) (api.StopAccountByIDResponseObject, error) {
-	if err := stopReferencedItem(ctx, accountResource, reference{ID: r.AccountID}, r.AccountID.String()); err != nil {
+	if err := stopReferencedItem(ctx, accountResource, store.Ref{ID: r.AccountID}, r.AccountID.String()); err != nil {
 		return nil, err
 	}
 	return api.StopAccountByID200JSONResponse{Message: stoppedMessage}, nil
@@ -69,8 +70,8 @@ func (s *Server) stopItem(ctx context.Context, res resource, idOrLink string) er
 
 // stopReferencedItem stops the tracking of one video or account. If the organisation does not track
 // it, the error has the code not_found.
-func stopReferencedItem(ctx context.Context, res resource, ref reference, idOrLink string) error {
-	missing, err := res.stopTracking(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
+func stopReferencedItem(ctx context.Context, res resource, ref store.Ref, idOrLink string) error {
+	missing, err := res.stopTracking(CallerFrom(ctx).Org, ctx, []store.Ref{ref}, true)
 	if err == nil && len(missing) > 0 {
 		return untrackedError(res.kind, idOrLink)
 	}
@@ -95,7 +96,7 @@ func (s *Server) stopItems(ctx context.Context, res resource, idsOrLinks []strin
 	if err != nil {
 		return bulkResponse{}, err
 	}
-	refs := convertAll(entries, func(e stopEntry) reference { return reference{ID: e.id} })
+	refs := convertAll(entries, func(e stopEntry) store.Ref { return store.Ref{ID: e.id} })
 	missing, err := res.stopTracking(CallerFrom(ctx).Org, ctx, refs, false)
 	if err != nil {
 		return bulkResponse{}, err
@@ -190,7 +191,7 @@ func untrackedLinksError(faults []api.Fault) *Error {
 
 // toStopResult returns the response to a request to stop the tracking of many videos or accounts. untrackedRefs are the videos or accounts
 // that were not tracked before the request.
-func toStopResult(kind link.Kind, entries []stopEntry, untrackedRefs []reference) api.StopResult {
+func toStopResult(kind link.Kind, entries []stopEntry, untrackedRefs []store.Ref) api.StopResult {
 	failed := make(map[uuid.UUID]bool, len(untrackedRefs))
 	for _, ref := range untrackedRefs {
 		failed[ref.ID] = true

@@ -24,7 +24,7 @@ func (s *Server) ListTokens(ctx context.Context, _ api.ListTokensRequestObject) 
 	return api.ListTokens200JSONResponse(list), nil
 }
 
-// CreateToken answers POST /tokens: it makes a token and returns its secret.
+// CreateToken answers POST /tokens: it creates a token and returns its secret.
 func (s *Server) CreateToken(ctx context.Context, r api.CreateTokenRequestObject) (api.CreateTokenResponseObject, error) {
 	n := store.NewToken{ID: recordIDFrom(ctx), Name: r.Body.Name}
 	for _, sc := range r.Body.Scopes {

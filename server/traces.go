@@ -57,7 +57,7 @@ func withCaller(ctx context.Context, h http.Header) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, caller.WithTraceState(trace.TraceState{}))
 }
 
-// methodOf returns the method of a request. It returns "_OTHER" for a method that is not standard, because a client can send any text.
+// methodOf returns the method of a request. For CONNECT, TRACE and unknown methods it returns "_OTHER", because a client can send any text.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

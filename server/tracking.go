@@ -17,21 +17,15 @@ import (
 type resource struct {
 	kind link.Kind
 	// startTracking tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
-	startTracking func(context.Context, *Server, trackRequest) ([]trackedItem, error)
+	startTracking func(context.Context, *Server, trackRequest) ([]store.Tracked, error)
 	// trackedIDs returns one id for each link, in the same order. The id is zero if the
 	// organisation does not track the link's video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
 	// stopTracking returns the references to videos or accounts that were not tracked. If there are
 	// such references and allOrNone is true, stopTracking changes nothing.
-	stopTracking func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
+	stopTracking func(o *store.Org, ctx context.Context, refs []store.Ref, allOrNone bool) ([]store.Ref, error)
 	// scheduleFetch schedules an immediate fetch of a video or account, unless `unsupported` returns a reason why no configured source can fetch it.
-	scheduleFetch func(_ *store.Org, _ context.Context, _ reference, unsupported func(link.Link) string) (store.Refreshed, error)
-}
-
-// reference identifies a video or account: by its id, or by its link if the id is zero.
-type reference struct {
-	ID   uuid.UUID
-	Link link.Link
+	scheduleFetch func(_ *store.Org, _ context.Context, _ store.Ref, unsupported func(link.Link) string) (store.Refreshed, error)
 }
 
 // trackRequest is a request to track the videos or accounts to which the links lead.
@@ -42,70 +36,45 @@ type trackRequest struct {
 	collectionNames []string
 	immediate       int             // how many of the links, from the first, are fetched with the highest priority
 	allowance       int             // how many of the links, from the first, are fetched for an organisation without a subscription
-	served          queue.Fetchable // says which videos and accounts the running collectors can fetch
+	fetchable       queue.Fetchable // says which videos and accounts the running collectors can fetch
 }
 
 // unsupportedReason explains why the running collectors can never fetch a link's video or account.
 // The text is "" if they can, or if no collector is running.
 func (r trackRequest) unsupportedReason(l link.Link) string {
-	reason, _ := checkFetchable(r.served, l)
+	reason, _ := checkFetchable(r.fetchable, l)
 	return reason
-}
-
-// trackedItem is a video or account that a request has tracked.
-type trackedItem struct {
-	id       uuid.UUID
-	existing bool // true if the organisation already had the video or account when the request arrived, even if tracking had been stopped
-	already  bool // true if the organisation was tracking the video or account when the request arrived
-	pending  bool // true if the video or account is saved but not fetched, because it is not in the fetch queue
-	limited  bool // true if the organisation has no subscription, so that trackRequest.allowance limits what is fetched
 }
 
 var videoResource = resource{
 	kind: link.Video,
-	startTracking: func(ctx context.Context, _ *Server, r trackRequest) ([]trackedItem, error) {
+	startTracking: func(ctx context.Context, _ *Server, r trackRequest) ([]store.Tracked, error) {
 		caller := CallerFrom(ctx)
-		tracked, err := caller.Org.Track(ctx, store.TrackRequest{
+		return caller.Org.Track(ctx, store.TrackRequest{
 			Links: r.links, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
 			Immediate: r.immediate, Allowance: r.allowance, Unsupported: r.unsupportedReason,
 		})
-		return convertAll(tracked, func(t store.Tracked) trackedItem {
-			return trackedItem{t.VideoID, t.Existing, t.Already, t.Pending, t.Limited}
-		}), err
 	},
-	trackedIDs: (*store.Org).TrackedVideoIDs,
-	stopTracking: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
-		untracked, err := o.StopVideos(ctx, convertAll(refs, func(r reference) store.VideoRef { return store.VideoRef(r) }), allOrNone)
-		return convertAll(untracked, func(r store.VideoRef) reference { return reference(r) }), err
-	},
-	scheduleFetch: func(o *store.Org, ctx context.Context, r reference, unsupported func(link.Link) string) (store.Refreshed, error) {
-		return o.RefreshVideo(ctx, store.VideoRef(r), unsupported)
-	},
+	trackedIDs:    (*store.Org).TrackedVideoIDs,
+	stopTracking:  (*store.Org).StopVideos,
+	scheduleFetch: (*store.Org).RefreshVideo,
 }
 
 var accountResource = resource{
 	kind: link.Account,
-	startTracking: func(ctx context.Context, s *Server, r trackRequest) ([]trackedItem, error) {
+	startTracking: func(ctx context.Context, s *Server, r trackRequest) ([]store.Tracked, error) {
 		caller, trackingType := CallerFrom(ctx), store.TrackLatest30
 		if r.trackingType != nil {
 			trackingType = store.TrackingType(*r.trackingType)
 		}
-		tracked, err := caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
+		return caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
 			Links: r.links, Type: trackingType, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
 			Preview: s.previewAllowance, Immediate: r.immediate, Allowance: r.allowance, Unsupported: r.unsupportedReason,
 		})
-		return convertAll(tracked, func(t store.TrackedAccount) trackedItem {
-			return trackedItem{t.AccountID, t.Existing, t.Already, t.Pending, t.Limited}
-		}), err
 	},
-	trackedIDs: (*store.Org).TrackedAccountIDs,
-	stopTracking: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
-		untracked, err := o.StopAccounts(ctx, convertAll(refs, func(r reference) store.AccountRef { return store.AccountRef(r) }), allOrNone)
-		return convertAll(untracked, func(r store.AccountRef) reference { return reference(r) }), err
-	},
-	scheduleFetch: func(o *store.Org, ctx context.Context, r reference, unsupported func(link.Link) string) (store.Refreshed, error) {
-		return o.RefreshAccount(ctx, store.AccountRef(r), unsupported)
-	},
+	trackedIDs:    (*store.Org).TrackedAccountIDs,
+	stopTracking:  (*store.Org).StopAccounts,
+	scheduleFetch: (*store.Org).RefreshAccount,
 }
 
 // convertAll calls convert for each element of elements and returns the results in the same order.
@@ -137,7 +106,7 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 	return api.TrackAccount200JSONResponse{AccountID: one.id, DirectURL: one.directURL, Error: one.notice, Warnings: one.warnings}, nil
 }
 
-// trackOneResult is the answer to a request that tracks one video or account.
+// trackOneResult is the result of a request that tracks one video or account.
 type trackOneResult struct {
 	id        uuid.UUID
 	directURL string  // URL of the dashboard page of the video or account
@@ -151,7 +120,7 @@ func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trac
 	if err != nil {
 		return one, refusedLinkError("/link", err)
 	}
-	if r.served, err = s.served.readFetchable(ctx); err != nil {
+	if r.fetchable, err = s.fetchable.readFetchable(ctx); err != nil {
 		return one, err
 	}
 	r.links, r.immediate, r.allowance = []link.Link{l}, 1, 1
@@ -159,11 +128,11 @@ func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trac
 	if err != nil {
 		return one, unknownIDsError(err, "collection", "/collection_ids", r.collectionIDs)
 	}
-	if items[0].already {
+	if items[0].Already {
 		one.notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))
 	}
-	one.id, one.directURL = items[0].id, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].id)
-	one.warnings = warningsAboutLinks(r.served, r.links)
+	one.id, one.directURL = items[0].ID, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].ID)
+	one.warnings = warningsAboutLinks(r.fetchable, r.links)
 	return one, nil
 }
 

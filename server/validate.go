@@ -41,37 +41,31 @@ const bodyValue = "body"
 
 // validate is a middleware that checks requests against the OpenAPI contract. An invalid request
 // gets status 400, 413 or 415. The operations check rules that a schema cannot express.
-func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		op := s.contract.requestedOperation(c)
-		if op == nil {
-			return next(c)
-		}
-		r := c.Request()
-		if faults := toolArgumentFaults(r); len(faults) > 0 {
-			return invalidRequest(faults...)
-		}
-		joinHeaderLines(r.Header, op.headers)
-		path, faults := pathParams(c, op)
-		query, queryFaults := checkQuery(r.URL.RawQuery, op)
-		r.URL.RawQuery = query.Encode() // the generated code expects an array as one text, in which commas separate the values
-		faults = append(faults, queryFaults...)
-		body, bodyFaults, err := readBody(r, op)
-		if err != nil {
-			return err
-		}
-		faults = append(faults, bodyFaults...)
-		value, contractFaults := checkContract(r, op, path, query, body, len(bodyFaults) == 0)
-		contractFaults = removeFaultsOfParameters(contractFaults, faults)
-		if faults = append(faults, contractFaults...); len(faults) > 0 {
-			return invalidRequest(faults...)
-		}
-		if op.hasBody {
-			c.Set(bodyValue, value)
-			r.Body = io.NopCloser(bytes.NewReader(body))
-		}
-		return next(c)
+func (s *Server) validate(c echo.Context, op *operation, next echo.HandlerFunc) error {
+	r := c.Request()
+	if faults := toolArgumentFaults(r); len(faults) > 0 {
+		return invalidRequest(faults...)
 	}
+	joinHeaderLines(r.Header, op.headers)
+	path, faults := pathParams(c, op)
+	query, queryFaults := checkQuery(r.URL.RawQuery, op)
+	r.URL.RawQuery = query.Encode() // the generated code expects an array as one text, in which commas separate the values
+	faults = append(faults, queryFaults...)
+	body, bodyFaults, err := readBody(r, op)
+	if err != nil {
+		return err
+	}
+	faults = append(faults, bodyFaults...)
+	value, contractFaults := checkContract(r, op, path, query, body, len(bodyFaults) == 0)
+	contractFaults = removeFaultsOfParameters(contractFaults, faults)
+	if faults = append(faults, contractFaults...); len(faults) > 0 {
+		return invalidRequest(faults...)
+	}
+	if op.hasBody {
+		c.Set(bodyValue, value)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return next(c)
 }
 
 // removeFaultsOfParameters removes from `faults` every fault of a parameter that also has a fault in `earlier`.

@@ -20,7 +20,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 	if filters.Link = p.Link; target != nil {
 		query.Link, filters.Link = target, &target.Canonical
 	}
-	query.Order = orderOf(p.OrderBy, api.VideoOrderLatestUpdatedAt, p.OrderDirection)
+	query.Order, query.WithoutLabels = orderOf(p.OrderBy, api.VideoOrderLatestUpdatedAt, p.OrderDirection), isFromPage(ctx)
 	page, err := s.readPage(ctx, "listVideos", pageParams{p.Page, p.Limit, p.Cursor, true}, query.Order, append(faults, linkFaults...), filters)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func normaliseOptionalText(s *string, normalise func(string) string) *string {
 // GetVideo answers GET /videos/{ad_id} with one video of the caller's organisation.
 func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api.GetVideoResponseObject, error) {
 	caller := CallerFrom(ctx)
-	ref, err := s.parseVideoRef(ctx, r.AdID)
+	ref, err := s.parseReference(ctx, link.Video, r.AdID)
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +141,4 @@ func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api
 		return nil, err
 	}
 	return videoResponse{v, caller.View}, nil
-}
-
-// parseVideoRef parses the id or link of a video. If idOrLink is neither an id nor a link of a video, the error is *store.NotFoundError.
-func (s *Server) parseVideoRef(ctx context.Context, idOrLink string) (store.VideoRef, error) {
-	ref, err := s.parseReference(ctx, link.Video, idOrLink)
-	return store.VideoRef(ref), err
 }

@@ -31,7 +31,7 @@ func (s *Server) ListWebhooks(ctx context.Context, _ api.ListWebhooksRequestObje
 	return api.ListWebhooks200JSONResponse(list), nil
 }
 
-// CreateWebhook answers POST /webhooks: it makes a webhook and returns its secret.
+// CreateWebhook answers POST /webhooks: it creates a webhook and returns its secret.
 func (s *Server) CreateWebhook(ctx context.Context, r api.CreateWebhookRequestObject) (api.CreateWebhookResponseObject, error) {
 	if err := s.checkWebhookURL(r.Body.URL); err != nil {
 		return nil, err
@@ -44,11 +44,11 @@ func (s *Server) CreateWebhook(ctx context.Context, r api.CreateWebhookRequestOb
 	if r.Body.Description != nil {
 		n.Description = *r.Body.Description
 	}
-	secret, sealed, err := s.webhookSeal.newSecret(org.ID(), n.ID)
+	secret, encrypted, err := s.webhookCipher.newSecret(org.ID(), n.ID)
 	if err != nil {
 		return nil, err
 	}
-	n.Secret = sealed
+	n.Secret = encrypted
 	made, err := org.CreateWebhook(ctx, n)
 	if err != nil {
 		return nil, err
@@ -106,11 +106,11 @@ func (s *Server) TestWebhook(ctx context.Context, r api.TestWebhookRequestObject
 // RotateWebhookSecret answers POST /webhooks/{webhook_id}/rotate-secret: it replaces the secret of a webhook.
 func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSecretRequestObject) (api.RotateWebhookSecretResponseObject, error) {
 	org := CallerFrom(ctx).Org
-	secret, sealed, err := s.webhookSeal.newSecret(org.ID(), r.WebhookID)
+	secret, encrypted, err := s.webhookCipher.newSecret(org.ID(), r.WebhookID)
 	if err != nil {
 		return nil, err
 	}
-	w, err := org.RotateWebhookSecret(ctx, r.WebhookID, recordIDFrom(ctx), sealed)
+	w, err := org.RotateWebhookSecret(ctx, r.WebhookID, recordIDFrom(ctx), encrypted)
 	if err != nil {
 		return nil, err
 	}

@@ -104,8 +104,7 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 	}
 }
 
-// SendDueWebhooks sends all events whose time to be sent has come, and returns after the last attempt. Tests call it instead of
-// SendWebhooks.
+// SendDueWebhooks sends all due events, and returns after the last attempt. Tests call it instead of SendWebhooks.
 func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	defer s.webhookTransport.CloseIdleConnections()
 	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
@@ -255,13 +254,13 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 // signEvent returns the signatures of a request, separated by spaces. While the webhook's previous
 // secret is valid, the second signature uses that secret.
 func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
-	sealed := [][]byte{w.Secret}
+	encryptedSecrets := [][]byte{w.Secret}
 	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(at) {
-		sealed = append(sealed, w.PreviousSecret)
+		encryptedSecrets = append(encryptedSecrets, w.PreviousSecret)
 	}
-	signatures := make([]string, len(sealed))
-	for i, encrypted := range sealed {
-		secret, err := s.webhookSeal.decryptSecret(w.OrganisationID, w.ID, encrypted)
+	signatures := make([]string, len(encryptedSecrets))
+	for i, encrypted := range encryptedSecrets {
+		secret, err := s.webhookCipher.decryptSecret(w.OrganisationID, w.ID, encrypted)
 		if err != nil {
 			return "", err
 		}
@@ -285,7 +284,7 @@ func describeSendingError(err error) string {
 		cert    *tls.CertificateVerificationError
 	)
 	switch {
-	case errors.Is(err, errWebhookSealed):
+	case errors.Is(err, errWrongWebhookKey):
 		return "The secret of the webhook cannot be decrypted, because the key of the server has changed. Replace the secret."
 	case errors.As(err, &refused):
 		return "The host has no address to which events may be sent."

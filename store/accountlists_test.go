@@ -186,12 +186,12 @@ func TestTrackedAccountIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 		byHandle, byID := storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
 		tracked := storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID, storetest.ParseLink(t, "https://www.instagram.com/gone/"))
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@linked/video/7301234567890123456"))
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: tracked[2].AccountID}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: tracked[2].ID}}, true)
 		require.NoError(t, err)
 		storetest.Follow(t, storetest.NewOrg(t, db), store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@foreign"))
 		ids, err := o.TrackedAccountIDs(t.Context(), []link.Link{storetest.ParseLink(t, "https://www.tiktok.com/@foreign"), byID, {}, storetest.ParseLink(t, "https://www.instagram.com/gone/"),
 			byHandle, storetest.ParseLink(t, "https://www.tiktok.com/@linked"), storetest.ParseLink(t, "https://www.instagram.com/someone/")})
 		require.NoError(t, err)
-		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].AccountID, uuid.Nil, uuid.Nil, tracked[0].AccountID, uuid.Nil, uuid.Nil}, ids)
+		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].ID, uuid.Nil, uuid.Nil, tracked[0].ID, uuid.Nil, uuid.Nil}, ids)
 	})
 }

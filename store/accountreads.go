@@ -22,6 +22,7 @@ type AccountQuery struct {
 	Status         *FetchStatus // select only accounts with this fetch status; for queue.FetchStopped, IncludeRemoved need not be set
 	Order          db.Order     // the column is one of AccountOrders
 	Window         db.Window
+	WithoutLabels  bool // do not set Account.Labels
 }
 
 // AccountOrders are the columns by which accounts can be ordered. Each column has an index.
@@ -41,7 +42,10 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		return nil, db.Translate(err)
 	}
 	matching := o.matchingAccounts(ctx, query).Session(&gorm.Session{})
-	spec := db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.AtVersion(v).fillAccountFields}
+	spec := db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID },
+		Complete: func(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
+			return o.AtVersion(v).fillAccountFields(ctx, accounts, query.WithoutLabels, maxBytes)
+		}}
 	filtered := matching
 	if query.CollectionID != nil || len(query.Collections) > 0 {
 		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
@@ -115,12 +119,15 @@ func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery
 	return q.Session(&gorm.Session{}), nil
 }
 
-// fillAccountFields sets the fetch status and the labels of accounts. For maxBytes and the
-// results, see setRowLabels.
-func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
+// fillAccountFields sets the fetch status of accounts and, unless withoutLabels is true, their labels. For maxBytes and the results, see
+// setRowLabels.
+func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, withoutLabels bool, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {
 		accounts[i].setStatusAt(now)
+	}
+	if withoutLabels {
+		return len(accounts), 0, nil
 	}
 	return o.setAccountLabels(ctx, accounts, maxBytes)
 }
@@ -136,7 +143,7 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	if len(found) == 0 {
 		return Account{}, db.NotFound("account", ref.String())
 	}
-	_, _, err = o.AtVersion(v).fillAccountFields(ctx, found, 0)
+	_, _, err = o.AtVersion(v).fillAccountFields(ctx, found, false, 0)
 	return found[0], db.Translate(err)
 }
 

@@ -40,15 +40,6 @@ type TrackAccountsRequest struct {
 // set another number.
 const DefaultPreview = 5
 
-// TrackedAccount is the result of TrackAccounts for one link.
-type TrackedAccount struct {
-	AccountID uuid.UUID
-	Existing  bool // the organisation already tracked the account, or had stopped its tracking
-	Already   bool // the organisation already tracked the account
-	Pending   bool // the account is saved but not fetched, because it is not in the fetch queue
-	Limited   bool // the organisation has no subscription, so at most Allowance accounts of the request are fetched
-}
-
 // KindAccount is the kind of a target in the fetch queue if the target is an account.
 const KindAccount = queue.KindAccount
 
@@ -75,9 +66,9 @@ var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, Tr
 
 // TrackAccounts tracks accounts in one transaction. The results are in the order of the links.
 // Already tracked accounts keep their tracking type. An unknown collection gives a *NotFoundError.
-func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
-	var out []TrackedAccount
-	err := db.RepeatOnDuplicate(func() (err error) {
+func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Tracked, error) {
+	var out []Tracked
+	err := db.RetryOnDuplicate(func() (err error) {
 		out, err = o.trackAccounts(ctx, r)
 		return err
 	})
@@ -85,8 +76,8 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 }
 
 // trackAccounts runs one attempt of TrackAccounts. It returns ErrDuplicate if a concurrent transaction created one of the accounts.
-func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]TrackedAccount, error) {
-	var out []TrackedAccount
+func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Tracked, error) {
+	var out []Tracked
 	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
 		collections, err := t.collectionIDs(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
@@ -102,13 +93,13 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 			return err
 		}
 		lane, fetched := LaneOf(org), org.fetchedItems(len(accounts), r.Allowance)
-		out = make([]TrackedAccount, len(accounts))
+		out = make([]Tracked, len(accounts))
 		var entries []queue.Entry
 		var start, already []uuid.UUID
 		var restarted, recent []*Account
 		seen := make(map[uuid.UUID]bool, len(accounts))
 		for i, a := range accounts {
-			out[i] = TrackedAccount{AccountID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
+			out[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
 			if seen[a.ID] {
 				continue // two links name this account, and the caller uses only the result of the first link
 			}
@@ -259,11 +250,11 @@ func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restar
 }
 
 // addAccountMembers adds each account to each collection.
-func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedAccount) error {
+func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []Tracked) error {
 	var rows []collectionAccount
 	for _, c := range collections {
 		for _, a := range accounts {
-			rows = append(rows, collectionAccount{OrganisationID: t.id, CollectionID: c, AccountID: a.AccountID, AddedAt: t.Now})
+			rows = append(rows, collectionAccount{OrganisationID: t.id, CollectionID: c, AccountID: a.ID, AddedAt: t.Now})
 		}
 	}
 	if len(rows) == 0 {
@@ -277,14 +268,14 @@ func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []TrackedA
 
 // markPendingAccounts sets Pending in the results of those accounts that were tracked before the request and are not in the fetch queue. The
 // parameter ids has the accounts that were tracked before.
-func (t Tracking) markPendingAccounts(results []TrackedAccount, ids []uuid.UUID) error {
+func (t Tracking) markPendingAccounts(results []Tracked, ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	fetched, err := t.subscribedAccounts(t.Tx, "AND subject_id IN ?", ids)
 	for i, r := range results {
 		if r.Already {
-			results[i].Pending = !fetched[r.AccountID]
+			results[i].Pending = !fetched[r.ID]
 		}
 	}
 	return err

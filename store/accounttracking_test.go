@@ -21,8 +21,8 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		now := store.InstantOf(db.Clock.Now())
 		tracked := storetest.Follow(t, o, store.TrackLatest200, l)
-		require.Equal(t, []store.TrackedAccount{{AccountID: tracked[0].AccountID}}, tracked)
-		require.Equal(t, store.Account{OrganisationID: o.ID(), ID: tracked[0].AccountID, Platform: link.TikTok, Username: "someone", HandleCurrent: true,
+		require.Equal(t, []store.Tracked{{ID: tracked[0].ID}}, tracked)
+		require.Equal(t, store.Account{OrganisationID: o.ID(), ID: tracked[0].ID, Platform: link.TikTok, Username: "someone", HandleCurrent: true,
 			Link: l.Canonical, CreatedAt: now, Tracked: true, TrackingType: new(store.TrackLatest200), TrackedAt: &now,
 			FetchState: store.FetchState{FetchStatus: queue.FetchPending, NextFetchAt: &now}}, storetest.AccountByLink(t, o, l))
 
@@ -33,7 +33,7 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		require.Equal(t, "someone", target.Handle)
 		facts := ingest.AccountFacts{ID: new("42"), Username: new("someone"), Name: new("Some One"), Bio: new("Hello"), ProfileLink: new("https://example.com"),
 			Followers: new(int64(100)), Following: new(int64(3)), Private: new(true), Listed: true}
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, target, facts)}))
 
 		a := storetest.AccountByLink(t, o, l)
 		require.Equal(t, "42", *a.ExternalID)
@@ -53,7 +53,7 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		require.Zero(t, again.Targets[0].Depth, "the collector must not request a longer list again")
 		require.Equal(t, "42", again.Targets[0].AccountID)
 		silent := storetest.AccountOutcome(db, again.Targets[0], ingest.AccountFacts{})
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), again, again.At, []ingest.AccountOutcome{silent}))
+		require.NoError(t, db.Acknowledge(t.Context(), again, again.At, []ingest.Outcome{silent}))
 		after := storetest.AccountByLink(t, o, l)
 		a.CheckedAt, a.FetchState = &again.At, after.FetchState
 		require.Equal(t, a, after, "a value that the source does not report must stay unchanged")
@@ -69,7 +69,7 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 		before := storetest.AccountByLink(t, o, l)
 		db.Clock.Advance(time.Hour - time.Second)
 		again := storetest.Follow(t, o, store.TrackAll, l)
-		require.Equal(t, []store.TrackedAccount{{AccountID: first.AccountID, Existing: true, Already: true}}, again)
+		require.Equal(t, []store.Tracked{{ID: first.ID, Existing: true, Already: true}}, again)
 		require.Equal(t, before, storetest.AccountByLink(t, o, l), "the account must keep its tracking type")
 
 		linked := storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
@@ -86,7 +86,7 @@ func TestTrackAccounts_tracksEachAccountOnceIfEqualRequestsRunConcurrently(t *te
 		o := storetest.NewOrg(t, db)
 		links := []link.Link{storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.instagram.com/someone/"), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")}
 		var wg sync.WaitGroup
-		tracked, errs := make([][]store.TrackedAccount, requests), make([]error, requests)
+		tracked, errs := make([][]store.Tracked, requests), make([]error, requests)
 		for i := range requests {
 			wg.Go(func() {
 				tracked[i], errs[i] = o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: store.TrackAll, CollectionNames: []string{"Dogs"}})
@@ -97,7 +97,7 @@ func TestTrackAccounts_tracksEachAccountOnceIfEqualRequestsRunConcurrently(t *te
 		for i := range requests {
 			require.NoError(t, errs[i])
 			for j := range links {
-				require.Equal(t, tracked[0][j].AccountID, tracked[i][j].AccountID)
+				require.Equal(t, tracked[0][j].ID, tracked[i][j].ID)
 				if !tracked[i][j].Already {
 					fresh++
 				}
@@ -184,7 +184,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		storetest.Track(t, o, own)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
-		require.Equal(t, []store.Tracked{{VideoID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video must now also be tracked directly")
+		require.Equal(t, []store.Tracked{{ID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video must now also be tracked directly")
 		require.EqualValues(t, 4, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 
 		refs := []store.AccountRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}}
@@ -209,7 +209,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		require.Equal(t, refs[:1], unmatched, "an account that is already stopped must be returned as unmatched")
 
 		db.Clock.Advance(time.Hour)
-		require.Equal(t, []store.TrackedAccount{{AccountID: a.ID, Existing: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
+		require.Equal(t, []store.Tracked{{ID: a.ID, Existing: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
 		require.Equal(t, store.TrackNewOnly, *storetest.AccountByLink(t, o, l).TrackingType)
 		s, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
@@ -226,13 +226,13 @@ func TestStopAccounts_discardsTheAnswerOfAFetchThatIsRunning(t *testing.T) {
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
 		require.NoError(t, err)
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now())))}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now())))}))
 		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 		require.Nil(t, storetest.AccountByLink(t, o, l).CheckedAt)
 	})
 }
 
-func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) {
+func TestAcknowledge_mergesTwoRecordsWithTheSameAccountID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -246,13 +246,13 @@ func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) 
 
 		l := storetest.ParseLink(t, "https://www.youtube.com/@someone")
 		asked := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
-		require.NotEqual(t, linked.ID, asked.AccountID, "the records must stay separate until a source reports that they are one account")
+		require.NotEqual(t, linked.ID, asked.ID, "the records must stay separate until a source reports that they are one account")
 		claimed := storetest.ClaimOne(t, db, link.YouTube, "account")
 		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claimed, claimed.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, claimed.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), claimed, claimed.At, []ingest.Outcome{storetest.AccountOutcome(db, claimed.Targets[0], facts)}))
 
 		a := storetest.AccountByLink(t, o, l)
-		require.Equal(t, asked.AccountID, a.ID)
+		require.Equal(t, asked.ID, a.ID)
 		require.Equal(t, []*store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
 		require.Equal(t, a.ID, *storetest.VideoOf(t, o, withoutHandle).LinkedAccountID)
@@ -261,7 +261,7 @@ func TestAcknowledgeAccounts_mergesTwoRecordsWithTheSameAccountID(t *testing.T) 
 	})
 }
 
-func TestAcknowledgeAccounts_mergesAnAccountThatIsTrackedByHandleAndByID(t *testing.T) {
+func TestAcknowledge_mergesAnAccountThatIsTrackedByHandleAndByID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -269,11 +269,11 @@ func TestAcknowledgeAccounts_mergesAnAccountThatIsTrackedByHandleAndByID(t *test
 		storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID)
 		for range 2 { // the first fetch of the two targets shows that they are one account
 			for _, c := range storetest.Claim(t, db, link.YouTube, "account") {
-				var outcomes []ingest.AccountOutcome
+				var outcomes []ingest.Outcome
 				for _, target := range c.Targets {
 					outcomes = append(outcomes, storetest.AccountOutcome(db, target, ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(10))}))
 				}
-				require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, outcomes))
+				require.NoError(t, db.Acknowledge(t.Context(), c, c.At, outcomes))
 			}
 			db.Clock.Advance(24 * time.Hour)
 		}
@@ -292,7 +292,7 @@ func TestDiscovery_savesManyVideosWithFewStatements(t *testing.T) {
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		videos := storetest.FoundVideos(t, 200, db.Clock.Now())
 		db.Guard.Statements()
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos))}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos))}))
 		require.Less(t, len(db.Guard.Statements()), 33)
 		require.EqualValues(t, 200, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 	})
@@ -353,7 +353,7 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 	})
 }
 
-func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWrite(t *testing.T) {
+func TestAcknowledge_ignoresAnOrganisationThatStartsTrackingDuringTheWrite(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres") // this test does not run on SQLite, where two transactions cannot write at the same time
 	l := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
@@ -361,14 +361,14 @@ func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWri
 	storetest.Follow(t, first, store.TrackNewOnly, l)
 	c := storetest.ClaimOne(t, db, link.TikTok, queue.KindAccount)
 	var before store.Version
-	db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() { // this function runs after AcknowledgeAccounts has read the subscriptions
+	db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() { // this function runs after Acknowledge has read the subscriptions
 		storetest.Follow(t, late, store.TrackNewOnly, l)
 		var err error
 		before, err = late.Version(t.Context())
 		require.NoError(t, err)
 	})
 	facts := ingest.AccountFacts{Followers: new(int64(7))}
-	require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+	require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 	require.EqualValues(t, 7, *storetest.AccountByLink(t, first, l).LatestFollowersCount)
 	require.Nil(t, storetest.AccountByLink(t, late, l).LatestFollowersCount)
 	after, err := late.Version(t.Context())
@@ -388,7 +388,7 @@ func TestTrackAccounts_keepsAHandleThatASourceReported(t *testing.T) {
 		storetest.Follow(t, o, store.TrackNewOnly, byID)
 		c := storetest.ClaimOne(t, db, link.Facebook, "account")
 		facts := ingest.AccountFacts{ID: new("100063551323670"), Username: new("mypage"), Listed: true}
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		before := storetest.AccountByLink(t, o, byID)
 		require.Equal(t, "mypage", before.Username)
 

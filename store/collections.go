@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -130,16 +131,46 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.L
 	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
 		return nil, db.Translate(err)
 	}
-	if counts := map[string]string{"video_count": videoSums, "account_count": accountCounts}[query.Order.Column]; counts != "" {
-		q = q.Joins("LEFT JOIN ("+forAll.Replace(counts)+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
+	var sequence *db.Sequence
+	switch query.Order.Column {
+	case "account_count":
+		q = q.Joins("LEFT JOIN ("+strings.ReplaceAll(accountCounts, "{m}", "TRUE")+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
+	case "video_count":
+		var err error
+		if sequence, err = o.orderByVideoCount(ctx, q, query.Order); err != nil {
+			return nil, err
+		}
 	}
 	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Collection]{
-		Sort: CollectionOrders, Table: "collections", Columns: collectionColumns, ID: func(c *Collection) uuid.UUID { return c.ID }, Total: total,
+		Sequence: sequence,
+		Sort:     CollectionOrders, Table: "collections", Columns: collectionColumns, ID: func(c *Collection) uuid.UUID { return c.ID }, Total: total,
 		Complete: func(ctx context.Context, collections []Collection, _ int64) (completed int, bytes int64, err error) {
 			bytes, err = o.fillHashtags(ctx, collections)
 			return len(collections), bytes, err
 		},
 	}, query.Order, query.Window)
+}
+
+// orderByVideoCount returns the order of the collections that the query q selects, by their numbers of tracked videos. It can return a
+// *TooManyMembersError.
+func (o *Org) orderByVideoCount(ctx context.Context, q *gorm.DB, order db.Order) (*db.Sequence, error) {
+	var ids []uuid.UUID
+	err := o.s.db.EachRow(ctx, q.Session(&gorm.Session{}).Select("collections.id"), func(row *db.Values) error {
+		ids = append(ids, row.ID(0))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	sums, err := o.CollectionSums(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[uuid.UUID]int64, len(sums))
+	for id, sum := range sums {
+		counts[id] = sum.Videos
+	}
+	return db.NewCountSequence(CollectionOrders, order, ids, counts), nil
 }
 
 // subtree is a SQL query for the ids of all descendants of the collection @parent.
@@ -156,9 +187,9 @@ func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collec
 	found := make([]Collection, 0, 1)
 	q := o.scopedQuery(ctx, "collections").Where("collections.id = ?", id).Limit(1)
 	if counts {
-		args := map[string]any{"org": o.id, "id": id}
-		q = q.Select(`collections.*, COALESCE((SELECT vc.n FROM (`+forOne.Replace(videoSums)+`) AS vc), 0) AS video_count,
- COALESCE((SELECT ac.n FROM (`+forOne.Replace(accountCounts)+`) AS ac), 0) AS account_count`, args)
+		videos := o.limitVideosToCollections(o.scopedQuery(ctx, "videos").Where("NOT videos.removed"), []uuid.UUID{id}, false).Select("COUNT(*)")
+		q = q.Select(`collections.*, (?) AS video_count, COALESCE((SELECT ac.n FROM (?) AS ac), 0) AS account_count`, videos,
+			o.s.db.Read(ctx).Raw(strings.ReplaceAll(accountCounts, "{m}", "m.collection_id = @id"), map[string]any{"org": o.id, "id": id}))
 	}
 	if err := q.Find(&found).Error; err != nil {
 		return Collection{}, db.Translate(err)

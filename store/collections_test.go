@@ -367,11 +367,11 @@ func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
 		unknown := store.NewID()
 
-		_, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[0].VideoID, unknown, theirs.VideoID})
+		_, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[0].ID, unknown, theirs.ID})
 		var missing *store.NotFoundError
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, "video", missing.Kind)
-		require.ElementsMatch(t, []string{unknown.String(), theirs.VideoID.String()}, missing.Names)
+		require.ElementsMatch(t, []string{unknown.String(), theirs.ID.String()}, missing.Names)
 		require.Empty(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).Labels)
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID, unknown})
 		require.ErrorAs(t, err, &missing)
@@ -379,7 +379,7 @@ func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 		require.Empty(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).Labels)
 
 		for i, want := range []int64{2, 0} {
-			added, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[1].VideoID, mine[0].VideoID, mine[0].VideoID})
+			added, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[1].ID, mine[0].ID, mine[0].ID})
 			require.NoError(t, err)
 			require.Equal(t, want, added, "call %d", i)
 			added, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID})
@@ -388,9 +388,9 @@ func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 		}
 		for _, id := range []uuid.UUID{unknown, foreign.ID} {
 			for name, change := range map[string]func() (int64, error){
-				"add videos":      func() (int64, error) { return o.AddVideos(t.Context(), id, []uuid.UUID{mine[0].VideoID}) },
+				"add videos":      func() (int64, error) { return o.AddVideos(t.Context(), id, []uuid.UUID{mine[0].ID}) },
 				"add accounts":    func() (int64, error) { return o.AddAccounts(t.Context(), id, []uuid.UUID{a.ID}) },
-				"remove videos":   func() (int64, error) { return o.RemoveVideos(t.Context(), id, []uuid.UUID{mine[0].VideoID}) },
+				"remove videos":   func() (int64, error) { return o.RemoveVideos(t.Context(), id, []uuid.UUID{mine[0].ID}) },
 				"remove accounts": func() (int64, error) { return o.RemoveAccounts(t.Context(), id, []uuid.UUID{a.ID}) },
 			} {
 				_, err := change()

@@ -216,7 +216,7 @@ func TestEvents_aDiscoveredVideoThatIsTrackedAgainIsPendingAndNotRemoved(t *test
 	})
 }
 
-func TestEvents_areNoLongerRecordedIfNobodyReadsThem(t *testing.T) {
+func TestEvents_areNoLongerRecordedIfTheFeedIsNotRead(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

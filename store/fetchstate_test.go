@@ -56,7 +56,7 @@ func TestFetchState_becomesDelayedAfterAnHourAndChangesTheVersion(t *testing.T) 
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
+		id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID
 		version := func() store.Version {
 			v, err := o.Version(t.Context())
 			require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestFetchState_showsOnlyAttemptsSinceTrackingBegan(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		clip := storetest.VideoLink(t, 1)
-		id := storetest.Track(t, first, clip)[0].VideoID
+		id := storetest.Track(t, first, clip)[0].ID
 		before, err := first.Version(t.Context())
 		require.NoError(t, err)
 		failing := queue.FetchChange{Status: queue.FetchFailing, Reason: "The last 2 attempts failed", Attempted: true}
@@ -103,7 +103,7 @@ func TestFetchState_showsOnlyAttemptsSinceTrackingBegan(t *testing.T) {
 		require.NotNil(t, v.LastAttemptAt)
 		require.Equal(t, "The last 2 attempts failed; the next fetch is due on "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC.", *v.FetchDetail("video", false))
 
-		other := storetest.Track(t, second, clip)[0].VideoID
+		other := storetest.Track(t, second, clip)[0].ID
 		v, err = second.Video(t.Context(), store.VideoRef{ID: other})
 		require.NoError(t, err)
 		require.Equal(t, queue.FetchPending, v.FetchStatus)

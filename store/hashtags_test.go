@@ -33,7 +33,7 @@ func TestHashtags_areReadFromCaptions(t *testing.T) {
 		"#cafe\u0301 #CAF\u00c9":       {"caf\u00e9"},
 		"#κόσμος #ΚΌΣΜΟΣ":              {"κόσμοσ"},
 		"#İzmir #i\u0307zmir":          {"izmir"},
-		// The length counts in the stored form, in which each of these letters with its accent is one character.
+		// The length is measured in the stored form, in which each of these letters with its accent is one character.
 		"#" + strings.Repeat("a\u0308", 100): {strings.Repeat("ä", 100)},
 		"#" + strings.Repeat("a\u0308", 101): nil,
 	} {

@@ -118,8 +118,8 @@ func (o *Org) pointsAround(ctx context.Context, video uuid.UUID, from, to db.Dat
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// lastKnownCounts returns the last exact counts before the first given point. They are compared with the counts
-// of the points from..to. If no such point needs them, all counts are nil.
+// lastKnownCounts returns the last exact (not rounded) value of each count before points[0]. The caller compares
+// these values with the points of the days from..to. If this comparison needs no earlier value, all values are nil.
 func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false

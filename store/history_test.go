@@ -55,7 +55,7 @@ func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			l := storetest.VideoLink(t, next)
 			next++
-			id := storetest.Track(t, o, l)[0].VideoID
+			id := storetest.Track(t, o, l)[0].ID
 			s := randomSeries(rt, today)
 			s.Insert(t, db, o, id)
 			day := func(name string) store.Date { return today - store.Date(rapid.IntRange(-2, 760).Draw(rt, name)) }
@@ -83,7 +83,7 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.CreatePartitions(t, db, 120)
 		o, l, today := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
-		id := storetest.Track(t, o, l)[0].VideoID
+		id := storetest.Track(t, o, l)[0].ID
 		at := func(n int64) store.Counts { return store.Counts{Views: &n} }
 		storetest.Series{Daily: map[store.Date]store.Counts{today - 3: at(110), today - 6: at(107)}, Weekly: map[store.Date]store.Counts{today - 30: at(100)}}.Insert(t, db, o, id)
 		between := func(day store.Date, n int64) store.Point {
@@ -117,7 +117,7 @@ func TestHistory_comparesEachCountWithItsLastKnownValue(t *testing.T) {
 			{Daily: map[store.Date]store.Counts{today - 60: at(1000, 5), today - 20: likes(6), today - 1: likes(7), today: at(900, 8)}},
 			{Daily: map[store.Date]store.Counts{today - 60: likes(6), today: at(900, 8)}, Weekly: map[store.Date]store.Counts{today - 150: at(1000, 5), today - 120: likes(5)}},
 		} {
-			id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].VideoID
+			id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].ID
 			s.Insert(t, db, o, id)
 			for _, days := range []store.Date{0, 1, 2, 19, 100, 200} {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-days, today)
@@ -147,7 +147,7 @@ func TestInterpolatedViews_neverFallIfTheStoredViewsRise(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			l := storetest.VideoLink(t, next)
 			next++
-			id := storetest.Track(t, o, l)[0].VideoID
+			id := storetest.Track(t, o, l)[0].ID
 			first, last := today-130, today-130+store.Date(rapid.IntRange(7, 38).Draw(rt, "days apart"))
 			low := rapid.Int64Range(0, 9e18).Draw(rt, "first")
 			high := low + rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 9e18-low)).Draw(rt, "growth")
@@ -179,7 +179,7 @@ func TestHistory_interpolatesEngagementsOnlyOfTheSameCounts(t *testing.T) {
 			{store.Counts{Likes: likes, Comments: comments}, store.Counts{Likes: likes}, 3, nil, store.Counts{Likes: likes}},
 			{store.Counts{Views: likes, Likes: likes}, store.Counts{Comments: comments, Shares: shares}, 2, nil, store.Counts{}},
 		} {
-			id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].VideoID
+			id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].ID
 			storetest.Series{Daily: map[store.Date]store.Counts{today - 2: of.first, today: of.last}}.Insert(t, db, o, id)
 			got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-2, today)
 			require.NoError(t, err)

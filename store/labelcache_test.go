@@ -30,8 +30,8 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 		ctx, writer := t.Context(), storetest.NewOrg(t, db)
 		reader := db.Open(t).Org(writer.ID())
 		profile := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
-		video, other := storetest.Track(t, writer, storetest.VideoLink(t, 1))[0].VideoID, storetest.Track(t, writer, storetest.VideoLink(t, 2))[0].VideoID
-		account := storetest.Follow(t, writer, store.TrackAll, profile)[0].AccountID
+		video, other := storetest.Track(t, writer, storetest.VideoLink(t, 1))[0].ID, storetest.Track(t, writer, storetest.VideoLink(t, 2))[0].ID
+		account := storetest.Follow(t, writer, store.TrackAll, profile)[0].ID
 		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("77", "somebody")))
 		author := *storetest.VideoOf(t, writer, storetest.VideoLink(t, 1)).LinkedAccountID
 		launch := storetest.Collection(t, writer, "Launch", nil).ID

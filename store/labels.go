@@ -17,7 +17,7 @@ import (
 )
 
 // A collection contains a video if the video, its account or one of its hashtags was added to the
-// collection. Only this file, videoSums and campaignVideos implement this rule.
+// collection. Only this file, CollectionSums and collectionTotalsVideos implement this rule.
 
 // videoIsMember is a SQL condition: a video is in at least one collection that matches
 // {collections}. The subqueries do not refer to the video, so they run only once.
@@ -78,7 +78,7 @@ type labels struct {
 // labelSet has the labels of a video or account, ordered by name and id.
 type labelSet struct {
 	labels  []*Label
-	indexes []int // indexes of the labels in labels.all
+	indexes []int // indexes of the labels in labels.all; nil in a set that labelsOf made for a single row
 	bytes   int64 // number of bytes that the labels take in JSON
 }
 
@@ -123,10 +123,12 @@ func (l *labels) labelsOf(row labelled) labelSet {
 // JSON, the last rows may be left out, but never the first. If maxBytes is 0, there is no limit.
 func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
 	// done is the number of rows that have their labels. bytes is the JSON size of these labels.
-	for size := rows; done < rows && (done == 0 || maxBytes == 0 || bytes <= maxBytes); {
-		from, to := done, min(rows, done+size)
+	// Stop at the limit and not after all rows, because each row can have its own 1,000 labels. Those of 5,000 rows take 40 MB.
+	isFull := func() bool { return done > 0 && maxBytes > 0 && bytes > maxBytes }
+	for size := rows; done < rows && !isFull(); {
+		to := min(rows, done+size)
 		var videos, accounts []uuid.UUID
-		for i := from; i < to; i++ {
+		for i := done; i < to; i++ {
 			r := rowAt(i)
 			if r.video != uuid.Nil {
 				videos = append(videos, r.video)
@@ -136,17 +138,16 @@ func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt 
 			}
 		}
 		l, err := o.readLabels(ctx, videos, db.Distinct(accounts))
-		if errors.Is(err, errTooManyMembers) && to-from > 1 {
+		if errors.Is(err, errTooManyMembers) && to-done > 1 {
 			size = (size + 1) / 2
 			continue
 		}
 		if err != nil {
 			return 0, 0, err
 		}
-		done = to
-		for i := from; i < to; i++ {
-			found := l.labelsOf(rowAt(i))
-			setLabels(i, found.labels)
+		for ; done < to && !isFull(); done++ {
+			found := l.labelsOf(rowAt(done))
+			setLabels(done, found.labels)
 			bytes += found.bytes
 		}
 	}
@@ -255,12 +256,17 @@ func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondit
 	}
 	l.count, l.members = len(members), make(map[uuid.UUID]labelSet, len(of))
 	for id, indexes := range of {
-		l.members[id] = l.labelsAt(indexes)
+		set := l.labelsAt(indexes)
+		if set.indexes == nil {
+			set.indexes = slices.Clone(indexes) // a collection has each member once, so indexes has no duplicates; the clone has no unused capacity
+		}
+		l.members[id] = set
 	}
 	return l, nil
 }
 
-// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the given slice.
+// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the given slice. A
+// result with several labels has no indexes.
 func (l *labels) labelsAt(indexes []int) labelSet {
 	if len(indexes) == 0 {
 		return labelSet{}
@@ -270,7 +276,7 @@ func (l *labels) labelsAt(indexes []int) labelSet {
 	if len(indexes) == 1 {
 		return l.single[indexes[0]]
 	}
-	set := labelSet{labels: make([]*Label, len(indexes)), indexes: slices.Clone(indexes)}
+	set := labelSet{labels: make([]*Label, len(indexes))}
 	for i, at := range indexes {
 		set.labels[i] = &l.all[at]
 		set.bytes += l.bytes[at]

@@ -82,7 +82,7 @@ func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		video := storetest.Track(t, o, storetest.VideoLinks(t, 3)...)[0].VideoID
+		video := storetest.Track(t, o, storetest.VideoLinks(t, 3)...)[0].ID
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
 		for range 2 { // the cache has all labels only after the second call
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))

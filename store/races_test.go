@@ -170,7 +170,7 @@ func TestRefresh_addsNoSubscriptionIfTheRecordIsConcurrentlyStopped(t *testing.T
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		if !db.SharedByProcesses() {
-			return // on SQLite, no statement runs between the first read and the begin of the transaction
+			return // on SQLite, no statement runs between the first read and the start of the transaction
 		}
 		o, l, someone := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL), storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 		storetest.Track(t, o, l)

@@ -60,35 +60,35 @@ type NewReport struct {
 	CreatedBy       uuid.UUID
 	// Document is the function that writes the document of a report to a writer. When it is called, the fields Checksum and Bytes of the report are
 	// not set yet.
-	Document func(w io.Writer, r Report, c Campaign) error
+	Document func(w io.Writer, r Report, c CollectionTotals) error
 }
 
 // CreateReport makes a report from the points as they are now. If a report with n.ID exists, it
-// returns that report. It can return the errors of Campaign and *TooManyReportsError.
+// returns that report. It can return the errors of CollectionTotals and *TooManyReportsError.
 func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	if n.ID == uuid.Nil {
 		n.ID = db.NewID()
 	} else if made, err := o.Report(ctx, n.ID); !errors.Is(err, db.ErrNotFound) {
 		return made, err // an earlier attempt of the request made the report, but the server crashed before it answered the request
 	}
-	campaign, err := o.Campaign(ctx, CampaignQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren, From: n.From, To: n.To, Points: true})
+	totals, err := o.CollectionTotals(ctx, CollectionTotalsQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren, From: n.From, To: n.To, Points: true})
 	if err != nil {
 		return Report{}, err
 	}
 	row := reportRow{Report: Report{OrganisationID: o.id, ID: n.ID, CollectionID: n.CollectionID, IncludeChildren: n.IncludeChildren,
 		StartDate: n.From, EndDate: n.To, CreatedBy: n.CreatedBy, CreatedAt: o.s.db.Now()}}
-	for _, c := range campaign.Collections {
+	for _, c := range totals.Collections {
 		if c.ID == n.CollectionID {
 			row.CollectionName = c.Name
 		}
 	}
 	// Making the document can take long, so it is made before the transaction. The document contains the
 	// report's number, so it is made again if another report takes this number meanwhile.
-	err = db.RepeatOnDuplicate(func() error {
+	err = db.RetryOnDuplicate(func() error {
 		if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
 			return db.Translate(err)
 		}
-		if err := row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, campaign) }); err != nil {
+		if err := row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, totals) }); err != nil {
 			return err
 		}
 		return o.changeData(ctx, func(tx *gorm.DB) error {

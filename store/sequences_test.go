@@ -20,10 +20,10 @@ func createCollectionWithVideos(t *testing.T, db *storetest.DB, o *store.Org, n 
 	collection = storetest.Collection(t, o, "Launch", nil).ID
 	for i, tracked := range storetest.Track(t, o, storetest.VideoLinksFrom(t, 0, n)...) {
 		if i%2 == 0 {
-			members = append(members, tracked.VideoID)
+			members = append(members, tracked.ID)
 		}
 		db.Exec(t, `UPDATE videos SET latest_views = ?, increase_7d = ? WHERE organisation_id = ? AND id = ?`,
-			[]any{nil, 5, 5, 7}[i%4], []any{-1.5, nil, 2.25, 2.25, 1e300}[i%5], o.ID(), tracked.VideoID)
+			[]any{nil, 5, 5, 7}[i%4], []any{-1.5, nil, 2.25, 2.25, 1e300}[i%5], o.ID(), tracked.ID)
 	}
 	_, err := o.AddVideos(t.Context(), collection, members)
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 		launch := storetest.Collection(t, writer, "Launch", nil).ID
 		videos := storetest.Track(t, writer, storetest.VideoLinks(t, 3)...)
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
-		first, second := videos[0].VideoID, videos[1].VideoID
+		first, second := videos[0].ID, videos[1].ID
 		author := *storetest.VideoOf(t, writer, storetest.VideoLink(t, 0)).LinkedAccountID
 		changed := func(_ int64, err error) error { return err }
 		for _, step := range []struct {
@@ -109,8 +109,8 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 				return nil
 			}, []uuid.UUID{second, first}},
 			{"stop a video", func() error { storetest.StopVideos(t, writer, storetest.VideoLink(t, 1)); return nil }, []uuid.UUID{first}},
-			{"add the account", func() error { return changed(writer.AddAccounts(ctx, launch, []uuid.UUID{author})) }, []uuid.UUID{videos[2].VideoID, first}},
-			{"remove the video", func() error { return changed(writer.RemoveVideos(ctx, launch, []uuid.UUID{first, second})) }, []uuid.UUID{videos[2].VideoID, first}},
+			{"add the account", func() error { return changed(writer.AddAccounts(ctx, launch, []uuid.UUID{author})) }, []uuid.UUID{videos[2].ID, first}},
+			{"remove the video", func() error { return changed(writer.RemoveVideos(ctx, launch, []uuid.UUID{first, second})) }, []uuid.UUID{videos[2].ID, first}},
 			{"remove the account", func() error { return changed(writer.RemoveAccounts(ctx, launch, []uuid.UUID{author})) }, nil},
 		} {
 			require.NoError(t, step.do(), step.name)
@@ -138,7 +138,7 @@ func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		launch, members := createCollectionWithVideos(t, db, o, 600)
-		account := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@followed"))[0].AccountID
+		account := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@followed"))[0].ID
 		_, err := o.AddAccounts(t.Context(), launch, []uuid.UUID{account})
 		require.NoError(t, err)
 		db.Exec(t, "ANALYZE")

@@ -19,7 +19,7 @@ func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
-		id := storetest.Track(t, o, l)[0].VideoID
+		id := storetest.Track(t, o, l)[0].ID
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(100))
 		storetest.StopVideos(t, o, l)
 
@@ -48,14 +48,14 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 
 		refs := []store.VideoRef{
 			{ID: store.NewID()},               // an unknown video
-			{ID: tracked[0].VideoID},          //
+			{ID: tracked[0].ID},               //
 			{Link: storetest.VideoLink(t, 9)}, // an unknown video
 			{Link: storetest.VideoLink(t, 1)}, //
-			{ID: foreign.VideoID},             // a video of another organisation
+			{ID: foreign.ID},                  // a video of another organisation
 			{Link: storetest.VideoLink(t, 8)}, // a video of another organisation
-			{ID: tracked[1].VideoID},          // video 1 a second time, this time by its id instead of its link
+			{ID: tracked[1].ID},               // video 1 a second time, this time by its id instead of its link
 			{Link: storetest.VideoLink(t, 4)}, // a video that was already stopped
-			{ID: tracked[4].VideoID},          // a video that was already stopped
+			{ID: tracked[4].ID},               // a video that was already stopped
 			{Link: storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // an unknown video on another platform
 		}
 		unmatched, err := o.StopVideos(t.Context(), refs, false)
@@ -105,7 +105,7 @@ func TestStopVideos_discardsTheCountsOfAFetchThatIsRunning(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
-		id := storetest.Track(t, o, l)[0].VideoID
+		id := storetest.Track(t, o, l)[0].ID
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
 		storetest.StopVideos(t, o, l)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))

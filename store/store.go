@@ -59,6 +59,7 @@ type Store struct {
 	pageStarts      *lru.Cache[pageStart, db.Position]
 	labels          *labelCache
 	sequences       *sequenceCache
+	totals          *totalsCache
 	queries         queries
 	maxSequenceRows int // the cache "sequences" keeps the order of a list only if the list has at most this number of rows
 }
@@ -86,7 +87,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Store{Queue: queue.New(d), db: d, counts: counts, pageStarts: pageStarts, labels: labels, sequences: sequences, maxSequenceRows: maxSequenceRows, queries: newQueries(d),
+	totals, err := newTotalsCache()
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &Store{Queue: queue.New(d), db: d, counts: counts, pageStarts: pageStarts, labels: labels, sequences: sequences, totals: totals, maxSequenceRows: maxSequenceRows, queries: newQueries(d),
 		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 

@@ -52,7 +52,7 @@ func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n in
 	require.NoError(t, err)
 	accounts, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
 	require.NoError(t, err)
-	x.video, x.account = tracked[0].VideoID, accounts[0].AccountID
+	x.video, x.account = tracked[0].ID, accounts[0].ID
 	x.collection = storetest.VideoOf(t, o, x.clip).Labels[0].ID
 	storetest.Collection(t, o, "child", &x.collection)
 	made, err := o.CreateReport(t.Context(), newReport(x))
@@ -104,7 +104,7 @@ var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "
 // readOnlyMethods are the names of the methods of Org that only read the database.
 var readOnlyMethods = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
-	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
+	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "CollectionTotals", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
 	"Webhooks", "Webhook", "WebhookPauseEnd", "ListDeliveries", "ListEvents", "LastShareVisit", "CollectionSums"}
 
 func TestLastShareVisit_isNilForAnotherOrganisation(t *testing.T) {

@@ -248,8 +248,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, n)
 		},
 	},
-	"Campaign": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		c, err := o.Campaign(ctx, store.CampaignQuery{Collection: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, Points: true})
+	"CollectionTotals": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		c, err := o.CollectionTotals(ctx, store.CollectionTotalsQuery{Collection: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, Points: true})
 		return newAnswer(err, c)
 	}},
 	"CreateReport": {func(ctx context.Context, o *store.Org, x, _ references) answer {
@@ -416,7 +416,9 @@ func functionThatListsCollections(addConditions func(*store.CollectionQuery, ref
 
 func newReport(x references) store.NewReport {
 	return store.NewReport{CollectionID: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, CreatedBy: store.NewID(),
-		Document: func(w io.Writer, _ store.Report, c store.Campaign) error { return json.NewEncoder(w).Encode(c.Days) }}
+		Document: func(w io.Writer, _ store.Report, c store.CollectionTotals) error {
+			return json.NewEncoder(w).Encode(c.Days)
+		}}
 }
 
 func newReadToken(name string) store.NewToken {

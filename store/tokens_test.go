@@ -183,7 +183,7 @@ func TestParseScopes_acceptsACommaSeparatedList(t *testing.T) {
 }
 
 // A repeated request returns what is stored: the token and the webhook of the first attempt, with a new secret.
-func TestRepeatedCreation_returnsTheStoredTimes(t *testing.T) {
+func TestRepeatedCreation_returnsTheStoredRecordWithANewSecret(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		org := storetest.NewOrg(t, db)

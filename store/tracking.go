@@ -43,9 +43,9 @@ type TrackRequest struct {
 	fetched int        // how many videos, the first in Links, are fetched; set by TrackVideos
 }
 
-// Tracked is the result of Track for one link.
+// Tracked is the result of Track or TrackAccounts for one link.
 type Tracked struct {
-	VideoID  uuid.UUID
+	ID       uuid.UUID
 	Existing bool // the organisation already had the video, tracked or stopped
 	Already  bool // the organisation already tracked the video
 	Pending  bool // the video is saved but not fetched, because it is not in the fetch queue
@@ -173,7 +173,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 			if !tracked[i].Existing {
 				v := t.newVideo(r, i, accounts)
 				videos = append(videos, v)
-				tracked[i].VideoID, tracked[i].Pending = v.ID, v.Pending
+				tracked[i].ID, tracked[i].Pending = v.ID, v.Pending
 			}
 		}
 		writes = append(writes, insertVideos(t.Tx, videos)...)
@@ -202,7 +202,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 		if !known {
 			continue
 		}
-		tracked[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending || v.Removed && i >= r.fetched}
+		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending || v.Removed && i >= r.fetched}
 		switch {
 		case v.Removed:
 			// The video was stopped and is now tracked again.
@@ -338,7 +338,7 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 			continue
 		}
 		e := queue.Entry{Source: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
-			BaseLane: r.lane, Subject: results[i].VideoID, Lane: r.lane, Saved: !results[i].Existing}
+			BaseLane: r.lane, Subject: results[i].ID, Lane: r.lane, Saved: !results[i].Existing}
 		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
 		if v, ok := storedBefore[queue.TargetKey(l.Platform, l.ID)]; ok {
 			e.TrackedAt = v.CreatedAt
@@ -401,7 +401,7 @@ func (t Tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
 	}
 	ids := make([]uuid.UUID, len(tracked))
 	for i, v := range tracked {
-		ids[i] = v.VideoID
+		ids[i] = v.ID
 	}
 	return t.Tx.Exec(`INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
 SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN videos v ON v.organisation_id = c.organisation_id

@@ -23,11 +23,11 @@ func TestTrack_savesAVideoBeforeItsFirstFetch(t *testing.T) {
 		l := storetest.ParseLink(t, "https://www.tiktok.com/@Someone/video/7301234567890123456?lang=de")
 		tracked := storetest.Track(t, o, l)
 		require.Len(t, tracked, 1)
-		require.Equal(t, store.Tracked{VideoID: tracked[0].VideoID}, tracked[0], "for a new video, Existing and Already must be false")
+		require.Equal(t, store.Tracked{ID: tracked[0].ID}, tracked[0], "for a new video, Existing and Already must be false")
 
 		v := storetest.VideoOf(t, o, l)
 		require.NotNil(t, v.LinkedAccountID, "the account must be known from the link")
-		require.Equal(t, store.Video{OrganisationID: o.ID(), ID: tracked[0].VideoID, Platform: link.TikTok, ExternalID: "7301234567890123456",
+		require.Equal(t, store.Video{OrganisationID: o.ID(), ID: tracked[0].ID, Platform: link.TikTok, ExternalID: "7301234567890123456",
 			Link: "https://www.tiktok.com/@someone/video/7301234567890123456", Username: "someone", LinkedAccountID: v.LinkedAccountID,
 			CreatedAt: store.InstantOf(db.Clock.Now()), Direct: true,
 			FetchState: store.FetchState{FetchStatus: queue.FetchPending, NextFetchAt: new(store.InstantOf(db.Clock.Now()))}}, v, "all counts must be null before the first fetch")
@@ -49,7 +49,7 @@ func TestTrack_recognisesAVideoByAnyFormOfItsLink(t *testing.T) {
 		first := storetest.Track(t, o, storetest.ParseLink(t, "https://youtu.be/dQw4w9WgXcQ?si=abc"))[0]
 		for _, form := range []string{"https://youtu.be/dQw4w9WgXcQ?si=abc", "https://m.youtube.com/watch?v=dQw4w9WgXcQ&t=3", "https://www.youtube.com/shorts/dQw4w9WgXcQ"} {
 			again := storetest.Track(t, o, storetest.ParseLink(t, form))
-			require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true, Already: true}}, again, form)
+			require.Equal(t, []store.Tracked{{ID: first.ID, Existing: true, Already: true}}, again, form)
 		}
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 	})
@@ -63,9 +63,9 @@ func TestTrack_returnsResultsInTheOrderOfTheLinks(t *testing.T) {
 		known := storetest.Track(t, o, links[1], links[5])
 		rand.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
 		for i, got := range storetest.Track(t, o, links...) {
-			require.Equal(t, storetest.VideoOf(t, o, links[i]).ID, got.VideoID)
-			was := got.VideoID == known[0].VideoID || got.VideoID == known[1].VideoID
-			require.Equal(t, store.Tracked{VideoID: got.VideoID, Existing: was, Already: was}, got)
+			require.Equal(t, storetest.VideoOf(t, o, links[i]).ID, got.ID)
+			was := got.ID == known[0].ID || got.ID == known[1].ID
+			require.Equal(t, store.Tracked{ID: got.ID, Existing: was, Already: was}, got)
 		}
 	})
 }
@@ -80,7 +80,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		require.True(t, storetest.VideoOf(t, o, l).Removed)
 		db.Clock.Advance(48 * time.Hour)
 
-		require.Equal(t, []store.Tracked{{VideoID: first.VideoID, Existing: true}}, storetest.Track(t, o, l), "for a stopped video, Existing must be true and Already must be false")
+		require.Equal(t, []store.Tracked{{ID: first.ID, Existing: true}}, storetest.Track(t, o, l), "for a stopped video, Existing must be true and Already must be false")
 		v := storetest.VideoOf(t, o, l)
 		require.False(t, v.Removed)
 		require.EqualValues(t, 100, *v.LatestViews, "the counts must be kept")
@@ -88,7 +88,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "the video must be fetched again")
-		points, err := o.History(t.Context(), store.VideoRef{ID: first.VideoID}, storetest.Today(db)-30, storetest.Today(db))
+		points, err := o.History(t.Context(), store.VideoRef{ID: first.ID}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "the history must also have the points from before the stop")
 		require.Equal(t, store.QualityInterpolated, points[1].Quality)
@@ -146,7 +146,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
 			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "a video that was already tracked must also be added to the collections")
 		}
-		require.Equal(t, already.VideoID, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).ID)
+		require.Equal(t, already.ID, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).ID)
 
 		page, err := o.Collections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
@@ -207,7 +207,7 @@ func TestTrack_tracksAVideoOnceIfEqualRequestsRunConcurrently(t *testing.T) {
 		fresh := 0
 		for i, tr := range tracked {
 			require.NoError(t, errs[i])
-			require.Equal(t, tracked[0].VideoID, tr.VideoID)
+			require.Equal(t, tracked[0].ID, tr.ID)
 			require.Equal(t, tr.Existing, tr.Already)
 			if !tr.Already {
 				fresh++

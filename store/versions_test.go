@@ -37,12 +37,12 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			name string
 			do   func() error
 		}{
-			{"track videos", func() error { videoID = storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID; return nil }},
+			{"track videos", func() error { videoID = storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID; return nil }},
 			{"collect videos", func() error {
 				require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
 				return nil
 			}},
-			{"track accounts", func() error { accountID = storetest.Follow(t, o, store.TrackAll, profile)[0].AccountID; return nil }},
+			{"track accounts", func() error { accountID = storetest.Follow(t, o, store.TrackAll, profile)[0].ID; return nil }},
 			{"collect accounts", func() error {
 				storetest.DeliverAccount(t, db, ingest.AccountFacts{Followers: new(int64(7))})
 				return nil

@@ -132,6 +132,7 @@ type VideoQuery struct {
 	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
+	WithoutLabels   bool // do not set Video.Labels
 
 	// Each is an optional function. If it is set, ListVideos can pass the videos to this function instead of returning them: see
 	// db.ListSpec.Each.
@@ -187,8 +188,10 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	if err != nil {
 		return nil, db.Translate(err)
 	}
-	spec.Complete = o.AtVersion(v).fillVideoFields
-	spec.Completer = func() func(*Video) { return o.videoFieldFiller(v) }
+	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
+		return o.AtVersion(v).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
+	}
+	spec.Completer = func() func(*Video) { return o.videoFieldFiller(v, query.WithoutLabels) }
 	filtered, inOrder := matching, matching
 	if query.hasCollections() {
 		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
@@ -235,9 +238,9 @@ func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, ma
 		return v.videos + v.stopped
 	}
 	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
-		return o.AtVersion(v).fillVideoFields(ctx, videos, maxBytes)
+		return o.AtVersion(v).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
 	}
-	spec.Completer = func() func(*Video) { return o.videoFieldFiller(v) }
+	spec.Completer = func() func(*Video) { return o.videoFieldFiller(v, query.WithoutLabels) }
 	list, err := db.ReadList(ctx, o.s.db, matching, spec, query.Order, query.Window)
 	if err != nil {
 		return nil, err
@@ -271,24 +274,30 @@ func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *
 	return q.Session(&gorm.Session{}), nil
 }
 
-// fillVideoFields sets those fields of videos that are not columns of the table. For the results and
-// maxBytes, see setVideoLabels.
-func (o *Org) fillVideoFields(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
+// fillVideoFields sets those fields of videos that are not columns of the table. If withoutLabels is true, it does not set the labels. For the
+// results and maxBytes, see setVideoLabels.
+func (o *Org) fillVideoFields(ctx context.Context, videos []Video, withoutLabels bool, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range videos {
 		videos[i].setStatusAt(now)
 	}
+	if withoutLabels {
+		return len(videos), 0, nil
+	}
 	return o.setVideoLabels(ctx, videos, maxBytes)
 }
 
-// videoFieldFiller returns a function that sets the same fields as fillVideoFields, but of a single video. If
-// the organisation's labels of version v are not in memory, it returns nil.
-func (o *Org) videoFieldFiller(v Version) func(*Video) {
+// videoFieldFiller returns a function that sets the same fields as fillVideoFields, but of a single video. If the labels are needed and those of
+// version v are not in memory, it returns nil.
+func (o *Org) videoFieldFiller(v Version, withoutLabels bool) func(*Video) {
+	now := o.s.db.Now()
+	if withoutLabels {
+		return func(video *Video) { video.setStatusAt(now) }
+	}
 	cached := o.s.labels.peek(o.id, v.labels)
 	if cached == nil {
 		return nil
 	}
-	now := o.s.db.Now()
 	return func(video *Video) {
 		video.setStatusAt(now)
 		video.Labels = cached.labelsOf(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
@@ -365,7 +374,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	if len(found) == 0 {
 		return Video{}, db.NotFound("video", ref.String())
 	}
-	_, _, err = o.AtVersion(v).fillVideoFields(ctx, found, 0)
+	_, _, err = o.AtVersion(v).fillVideoFields(ctx, found, false, 0)
 	return found[0], db.Translate(err)
 }
 

@@ -451,7 +451,7 @@ func TestTrackedVideoIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 2))
 		ids, err := o.TrackedVideoIDs(t.Context(), []link.Link{storetest.VideoLink(t, 3), storetest.ParseLink(t, storetest.YouTubeURL), {}, storetest.VideoLink(t, 2), storetest.VideoLink(t, 1), storetest.VideoLink(t, 1)})
 		require.NoError(t, err)
-		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].VideoID, uuid.Nil, uuid.Nil, tracked[0].VideoID, tracked[0].VideoID}, ids)
+		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].ID, uuid.Nil, uuid.Nil, tracked[0].ID, tracked[0].ID}, ids)
 		ids, err = o.TrackedVideoIDs(t.Context(), nil)
 		require.NoError(t, err)
 		require.Empty(t, ids)

@@ -5,8 +5,8 @@ import uuid
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-# These are the error codes of rules that a schema of OpenAPI cannot express. If a request is valid for the schemas, the server may refuse
-# it only with one of these codes.
+# These are the error codes of rules that a schema of OpenAPI cannot express. If a request matches the schemas, the server may refuse it
+# only with one of these codes.
 BEYOND_SCHEMAS = frozenset({
     "conflict",  # two parameters that exclude each other
     "encoding",  # NUL in a string, invalid UTF-8

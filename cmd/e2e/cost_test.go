@@ -16,15 +16,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// cost is the processor time, wall-clock time and memory that the requests of a measurement take.
+// cost is the CPU time, wall-clock time and memory that the requests of a measurement take.
 type cost struct {
-	server   time.Duration // processor time of the server
-	database time.Duration // processor time of all processes of PostgreSQL
+	server   time.Duration // CPU time of the server
+	database time.Duration // CPU time of all processes of PostgreSQL
 	elapsed  time.Duration // time from the first sent byte until the last response
 	memory   int64         // peak memory of the server minus its memory before the requests, in bytes
 }
 
-// meter measures the processor time and memory of a server process, and the processor time of its PostgreSQL.
+// meter measures the CPU time and memory of a server process, and the CPU time of its PostgreSQL.
 type meter struct {
 	server     int    // process id of the server
 	postmaster int    // process id of PostgreSQL's main process
@@ -74,7 +74,7 @@ func (m *meter) awaitIdle(t *testing.T) {
 	await(t, 5*time.Minute, interval, func() string {
 		s, d := m.serverTime(t), m.databaseTime(t)
 		// PostgreSQL also works in the background, so the database counts as idle if it has used at most one
-		// clock tick of processor time.
+		// clock tick of CPU time.
 		if quiet++; s != server || d-database > clockTick {
 			server, database, quiet = s, d, 0
 		}
@@ -127,26 +127,26 @@ func (m *meter) reusableMemory(t *testing.T) int64 {
 	return value("go_memstats_heap_idle_bytes") - value("go_memstats_heap_released_bytes")
 }
 
-// serverTime returns the processor time that the server has used so far.
+// serverTime returns the CPU time that the server has used so far.
 func (m *meter) serverTime(t *testing.T) time.Duration {
 	t.Helper()
-	used, err := processorTime(m.server, false)
+	used, err := cpuTime(m.server, false)
 	require.NoError(t, err)
 	return used
 }
 
-// databaseTime returns the processor time that PostgreSQL has used so far: the time of the main process and of its running and ended child
+// databaseTime returns the CPU time that PostgreSQL has used so far: the time of the main process and of its running and ended child
 // processes.
 func (m *meter) databaseTime(t *testing.T) time.Duration {
 	t.Helper()
-	total, err := processorTime(m.postmaster, true)
+	total, err := cpuTime(m.postmaster, true)
 	require.NoError(t, err)
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", m.postmaster))
 	require.NoError(t, err)
 	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
 		require.NoError(t, err)
-		if used, err := processorTime(pid, false); err == nil { // skip processes that have ended: their time is already part of the time of the main process
+		if used, err := cpuTime(pid, false); err == nil { // skip processes that have ended: their time is already part of the time of the main process
 			total += used
 		}
 	}
@@ -156,9 +156,9 @@ func (m *meter) databaseTime(t *testing.T) time.Duration {
 // clockTick is the unit of the times in /proc/PID/stat on Linux.
 const clockTick = 10 * time.Millisecond
 
-// processorTime returns the processor time that a process has used so far. If withChildren is true, the result includes the time of the
+// cpuTime returns the CPU time that a process has used so far. If withChildren is true, the result includes the time of the
 // ended child processes.
-func processorTime(pid int, withChildren bool) (time.Duration, error) {
+func cpuTime(pid int, withChildren bool) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err

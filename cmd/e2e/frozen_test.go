@@ -40,7 +40,7 @@ type timedResponse struct {
 	err      error
 }
 
-// The test freezes PostgreSQL, so that open connections get no answers. Requests must get responses in
+// The test freezes PostgreSQL, so that queries on open connections get no results. Requests must get responses in
 // time. Server and collector must later recover without a restart.
 func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()

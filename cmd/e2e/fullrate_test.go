@@ -63,7 +63,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	ctx, stop := context.WithDeadline(t.Context(), run.began.Add(run.length))
 	defer stop()
 	var workers sync.WaitGroup
-	workers.Go(func() { run.honest = callers.sendRequests(ctx, s.base) })
+	workers.Go(func() { run.normal = callers.sendRequests(ctx, s.base) })
 	workers.Go(func() { run.takeSamples(ctx, t, m, db) })
 	pause(t, time.Until(run.began))
 	server, database := m.serverTime(t), m.databaseTime(t)
@@ -81,13 +81,13 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		t.Logf("%s: %s", operation, o)
 		require.Positive(t, o.sentRequests(), operation)
 		require.NotContains(t, o.responses, "500", operation)
-		require.NotContains(t, o.responses, "no answer", operation)
+		require.NotContains(t, o.responses, "no response", operation)
 	}
 	for _, one := range run.samples {
 		require.Less(t, one.resident, int64(maxResident), "the resident memory of the server, in bytes, must stay below the limit")
 		require.Less(t, one.keys, int64(maxKeyBytes), "the size of the table idempotency_keys, in bytes, must stay below the limit")
 	}
-	failed := countFailures(run.honest)
+	failed := countFailures(run.normal)
 	delete(failed, "503 Service Unavailable") // status 503 is allowed: the server answers with it if the machine is overloaded
 	require.Empty(t, failed)
 }
@@ -103,7 +103,7 @@ type fullRateRun struct {
 	limits      map[string]int // allowed calls in a minute, by the id of the operation
 
 	began                     time.Time // start of the organisation's requests, which is minute 0 of the charts
-	honest                    []timing
+	normal                    []timing
 	samples                   []sample
 	sent                      map[string]*outcome
 	server, database          time.Duration
@@ -240,7 +240,7 @@ func (c *customer) sendRequest(ctx context.Context, client *http.Client, request
 		}
 		_ = res.Body.Close()
 	}
-	status := "no answer"
+	status := "no response"
 	switch {
 	case err == nil:
 		status = fmt.Sprint(res.StatusCode)

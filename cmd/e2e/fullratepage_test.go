@@ -38,7 +38,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 | What | Measured |
 |---|---|
 | requests of the organisation | %s sent, %s skipped because %d were running |
-| mean processor time | server %.2f cores, PostgreSQL %.2f cores |
+| mean CPU time | server %.2f cores, PostgreSQL %.2f cores |
 | memory of the server | %.0f MiB before, %.0f MiB at most, %.0f MiB at the end |
 | database | %.0f MiB before, %.0f MiB after half the time, %.0f MiB at the end: %.1f MiB a minute |
 | idempotency keys, part of the database | %.1f MiB after half the time, %.1f MiB at the end: %.2f MiB a minute in the second half |
@@ -52,7 +52,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 			inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 99)),
 			inMilliseconds(percentile(r.timingsBetween(0, r.length), kind, 50)), inMilliseconds(percentile(r.timingsBetween(0, r.length), kind, 99)))
 	}
-	fmt.Fprintf(&b, "| failed requests of the other organisations | %s |\n", cmp.Or(formatCounts(countFailures(r.honest)), "none"))
+	fmt.Fprintf(&b, "| failed requests of the other organisations | %s |\n", cmp.Or(formatCounts(countFailures(r.normal)), "none"))
 	r.growthSection(&b, minutes)
 	r.operationsTable(&b, minutes)
 	return b.String()
@@ -151,7 +151,7 @@ func (r *fullRateRun) highestSample(valueOf func(sample) int64) int64 {
 // durations since r.began.
 func (r *fullRateRun) timingsBetween(start, end time.Duration) []timing {
 	var out []timing
-	for _, a := range r.honest {
+	for _, a := range r.normal {
 		if at := a.at.Sub(r.began); at >= start && at < end {
 			out = append(out, a)
 		}

@@ -151,7 +151,7 @@ func startSandbox(t *testing.T) *sandboxProcess {
 func (b *sandboxProcess) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
-	// If retryAfter is 0, the answers have no Retry-After header.
+	// If retryAfter is 0, the responses have no Retry-After header.
 	if retryAfter > 0 {
 		body["retry_after"] = retryAfter
 	}

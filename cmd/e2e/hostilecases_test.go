@@ -16,13 +16,13 @@ import (
 // hostileCase is a test case that tries to overload the server with one request, or with several requests one after the other.
 type hostileCase struct {
 	name string
-	// large is true if a response can have 5,000 rows. The requests may then exceed the limits of processor time and memory.
+	// large is true if a response can have 5,000 rows. The requests may then exceed the limits of CPU time and memory.
 	large bool
-	// flat is true if the server writes the response as a stream. The server must then not exceed
+	// streamed is true if the server writes the response as a stream. The server must then not exceed
 	// the limit of memory (maxMemory), even if the response is large.
-	flat    bool
-	prepare func(a *attack) // function that sends requests before the measurement begins; nil if none are needed
-	run     func(a *attack)
+	streamed bool
+	prepare  func(a *attack) // function that sends requests before the measurement begins; nil if none are needed
+	run      func(a *attack)
 }
 
 const (
@@ -205,8 +205,8 @@ func hostileListCases() []hostileCase {
 	return []hostileCase{
 		{name: "100 videos with 400 labels each", run: runGet("/videos?limit=100")},
 		{name: "5,000 videos with 400 labels each", large: true, run: runGet("/videos?limit=5000")},
-		{name: "5,000 videos with 400 labels each as CSV", large: true, flat: true, run: runGet("/videos?limit=5000", "Accept", "text/csv")},
-		{name: "5,000 videos with 400 labels each as XLSX", large: true, flat: true,
+		{name: "5,000 videos with 400 labels each as CSV", large: true, streamed: true, run: runGet("/videos?limit=5000", "Accept", "text/csv")},
+		{name: "5,000 videos with 400 labels each as XLSX", large: true, streamed: true,
 			run: runGet("/videos?limit=5000", "Accept", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")},
 		{name: "HEAD of 5,000 videos with 400 labels each", large: true, run: func(a *attack) { a.sendAndCount(a.newRequest(http.MethodHead, "/videos?limit=5000", nil)) }},
 		{name: "5,000 videos with 400 labels each, and the caller hangs up after 200 ms", large: true, run: func(a *attack) {

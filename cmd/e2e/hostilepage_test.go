@@ -29,7 +29,7 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 `+
 		"`make hostile-requests` writes this page. "+
 		`It sends %d hostile requests to the real server on PostgreSQL and fails if one of them takes more than
-%s of processor time or %d MiB of memory. `+
+%s of CPU time or %d MiB of memory. `+
 		"`make check` does the same with less data, and runs each request once.\n"+
 		"The requests are in `cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`.\n"+
 		`
@@ -44,17 +44,17 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 - Memory is the peak resident size of the server (VmHWM, reset through clear_refs) minus the resident size before. Memory that the Go
   runtime held but did not use before the request counts as free.
 - If a case has several requests, the limits apply to the total cost of these requests.
-- The responses of cases with * have up to 5,000 rows. The limit of processor time does not apply to these cases. The limit of memory applies to those
+- The responses of cases with * have up to 5,000 rows. The limit of CPU time does not apply to these cases. The limit of memory applies to those
   that the server converts to CSV or XLSX.
 - The column Before has the costs at commit be8cd07: server and PostgreSQL in ms, and memory. The costs were measured once on a busy
-  machine, where processor time is up to twice the processor time of an idle machine. Cells with ≈ are the cost of one request times the number of requests.
+  machine, where CPU time is up to twice the CPU time of an idle machine. Cells with ≈ are the cost of one request times the number of requests.
   Cases with an empty cell were not measured at that commit.
 
 ## The requests
 
 | # | Request | Server, ms | PostgreSQL, ms | Memory, MiB | Duration, ms | Answers | Before |
 |--:|---|--:|--:|--:|--:|---|--:|
-`, len(rows), maxProcessorTime, maxMemory>>20, formatThousands(size.videos), size.days, wideCollections, size.runs)
+`, len(rows), maxCPUTime, maxMemory>>20, formatThousands(size.videos), size.days, wideCollections, size.runs)
 	before := parseCosts(hostileBefore)
 	var most cost
 	for i, r := range rows {

@@ -27,8 +27,8 @@ var (
 
 // These limits hold for all requests of one hostileCase together. If hostileCase.large is true, the requests may exceed them.
 const (
-	maxProcessorTime = time.Second
-	maxMemory        = 64 << 20
+	maxCPUTime = time.Second
+	maxMemory  = 64 << 20
 )
 
 // hostileSize determines the amount of data and the number of measurements in TestHostileRequests_useLittleTimeAndMemory.
@@ -55,7 +55,7 @@ type hostileData struct {
 // wideCollections is the number of collections in hostileData.wide.
 const wideCollections = 400
 
-// Each test case must stay within maxProcessorTime and maxMemory. Cases with lists of up to 5,000 rows
+// Each test case must stay within maxCPUTime and maxMemory. Cases with lists of up to 5,000 rows
 // are an exception: see hostileCase.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
@@ -97,10 +97,10 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 			t.Log(row)
 			require.NotRegexp(t, `(^|, )500`, row.responses, "no response may have the status 500")
 			if !c.large {
-				require.LessOrEqual(t, row.cost.server, maxProcessorTime, "the server must not exceed the limit of processor time: %s", row)
-				require.LessOrEqual(t, row.cost.database, maxProcessorTime, "PostgreSQL must not exceed the limit of processor time: %s", row)
+				require.LessOrEqual(t, row.cost.server, maxCPUTime, "the server must not exceed the limit of CPU time: %s", row)
+				require.LessOrEqual(t, row.cost.database, maxCPUTime, "PostgreSQL must not exceed the limit of CPU time: %s", row)
 			}
-			if !c.large || c.flat {
+			if !c.large || c.streamed {
 				require.LessOrEqual(t, row.cost.memory, int64(maxMemory), "the server must not exceed the limit of memory: %s", row)
 			}
 		})
@@ -145,13 +145,13 @@ type hostileRow struct {
 }
 
 // withinLimits returns true if the cost is within the limits that apply to the case. See
-// hostileCase.large and hostileCase.flat.
+// hostileCase.large and hostileCase.streamed.
 func (r hostileRow) withinLimits() bool {
-	return (r.large || r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime) && (r.large && !r.flat || r.cost.memory <= maxMemory)
+	return (r.large || r.cost.server <= maxCPUTime && r.cost.database <= maxCPUTime) && (r.large && !r.streamed || r.cost.memory <= maxMemory)
 }
 
 func (r hostileRow) String() string {
-	return fmt.Sprintf("processor time: server %d ms, database %d ms; memory: %.1f MiB; duration: %d ms; responses: %s", r.cost.server.Milliseconds(), r.cost.database.Milliseconds(),
+	return fmt.Sprintf("CPU time: server %d ms, database %d ms; memory: %.1f MiB; duration: %d ms; responses: %s", r.cost.server.Milliseconds(), r.cost.database.Milliseconds(),
 		inMebibytes(r.cost.memory), r.cost.elapsed.Milliseconds(), r.responses)
 }
 

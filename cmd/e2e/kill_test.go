@@ -39,7 +39,8 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 					s.startServer(t)
 					s.startCollector(t)
 				}
-				// Different numbers of responses interrupt requests and fetches at different stages.
+				// Each round kills the processes after a different number of responses, so that the kills hit different stages of requests and
+				// fetches.
 				for link := range s.killDuringRequests(t, bulks[round*bulksPerRound:(round+1)*bulksPerRound], round%bulksPerRound) {
 					acknowledged[link] = true
 				}

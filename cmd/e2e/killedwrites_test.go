@@ -20,11 +20,11 @@ import (
 
 // `make kills` runs the test with more kills and larger requests.
 var (
-	killsCount   = flag.Int("kills.count", 6, "number of times that each engine's server is killed during writes")
-	killsLinks   = flag.Int("kills.links", 60, "number of links in one bulk request, at most 500")
-	killsAnswers = flag.Int("kills.answers", 10, "largest number of answers that the server gives before it is killed")
-	killsTime    = flag.Duration("kills.time", time.Hour, "longest duration of the run on each engine; the run then ends, even if the server was killed fewer than kills.count times")
-	killsOut     = flag.String("kills.out", "", "path of the page with the results of TestKill_killedServerLosesNoAcknowledgedWrites; if it is empty, there is no page")
+	killsCount     = flag.Int("kills.count", 6, "number of times that each engine's server is killed during writes")
+	killsLinks     = flag.Int("kills.links", 60, "number of links in one bulk request, at most 500")
+	killsResponses = flag.Int("kills.answers", 10, "largest number of responses that the server sends before it is killed")
+	killsTime      = flag.Duration("kills.time", time.Hour, "longest duration of the run on each engine; the run then ends, even if the server was killed fewer than kills.count times")
+	killsOut       = flag.String("kills.out", "", "path of the page with the results of TestKill_killedServerLosesNoAcknowledgedWrites; if it is empty, there is no page")
 )
 
 const (
@@ -41,14 +41,14 @@ type killedWriter struct {
 	next         int               // index of the block that the next request changes
 	names        int               // number of names that were used for new collections
 	createdNames map[string]bool   // names of the collections whose creation was acknowledged
-	unanswered   map[string]string // names of the collections whose creation got no answer; the key is the Idempotency-Key of the request
+	unanswered   map[string]string // names of the collections whose creation got no response; the key is the Idempotency-Key of the request
 }
 
 // killedBlock has the links of one bulk request, and the state of their videos.
 type killedBlock struct {
 	links []string
 	ids   []string // ids of the videos, in the order of the links; nil before the links were first tracked
-	// step is the number of acknowledged steps of the current cycle. inDoubt is true if the request of the next step got no answer.
+	// step is the number of acknowledged steps of the current cycle. inDoubt is true if the request of the next step got no response.
 	step    int
 	inDoubt bool
 }
@@ -67,7 +67,7 @@ type killedCounts struct {
 	unanswered                              int // number of requests that a kill interrupted
 	applied                                 int // number of interrupted requests whose changes were all stored; requests that create collections do not count
 	checked                                 int // number of videos and collection members that the test checked after kills
-	replayed                                int // number of answers to repeated requests with an Idempotency-Key
+	replayed                                int // number of responses to repeated requests with an Idempotency-Key
 	duration                                time.Duration
 }
 
@@ -115,7 +115,7 @@ func (k *killedRun) killRepeatedly(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	for kill := 0; kill < *killsCount && time.Since(start) < *killsTime; kill++ {
-		k.writeUntilKilled(t, 1+random.IntN(*killsAnswers), time.Duration(random.IntN(30))*time.Millisecond)
+		k.writeUntilKilled(t, 1+random.IntN(*killsResponses), time.Duration(random.IntN(30))*time.Millisecond)
 		k.counts.kills++
 		k.startServer(t)
 		for _, w := range k.writers {
@@ -175,8 +175,8 @@ func isTracked(step int) bool { return step > trackStep && step <= stopStep }
 func isInCollection(step int) bool { return step == removeStep }
 
 // writeUntilKilled lets all writers send requests. It kills the server after the given number of
-// answers and a delay, and waits until all writers have stopped.
-func (k *killedRun) writeUntilKilled(t *testing.T, answers int, delay time.Duration) {
+// responses and a delay, and waits until all writers have stopped.
+func (k *killedRun) writeUntilKilled(t *testing.T, responses int, delay time.Duration) {
 	t.Helper()
 	answered := make(chan struct{}, 10_000)
 	var writers sync.WaitGroup
@@ -187,7 +187,7 @@ func (k *killedRun) writeUntilKilled(t *testing.T, answers int, delay time.Durat
 			}
 		})
 	}
-	for range answers {
+	for range responses {
 		<-answered
 	}
 	<-time.After(delay)
@@ -195,7 +195,7 @@ func (k *killedRun) writeUntilKilled(t *testing.T, answers int, delay time.Durat
 	writers.Wait()
 }
 
-// sendNextStep sends the request of the next step of the writer's next block. It returns false if the request got no answer.
+// sendNextStep sends the request of the next step of the writer's next block. It returns false if the request got no response.
 func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 	b := w.blocks[w.next]
 	var a response
@@ -222,7 +222,7 @@ func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 		b.inDoubt = true
 		return false
 	}
-	k.checkAnswer(t, b, a, writes)
+	k.checkResponse(t, b, a, writes)
 	k.counts.requests.Add(1)
 	if !b.inDoubt { // do not count these writes, because an earlier attempt at this step may have made them
 		k.counts.writes.Add(writes)
@@ -233,11 +233,11 @@ func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 	return true
 }
 
-// checkAnswer requires that the answer reports a change of each video. Fewer changes are allowed if an
-// earlier attempt at the step got no answer.
-func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes int64) {
+// checkResponse requires that the response reports a change of each video. Fewer changes are allowed if an
+// earlier attempt at the step got no response.
+func (k *killedRun) checkResponse(t *testing.T, b *killedBlock, a response, writes int64) {
 	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
-		return // an earlier attempt got no answer, but has stopped the tracking of the videos
+		return // an earlier attempt got no response, but has stopped the tracking of the videos
 	}
 	expectTrue(t, a.status == http.StatusOK, "%d %s", a.status, a.body)
 	var result struct {
@@ -246,7 +246,7 @@ func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes
 		VideosRemoved int64 `json:"videos_removed"`
 	}
 	a.decode(t, &result)
-	// The answer must say that this step changed every video: if it changed fewer, the server has lost changes
+	// The response must say that this step changed every video: if it changed fewer, the server has lost changes
 	// of the previous step.
 	switch b.step {
 	case trackStep:
@@ -277,7 +277,7 @@ func expectTrue(t *testing.T, condition bool, format string, args ...any) {
 }
 
 // createNextCollection creates a collection. This is the last step of a writer's cycle. It returns false if the
-// server gave no answer: then repeatUnansweredCreations sends the request again.
+// server sent no response: then repeatUnansweredCreations sends the request again.
 func (k *killedRun) createNextCollection(t *testing.T, w *killedWriter, b *killedBlock) bool {
 	w.names++
 	name, key := fmt.Sprintf("Run %d", w.names), uuid.NewString()
@@ -322,7 +322,7 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 		members[v.ID] = true
 	}
 	k.counts.checked += len(links) + len(members)
-	least, most := 0, 0 // lowest and highest possible number of videos; they differ because requests without an answer may have had an effect
+	least, most := 0, 0 // lowest and highest possible number of videos; they differ because requests without a response may have had an effect
 	for _, b := range w.blocks {
 		steps := []int{b.step}
 		if b.inDoubt {
@@ -385,7 +385,7 @@ func countTextsInSet(texts []string, set map[string]bool) int {
 	return n
 }
 
-// compareCollections requires that each acknowledged collection exists once. A collection whose creation got no answer may exist once. No
+// compareCollections requires that each acknowledged collection exists once. A collection whose creation got no response may exist once. No
 // other collection may exist.
 func (k *killedRun) compareCollections(t *testing.T, w *killedWriter) {
 	t.Helper()

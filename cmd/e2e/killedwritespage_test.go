@@ -35,7 +35,7 @@ Each answer must also say that the request changed every video. This shows that 
 `+
 		`| Engine | Kills | Acknowledged requests | Acknowledged writes | Lost | Doubled | Half-applied | Videos and members compared | Duration |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: |
-`, killedWriters, *killsLinks, min(100, *killsLinks), *killsLinks, *killsAnswers)
+`, killedWriters, *killsLinks, min(100, *killsLinks), *killsLinks, *killsResponses)
 	kills, writes := 0, 0
 	for _, r := range results {
 		kills, writes = kills+r.kills, writes+int(r.writes.Load())
@@ -59,7 +59,7 @@ Together: **%s kills, %s acknowledged writes**. Each link, each member of a coll
 		"The command was `make kills KILLS='-kills.count=%d -kills.links=%d -kills.answers=%d'`. "+
 		`Only the server is killed, and PostgreSQL runs without fsync, so the run says nothing about a crash of PostgreSQL or of the machine.
 `+
-		"`make check` runs this test with 6 kills of each engine's server and requests of 60 links. The\ntest is in `cmd/e2e/killedwrites_test.go`.\n", machine, *killsCount, *killsLinks, *killsAnswers)
+		"`make check` runs this test with 6 kills of each engine's server and requests of 60 links. The\ntest is in `cmd/e2e/killedwrites_test.go`.\n", machine, *killsCount, *killsLinks, *killsResponses)
 	return b.String()
 }
 

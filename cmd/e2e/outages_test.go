@@ -28,7 +28,7 @@ var (
 
 const (
 	outageWriters = 3 // goroutines that track videos
-	// requestsPerOutage is the number of requests that must get the expected answer during each outage. Between two outages, the same number
+	// requestsPerOutage is the number of requests that must get the expected response during each outage. Between two outages, the same number
 	// of requests must succeed.
 	requestsPerOutage = 20
 )
@@ -40,23 +40,23 @@ type outage struct {
 	env    []string // settings of the server
 	fail   func()   // function that makes the part fail
 	repair func()   // function that makes the part work again
-	// If brief is true, the outage is already over when a call of fail() returns. The test then does not wait for refused requests.
-	brief bool
+	// If endsImmediately is true, the outage is already over when a call of fail() returns. The test then does not wait for refused requests.
+	endsImmediately bool
 	// During the outage, requests that read data succeed if readsSucceed is true. Requests that write data succeed if writesSucceed is true.
 	readsSucceed, writesSucceed bool
 	// limits is true if the server has rate limits.
 	limits bool
 }
 
-// outageCounts counts the answers of the server while one part of the system, such as PostgreSQL, fails again and again.
+// outageCounts counts the responses of the server while one part of the system, such as PostgreSQL, fails again and again.
 type outageCounts struct {
 	name, engine  string
 	outages       int
 	writes, reads int           // number of requests that got status 200
-	refusedWrites int           // number of answers with status 503 to requests that write data
-	refusedReads  int           // number of answers with status 503 to requests that read data
+	refusedWrites int           // number of responses with status 503 to requests that write data
+	refusedReads  int           // number of responses with status 503 to requests that read data
 	limited       int           // number of requests that got status 429; it is 0 except in the run with Redis, because the other runs have no rate limits
-	slowest       time.Duration // the longest time from a request to its answer
+	slowest       time.Duration // the longest time from a request to its response
 	recovery      time.Duration // the longest time from the end of an outage until a write succeeded
 	duration      time.Duration
 }
@@ -95,7 +95,7 @@ func newPostgresCrash(t *testing.T) outage {
 	t.Helper()
 	postgres := storetest.NewServer(t)
 	return outage{name: "PostgreSQL is killed (SIGKILL) and started again", engine: "postgres", env: []string{"REELTALLY_DATABASE_URL=" + postgres.New(t, "outages").URL},
-		fail: func() { postgres.Crash(t) }, repair: func() {}, brief: true}
+		fail: func() { postgres.Crash(t) }, repair: func() {}, endsImmediately: true}
 }
 
 func newRedisCrash(t *testing.T) outage {
@@ -173,7 +173,7 @@ type outageRun struct {
 	counts       outageCounts
 	acknowledged map[string]bool // links of the videos whose tracking was answered with 200
 	links        int             // number of links that were sent
-	problems     []string        // unexpected answers, which the outage does not explain
+	problems     []string        // unexpected responses, which the outage does not explain
 }
 
 // causeOutages starts a server and callers, and causes the outage as often as the flag -outages.count says. It then
@@ -199,7 +199,7 @@ func (r *outageRun) causeOutages(t *testing.T) {
 		r.awaitGrowth(t, answered)
 		r.fail()
 		switch {
-		case r.brief:
+		case r.endsImmediately:
 		case r.writesSucceed:
 			r.awaitGrowth(t, answered)
 		default:
@@ -225,7 +225,7 @@ func (r *outageRun) causeOutages(t *testing.T) {
 	for link, times := range stored {
 		require.Equal(t, 1, times, link)
 	}
-	if !r.writesSucceed && !r.brief {
+	if !r.writesSucceed && !r.endsImmediately {
 		require.Positive(t, r.counts.refusedWrites)
 	}
 	r.server.stop(t, sigterm)
@@ -239,12 +239,12 @@ func (r *outageRun) repeatUntilStopped(stop <-chan struct{}, sendRequest func())
 		select {
 		case <-stop:
 			return
-		case <-time.After(10 * time.Millisecond): // wait, so that other tests get processor time
+		case <-time.After(10 * time.Millisecond): // wait, so that other tests get CPU time
 		}
 	}
 }
 
-// trackVideo sends a request that tracks a new video, and counts the answer.
+// trackVideo sends a request that tracks a new video, and counts the response.
 func (r *outageRun) trackVideo(t *testing.T) {
 	r.mu.Lock()
 	r.links++
@@ -262,7 +262,7 @@ func (r *outageRun) trackVideo(t *testing.T) {
 	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && !r.writesSucceed:
 		r.counts.refusedWrites++
 	default:
-		r.addUnexpectedAnswer("POST /videos", a, err)
+		r.addUnexpectedResponse("POST /videos", a, err)
 	}
 }
 
@@ -278,13 +278,13 @@ func (r *outageRun) sendGet(t *testing.T, target string) {
 	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && target != "/livez" && !r.readsSucceed:
 		r.counts.refusedReads++
 	default:
-		r.addUnexpectedAnswer("GET "+target, a, err)
+		r.addUnexpectedResponse("GET "+target, a, err)
 	}
 }
 
-// addUnexpectedAnswer handles an answer that the outage does not explain. If the server has rate limits, it counts an answer with status 429. It adds
-// any other answer to r.problems.
-func (r *outageRun) addUnexpectedAnswer(request string, a response, err error) {
+// addUnexpectedResponse handles a response that the outage does not explain. If the server has rate limits, it counts a response with status 429. It
+// adds any other response to r.problems.
+func (r *outageRun) addUnexpectedResponse(request string, a response, err error) {
 	if err == nil && a.status == http.StatusTooManyRequests && r.limits {
 		r.counts.limited++
 		return
@@ -307,7 +307,7 @@ func (r *outageRun) awaitGrowth(t *testing.T, selectCount func(outageCounts) int
 		if selectCount(r.counts) >= first+requestsPerOutage {
 			return ""
 		}
-		return fmt.Sprintf("%s: too few requests got the expected answer: %+v; unexpected answers: %v", r.name, r.counts, r.problems)
+		return fmt.Sprintf("%s: too few requests got the expected response: %+v; unexpected responses: %v", r.name, r.counts, r.problems)
 	})
 }
 

@@ -270,7 +270,7 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	}
 }
 
-// requireRequestsPreserved requires that requests and answers pass the proxy unchanged. tooLargeType is the media type of the
+// requireRequestsPreserved requires that requests and responses pass the proxy unchanged. tooLargeType is the media type of the
 // error response if a request body is too large (5 MiB).
 func requireRequestsPreserved(t *testing.T, p *proxiedStack, tooLargeType string) {
 	t.Helper()

@@ -100,8 +100,8 @@ func TestTransfer_resumesAfterEachKill(t *testing.T) {
 			var summary map[string]int
 			require.NoError(t, json.Unmarshal([]byte(printed), &summary))
 			require.Equal(t, transferVideos, summary["videos"])
-			require.Equal(t, transferVideos*transferDays, summary["added"]+summary["there"])
-			require.Zero(t, summary["kept"])
+			require.Equal(t, transferVideos*transferDays, summary["added"]+summary["existing"])
+			require.Zero(t, summary["conflicts"])
 
 			export := func(org, file string, resume bool) []string {
 				path := filepath.Join(dir, file)

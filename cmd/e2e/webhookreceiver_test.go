@@ -19,7 +19,7 @@ import (
 const (
 	faultRefused    = "the receiver answered with 503"
 	faultRedirected = "the receiver answered with a redirect to another server on a loopback address"
-	faultCut        = "the receiver closed the connection without an answer"
+	faultCut        = "the receiver closed the connection without a response"
 	faultSilent     = "the receiver did not answer within ten seconds"
 	faultLate       = "the receiver answered with 200 after two seconds"
 )

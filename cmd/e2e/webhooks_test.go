@@ -246,7 +246,7 @@ func (w *webhookRun) awaitFetches(t *testing.T) {
 	})
 }
 
-// eventKey identifies a change of a video, about which there must be an event.
+// eventKey identifies a change of a video that must cause an event.
 type eventKey struct {
 	kind  string
 	video uuid.UUID

@@ -89,12 +89,12 @@ func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, verb
 		send func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)
 	}{{"video", videoIDs, sendVideos}, {"account", accountIDs, sendAccounts}} {
 		for batch := range slices.Chunk(members.ids, maxMembers) {
-			answer, changed, err := members.send(api, collection, batch)
+			response, changed, err := members.send(api, collection, batch)
 			if err != nil {
 				return err
 			}
 			if c.JSON {
-				err = writeJSON(p.Stdout, answer)
+				err = writeJSON(p.Stdout, response)
 			} else {
 				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", verb, numberWithNoun(changed, members.noun))
 			}
@@ -127,11 +127,11 @@ type collectionsAdd struct {
 // Run adds the named videos and accounts to the collection.
 func (c *collectionsAdd) Run(ctx context.Context, p boot.Process) error {
 	return c.changeMembers(ctx, p, "added", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
-		answer, err := api.AddCollectionVideos(ctx, collection, client.AddCollectionVideosOptions{VideoIds: ids})
-		return answer, answer.VideosAdded, err
+		response, err := api.AddCollectionVideos(ctx, collection, client.AddCollectionVideosOptions{VideoIds: ids})
+		return response, response.VideosAdded, err
 	}, func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
-		answer, err := api.AddCollectionAccounts(ctx, collection, client.AddCollectionAccountsOptions{AccountIds: ids})
-		return answer, answer.AccountsAdded, err
+		response, err := api.AddCollectionAccounts(ctx, collection, client.AddCollectionAccountsOptions{AccountIds: ids})
+		return response, response.AccountsAdded, err
 	})
 }
 
@@ -142,10 +142,10 @@ type collectionsRemove struct {
 // Run removes the named videos and accounts from the collection.
 func (c *collectionsRemove) Run(ctx context.Context, p boot.Process) error {
 	return c.changeMembers(ctx, p, "removed", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
-		answer, err := api.RemoveCollectionVideos(ctx, collection, client.RemoveCollectionVideosOptions{VideoIds: ids})
-		return answer, answer.VideosRemoved, err
+		response, err := api.RemoveCollectionVideos(ctx, collection, client.RemoveCollectionVideosOptions{VideoIds: ids})
+		return response, response.VideosRemoved, err
 	}, func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
-		answer, err := api.RemoveCollectionAccounts(ctx, collection, client.RemoveCollectionAccountsOptions{AccountIds: ids})
-		return answer, answer.AccountsRemoved, err
+		response, err := api.RemoveCollectionAccounts(ctx, collection, client.RemoveCollectionAccountsOptions{AccountIds: ids})
+		return response, response.AccountsRemoved, err
 	})
 }

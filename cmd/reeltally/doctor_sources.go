@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// findingFromProbe returns the finding about a source and its credential. The parameter p is the answer of the source to a test call for a video that
+// findingFromProbe returns the finding about a source and its credential. The parameter p is the result of a test call to the source for a video that
 // does not exist.
 func findingFromProbe(p probe.Answer) finding {
 	const accepted = "the source is reachable and accepts the credential"
@@ -49,8 +49,8 @@ func findingFromProbe(p probe.Answer) finding {
 // are normal.
 const problemDivisor = 10
 
-// checkNumbers checks the numbers of each platform. It warns if many numbers are missing or old. If there are no recent numbers at all, it reports a
-// failure, or a warning if the only problem is that targets are due, because a new target is due immediately.
+// checkNumbers checks the numbers of each platform. It warns if many numbers are missing or old. If no target was fetched recently and the targets have
+// such a problem, the check fails. If the targets are only due, it warns, because a new target is due immediately.
 func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Platform) []finding {
 	var out []finding
 	for _, p := range platforms {
@@ -87,7 +87,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 		}
 		if failing {
 			f.Advice = "See the check of the source in this report, and read docs/sources.md. The credential may lack a permission, or no source supports such links. Parked targets are fetched once a day or once a week, and immediately after a refresh."
-			reason, err := st.Queue.WhyFailing(ctx, link.Platform(p.Platform))
+			reason, err := st.Queue.LastError(ctx, link.Platform(p.Platform))
 			if err != nil {
 				return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
 			}

@@ -128,17 +128,17 @@ func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 		return page.Pagination.Total, err
 	}
 	return c.saveEntries(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
-		answers := &sandboxDetector{HttpRequestDoer: api.Raw.Client}
-		api.Raw.Client = answers
+		detector := &sandboxDetector{HttpRequestDoer: api.Raw.Client}
+		api.Raw.Client = detector
 		if c.isCSV() {
-			_, err := api.Download(ctx, &sourceWriter{Writer: w, separator: c.separator(), answers: answers}, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
+			_, err := api.Download(ctx, &sourceWriter{Writer: w, separator: c.separator(), detector: detector}, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
 			return err
 		}
 		for video, err := range api.AllJSON(ctx, "/videos", url.Values{"limit": {pageLimit}}) {
 			if err != nil {
 				return err
 			}
-			if answers.madeUp {
+			if detector.madeUp {
 				video = append([]byte(`{"source":"`+store.SandboxSource+`",`), video[1:]...)
 			}
 			if err := writeJSON(w, video); err != nil {
@@ -157,11 +157,11 @@ type sandboxDetector struct {
 
 // Do sends a request.
 func (d *sandboxDetector) Do(r *http.Request) (*http.Response, error) {
-	answer, err := d.HttpRequestDoer.Do(r)
-	if err == nil && answer.Header.Get(sandbox.Header) == "true" {
+	response, err := d.HttpRequestDoer.Do(r)
+	if err == nil && response.Header.Get(sandbox.Header) == "true" {
 		d.madeUp = true
 	}
-	return answer, err
+	return response, err
 }
 
 // sourceWriter marks made-up numbers in a CSV file with the column "source". So `reeltally import`
@@ -169,7 +169,7 @@ func (d *sandboxDetector) Do(r *http.Request) (*http.Response, error) {
 type sourceWriter struct {
 	io.Writer
 	separator string // text between two columns
-	answers   *sandboxDetector
+	detector  *sandboxDetector
 	begun     bool // whether Write was called
 	madeUp    bool // true if the sandbox made up the numbers on the first page
 	quoted    bool // whether the next character is within quotes
@@ -178,7 +178,7 @@ type sourceWriter struct {
 
 func (s *sourceWriter) Write(part []byte) (int, error) {
 	if !s.begun { // the first page decides for all rows whether there is a column "source"
-		s.begun, s.madeUp = true, s.answers.madeUp
+		s.begun, s.madeUp = true, s.detector.madeUp
 	}
 	if !s.madeUp {
 		return s.Writer.Write(part)

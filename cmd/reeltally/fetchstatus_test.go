@@ -116,13 +116,13 @@ func (s *statusSystem) callAPI(method, path string, body any) map[string]any {
 	r.Header.Set("Authorization", "Bearer "+s.token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	require.NoError(s.t, err)
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
 	require.NoError(s.t, err)
-	require.Equal(s.t, http.StatusOK, answer.StatusCode, "%s %s: %s", method, path, text)
-	if at := strings.Index(string(text), "{"); at > 0 { // the answer can be an event stream, in which the name of the event precedes the JSON object
+	require.Equal(s.t, http.StatusOK, response.StatusCode, "%s %s: %s", method, path, text)
+	if at := strings.Index(string(text), "{"); at > 0 { // the response can be an event stream, in which the name of the event precedes the JSON object
 		text = text[at:]
 	}
 	var decoded map[string]any
@@ -133,8 +133,8 @@ func (s *statusSystem) callAPI(method, path string, body any) map[string]any {
 // trackVideo tracks a video and returns its id and the warnings in the response.
 func (s *statusSystem) trackVideo(link string) (id string, warnings []any) {
 	s.t.Helper()
-	answer := s.callAPI(http.MethodPost, "/videos", map[string]any{"link": link})
-	return answer["videoId"].(string), answer["warnings"].([]any)
+	response := s.callAPI(http.MethodPost, "/videos", map[string]any{"link": link})
+	return response["videoId"].(string), response["warnings"].([]any)
 }
 
 // waitForStatus waits until the video has the given fetch status, such as "ok".

@@ -180,7 +180,7 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	line(s.New, "new video", "%s")
 	line(s.Stopped, "video", "%s not tracked: the tracking was stopped")
 	line(s.Added, "point", "%s added")
-	line(s.Folded, "point", "%s left out: after %d days, only the last point of a week is kept", keep.Daily)
+	line(s.RolledUp, "point", "%s left out: after %d days, only the last point of a week is kept", keep.Daily)
 	line(s.Existing, "point", "%s skipped: already there")
 	line(s.Conflicts, "point", "%s left out: an existing point of the same day or week has other counts and is kept")
 	line(s.TooOld, "point", "%s left out: older than %d days", keep.Weekly)

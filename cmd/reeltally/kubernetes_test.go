@@ -123,7 +123,7 @@ func TestKubernetes_probesAndTheServiceUseThePortsOfThePrograms(t *testing.T) {
 	require.Equal(t, int32(8080), server.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort)
 }
 
-// The manifest must contain no Secret, because everybody could read its passwords. The programs must know each variable REELTALLY_… that the manifest
+// The manifest must contain no Secret, because the manifest is public. The programs must know each variable REELTALLY_… that the manifest
 // names.
 func TestKubernetes_variablesAreKnownAndSecretsAreNotInTheManifest(t *testing.T) {
 	t.Parallel()

@@ -65,14 +65,14 @@ func TestExport_ndjsonHasTheJSONOfTheAPI(t *testing.T) {
 	u := startReelTally(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.CreateEmptyDatabase(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	settings := map[string]string{"REELTALLY_URL": u.base, "REELTALLY_TOKEN": u.token}
 	for list, query := range map[string]string{"videos": "", "accounts": "?paginated=true", "collections": "?paginated=true&include_children=true"} {
-		var answer struct{ Data []map[string]any }
-		require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/"+list+query, u.token)), &answer))
+		var response struct{ Data []map[string]any }
+		require.NoError(t, json.Unmarshal([]byte(getText(t, u.base+"/"+list+query, u.token)), &response))
 		status, stdout, stderr := boottest.Run(t, run, nil, settings, "export", list, "--format", "ndjson")
 		require.Zero(t, status, stderr)
 		lines := slices.Collect(strings.Lines(stdout))
-		require.Len(t, lines, len(answer.Data), list)
+		require.Len(t, lines, len(response.Data), list)
 		for n, line := range lines {
-			got, want := parseObject(t, line), answer.Data[n]
+			got, want := parseObject(t, line), response.Data[n]
 			require.Equal(t, want["created_at"], got["created_at"], list)
 			require.NotRegexp(t, `T[0-9:.]+Z"`, line)
 			if list == "videos" {

@@ -88,11 +88,11 @@ func addFlagNames(err error, flags []*kong.Flag) error {
 		case fault.Pointer != nil:
 			member = strings.TrimPrefix(*fault.Pointer, "/")
 		}
-		sent := slices.IndexFunc(flags, func(f *kong.Flag) bool { return apiNameOf(f) == member })
-		if sent < 0 { // the invalid value is not from a flag; for example, it is a link
+		flagIndex := slices.IndexFunc(flags, func(f *kong.Flag) bool { return apiNameOf(f) == member })
+		if flagIndex < 0 { // the invalid value is not from a flag; for example, it is a link
 			return err
 		}
-		texts[i] = "--" + flags[sent].Name + strings.TrimPrefix(fault.Detail, member)
+		texts[i] = "--" + flags[flagIndex].Name + strings.TrimPrefix(fault.Detail, member)
 	}
 	return boot.UsageError{Err: errors.New(strings.Join(texts, "; "))}
 }

@@ -163,7 +163,7 @@ func (c *migrateFromCommand) printSummary(p boot.Process, org store.Organisation
 	line(s.Import.Videos, "video", "%s, %d new", s.Import.New)
 	line(s.Import.Stopped, "video", "%s not tracked: the tracking was stopped")
 	line(s.Import.Added, "point", "%s added")
-	line(s.Import.Folded, "point", "%s left out: after %d days, only the last point of a week is kept", keep.Daily)
+	line(s.Import.RolledUp, "point", "%s left out: after %d days, only the last point of a week is kept", keep.Daily)
 	line(s.Import.Existing, "point", "%s skipped: already there")
 	line(s.Import.Conflicts, "point", "%s left out: an existing point of the same day or week has other counts and is kept")
 	line(s.Import.TooOld, "point", "%s left out: older than %d days", keep.Weekly)

@@ -168,11 +168,11 @@ func (c *setSubscriptionCommand) Run(ctx context.Context, p boot.Process) error 
 type setOperatorCommand struct {
 	databaseCommand
 	Org      string `arg:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
-	Operator string `arg:"" enum:"yes,no" help:"yes: tokens of the organisation with the scope admin see the page of operations; no: they do not."`
+	Operator string `arg:"" enum:"yes,no" help:"yes: tokens of the organisation with the scope admin can open the page Operations; no: they cannot."`
 }
 
-// Run sets whether the organisation is the operator of this installation. The tokens of the operator can open the dashboard's page of
-// operations, which shows the state of all collectors.
+// Run sets whether the organisation is the operator of this installation. The operator's tokens with the scope "admin"
+// can open the dashboard's page Operations, which shows the state of all collectors.
 func (c *setOperatorCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.changeOrganisation(ctx, p, c.Org, "the setting operator="+c.Operator, func(st *store.Store, id uuid.UUID) error {
 		return st.SetOperator(ctx, id, c.Operator == "yes")

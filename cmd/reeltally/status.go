@@ -133,12 +133,10 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile of the time since the last fetch of each target. It returns
-// "-" if no target was fetched yet.
+// formatPercentile formats an upper bound for the time since a target's last fetch. It returns "> 168h0m0s" if the bound is above the last age in
+// queue.FreshWithin, and "-" if no target was fetched yet.
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
-		// The percentile is nil although targets were fetched, so it is above 168 hours, the last element of
-		// queue.FreshWithin.
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
 	}
 	return formatSeconds(percentile)

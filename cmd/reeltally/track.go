@@ -109,11 +109,11 @@ func (videosTrack) Help() string {
 // Run tracks the videos.
 func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
 	return c.trackLinks(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
-		answer, err := api.TrackVideos(ctx, client.TrackVideosOptions{Links: links, LabelIds: collections})
-		for _, e := range answer.Results {
+		response, err := api.TrackVideos(ctx, client.TrackVideosOptions{Links: links, LabelIds: collections})
+		for _, e := range response.Results {
 			results = append(results, trackedLink{e, string(e.Status), e.URL, e.VideoID, e.Error})
 		}
-		return results, answer.Warnings, err
+		return results, response.Warnings, err
 	})
 }
 
@@ -131,11 +131,11 @@ func (accountsTrack) Help() string {
 // Run tracks the accounts.
 func (c *accountsTrack) Run(ctx context.Context, p boot.Process) error {
 	return c.trackLinks(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
-		answer, err := api.TrackAccounts(ctx, client.TrackAccountsOptions{Links: links, LabelIds: collections, TrackingType: c.Type})
-		for _, e := range answer.Results {
+		response, err := api.TrackAccounts(ctx, client.TrackAccountsOptions{Links: links, LabelIds: collections, TrackingType: c.Type})
+		for _, e := range response.Results {
 			results = append(results, trackedLink{e, string(e.Status), e.URL, e.AccountID, e.Error})
 		}
-		return results, answer.Warnings, err
+		return results, response.Warnings, err
 	})
 }
 

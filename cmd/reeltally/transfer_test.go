@@ -60,7 +60,7 @@ func TestImport_importsMappedColumnsAndExportedFile(t *testing.T) {
 			require.Contains(t, summary, out+": 1 row, 1 video.")
 			operator("org", "create", "--name", "Twin")
 			require.Contains(t, operator("import", "--org", "Twin", out), "1 point added")
-			require.Contains(t, operator("import", "--org", "Twin", "--json", out), `"there":1`)
+			require.Contains(t, operator("import", "--org", "Twin", "--json", out), `"existing":1`)
 			status, _, stderr = boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "org", "create", "--name", "Twin")
 			require.Zero(t, status, stderr)
 			status, _, stderr = boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "export", "--org", "Twin")

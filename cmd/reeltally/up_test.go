@@ -75,10 +75,10 @@ func TestUp_printsALoginLinkThatWorksOnce(t *testing.T) {
 	use := func() (status int, cookies []*http.Cookie) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, link, nil)
 		require.NoError(t, err)
-		answer, err := client.Do(r)
+		response, err := client.Do(r)
 		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		return answer.StatusCode, answer.Cookies()
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode, response.Cookies()
 	}
 	status, cookies := use()
 	require.Equal(t, http.StatusSeeOther, status)

@@ -402,7 +402,7 @@ type videosRefresh struct {
 	JSON  bool     `name:"json" help:"Print one JSON object a video: {\"video\", \"scheduled\", \"refresh_after\"}."`
 }
 
-// Run asks the server to fetch each video now, and prints the answer for each.
+// Run asks the server to fetch each video now, and prints the result for each.
 func (c *videosRefresh) Run(ctx context.Context, p boot.Process) error {
 	api, err := c.connect()
 	if err != nil {

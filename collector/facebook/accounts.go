@@ -64,7 +64,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	switch name := fetch.ParseHandle(p.Username); {
 	case !pageID.MatchString(id):
 		return temporary("the page has no id")
-	case path == t.AccountID && id != path, path != t.AccountID && (name == nil || *name != path):
+	case path == t.AccountID && id != path, path != t.AccountID && (name == nil || !link.IsSameHandle(link.Facebook, *name, path)):
 		return temporary("the answer has a page that was not requested")
 	case p.Followers.Invalid():
 		return temporary("the page has an invalid count")

@@ -107,6 +107,16 @@ func TestSource_requestsConfiguredPageIfVideoIsNotReadable(t *testing.T) {
 	require.Equal(t, source.AuthFailed, f.Class, "the class must be auth_failed because the configured page is not readable either")
 }
 
+func TestSource_ignoresDotsInTheHandleOfAPage(t *testing.T) {
+	t.Parallel()
+	for username, class := range map[string]source.Class{"MiraCooks": source.OK, "m.ira.cooks": source.OK, "mira.cook": source.Temporary} {
+		w := newGraphTest(t, nil, map[string]string{"mira.cooks id,name,username,about,website,followers_count": `{"id":"` + mira + `","username":"` + username + `"}`})
+		r, err := w.fetch(t, accountTarget("mira.cooks", 1))
+		require.NoError(t, err)
+		require.Equal(t, class, r.Class, "%s: %s", username, r.Detail)
+	}
+}
+
 func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, nil, map[string]string{videoRequest: reel, handleRequest: `{"id":"` + mira + `"}`})

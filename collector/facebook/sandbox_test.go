@@ -15,19 +15,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// sandboxed is a running sandbox, and a source that sends its requests to the sandbox.
-type sandboxed struct {
+// sandboxTest is a running sandbox, and a source that sends its requests to the sandbox.
+type sandboxTest struct {
 	*facebook.Source
 	world *sandbox.World
 	base  string
 	own   string // the id of the operator's page
 }
 
-func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
+func startSandbox(t *testing.T) sandboxTest { return startSandboxWith(t, nil) }
 
 // startSandboxWith starts a sandbox and returns a source for it. The function `change` can modify the
 // source's options and the sandbox's data. It can be nil.
-func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
+func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxTest {
 	t.Helper()
 	box := sourcetest.StartSandbox(t)
 	now := func() time.Time { return sourcetest.Now }
@@ -38,10 +38,10 @@ func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.Worl
 	}
 	s, err := facebook.New(o)
 	require.NoError(t, err)
-	return sandboxed{Source: s, world: box.World(), base: box.URL, own: box.Env["REELTALLY_FACEBOOK_PAGE_ID"]}
+	return sandboxTest{Source: s, world: box.World(), base: box.URL, own: box.Env["REELTALLY_FACEBOOK_PAGE_ID"]}
 }
 
-func (s sandboxed) fetch(t *testing.T, target source.Target) (source.Result, error) {
+func (s sandboxTest) fetch(t *testing.T, target source.Target) (source.Result, error) {
 	t.Helper()
 	batch := []source.Target{target}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))

@@ -69,15 +69,15 @@ func TestClient_returnsFailureIfAppSecretProofIsRefused(t *testing.T) {
 	}
 }
 
-// pages is a test server for the access tokens of two Facebook pages. It accepts only the newest
+// pageTokenServer is a test server for the access tokens of two Facebook pages. It accepts only the newest
 // token of each page.
-type pages struct {
+type pageTokenServer struct {
 	mu    sync.Mutex
 	round int
 	lists int
 }
 
-func (p *pages) answerRequest(path string, q url.Values) (int, string) {
+func (p *pageTokenServer) answerRequest(path string, q url.Values) (int, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	token := func(id string) string { return fmt.Sprintf("page-%s-%d", id, p.round) }
@@ -106,7 +106,7 @@ func (p *pages) answerRequest(path string, q url.Values) (int, string) {
 
 func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 	t.Parallel()
-	p := &pages{}
+	p := &pageTokenServer{}
 	c := newClient(t, p.answerRequest)
 	get := func(page string) (string, error) {
 		res, err := c.GetWithPageToken(t.Context(), nil, page, "video", nil)

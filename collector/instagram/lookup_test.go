@@ -1,9 +1,11 @@
 package instagram_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,7 @@ type graphTest struct {
 	requests *[]string
 }
 
+// newGraphTest returns a graphTest with the given answers. For a request for insights, the argument fields has the metrics.
 func newGraphTest(t *testing.T, answer func(path, fields string) (status int, body string)) graphTest {
 	t.Helper()
 	requests := &[]string{}
@@ -37,7 +40,7 @@ func newGraphTest(t *testing.T, answer func(path, fields string) (status int, bo
 			serveOtherRequests(w, r)
 			return
 		}
-		status, body := answer(path, fields)
+		status, body := answer(path, cmp.Or(fields, r.URL.Query().Get("metric")))
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
 	}))
@@ -148,20 +151,61 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 			}
 		})
 	}
-	for name, body := range map[string]string{
-		"auth_failed": graphError(10, 0, "(#10) Application does not have permission for this action"),
-		"bad_request": graphError(100, 0, "(#100) metric[0] must be one of the following values"),
+	w := newGraphTest(t, func(path, _ string) (int, string) {
+		if strings.HasSuffix(path, "/insights") {
+			return 400, graphError(10, 0, "(#10) Application does not have permission for this action")
+		}
+		return 200, mediaList("", postJSON(pancakes, reel))
+	})
+	_, err := w.Fetch(t.Context(), []source.Target{videoTarget(pancakes, "")}, source.NewCallBudget(w.Plan(nil)[0]))
+	var f *source.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, source.AuthFailed, f.Class, f.Detail)
+}
+
+func TestSource_requestsEachMetricSeparatelyIfInstagramRefusesAMetric(t *testing.T) {
+	t.Parallel()
+	const first, second = "17000000000000079", "17000000000000080"
+	refusal := graphError(100, 0, "(#100) The Media Insights API does not support the shares metric for this media product type.")
+	posts := mediaList("", postJSON(pancakes, strings.Replace(reel, `"view_count":1482337,`, "", 1)),
+		strings.Replace(postJSON(train, night), first, second, 1))
+	for name, tt := range map[string]struct {
+		refused                  []string // metrics that Instagram refuses, also together with other metrics
+		views, shares, bookmarks *int64
+		requests                 int
+	}{
+		"no metric":   {nil, new(int64(7)), new(int64(8)), new(int64(9)), 1},
+		"one metric":  {[]string{"shares"}, new(int64(7)), nil, new(int64(9)), 4},
+		"all metrics": {[]string{"views", "shares", "saved"}, nil, nil, nil, 4},
 	} {
-		w := newGraphTest(t, func(path, _ string) (int, string) {
-			if strings.HasSuffix(path, "/insights") {
-				return 400, body
-			}
-			return 200, mediaList("", postJSON(pancakes, reel))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			w := newGraphTest(t, func(path, metrics string) (int, string) {
+				if !strings.HasSuffix(path, "/insights") {
+					return 200, posts
+				}
+				var data []string
+				if path == first+"/insights" {
+					asked++
+					for metric := range strings.SplitSeq(metrics, ",") {
+						if slices.Contains(tt.refused, metric) {
+							return 400, refusal
+						}
+						data = append(data, fmt.Sprintf(`{"name":%q,"values":[{"value":%d}]}`, metric, map[string]int{"views": 7, "shares": 8, "saved": 9}[metric]))
+					}
+				}
+				return 200, `{"data":[` + strings.Join(data, ",") + `]}`
+			})
+			results := w.fetch(t, videoTarget(pancakes, ""), videoTarget(train, ""))
+			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
+			require.Equal(t, source.OK, results[1].Class, "the other post of the batch must be returned: "+results[1].Detail)
+			f := results[0].Facts
+			require.Equal(t, []*int64{tt.views, tt.shares, tt.bookmarks}, []*int64{f.Views, f.Shares, f.Bookmarks})
+			require.Equal(t, []int64{90211, 1204}, []int64{*f.Likes, *f.Comments})
+			require.Equal(t, tt.requests, asked)
+			require.Equal(t, tt.refused != nil, strings.Contains(results[0].Detail, "does not support the shares metric"), results[0].Detail)
 		})
-		_, err := w.Fetch(t.Context(), []source.Target{videoTarget(pancakes, "")}, source.NewCallBudget(w.Plan(nil)[0]))
-		var f *source.Failure
-		require.ErrorAs(t, err, &f)
-		require.Equal(t, source.Class(name), f.Class, f.Detail)
 	}
 }
 

@@ -17,22 +17,22 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// sandboxed is a running sandbox, and a source that sends its requests to the sandbox.
-type sandboxed struct {
+// sandboxTest is a running sandbox, and a source that sends its requests to the sandbox.
+type sandboxTest struct {
 	*instagram.Source
 	world *sandbox.World
 	base  string
 	own   string // handle of the account that owns the token
 }
 
-func startSandbox(t *testing.T) sandboxed {
+func startSandbox(t *testing.T) sandboxTest {
 	t.Helper()
 	box := sourcetest.StartSandbox(t)
 	now := func() time.Time { return sourcetest.Now }
 	s, err := instagram.New(instagram.Options{BaseURL: box.Env["REELTALLY_INSTAGRAM_BASE_URL"], Token: box.Env["REELTALLY_INSTAGRAM_ACCESS_TOKEN"],
 		AccountID: box.Env["REELTALLY_INSTAGRAM_ACCOUNT_ID"], Client: box.Client, Now: now})
 	require.NoError(t, err)
-	return sandboxed{Source: s, world: box.World(), base: box.URL, own: ownHandle(t, box.World(), box.Env["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
+	return sandboxTest{Source: s, world: box.World(), base: box.URL, own: ownHandle(t, box.World(), box.Env["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
 }
 
 // ownHandle returns the handle of the sandbox's account with the given Graph API id. The last digits of the id are the number of the
@@ -46,7 +46,7 @@ func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 
 // batchOfAllCategories returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
 // or private.
-func (s sandboxed) batchOfAllCategories(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
+func (s sandboxTest) batchOfAllCategories(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {
 		truth, ok := s.world.Video(link.Instagram, s.world.Find(link.Instagram, category), sourcetest.Now)
@@ -56,7 +56,7 @@ func (s sandboxed) batchOfAllCategories(t *testing.T) (batch []source.Target, tr
 	return batch, truths
 }
 
-func (s sandboxed) fetch(t *testing.T, batch ...source.Target) ([]source.Result, error) {
+func (s sandboxTest) fetch(t *testing.T, batch ...source.Target) ([]source.Result, error) {
 	t.Helper()
 	return s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 }
@@ -125,7 +125,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 
 // fetchGraphID returns the Graph API id of the account with the given handle. It takes the id from the result of one of the account's
 // videos.
-func fetchGraphID(t *testing.T, s sandboxed, handle string) string {
+func fetchGraphID(t *testing.T, s sandboxTest, handle string) string {
 	t.Helper()
 	uploads := s.world.Uploads(link.Instagram, handle, sourcetest.Now)
 	if len(uploads) == 0 {

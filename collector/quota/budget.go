@@ -100,7 +100,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 		units, least = b.Limit, (b.Limit+1)/2
 	}
 	for range 3 { // three attempts, because other collectors reserve and return units at the same time
-		if ok, err := q.queue.ReserveQuota(ctx, key, window, units, b.Limit); err != nil {
+		if ok, err := q.queue.ReserveUnits(ctx, key, window, units, b.Limit); err != nil {
 			return r, nil, err
 		} else if ok {
 			if units < call.Units && q.isFirstWarning(key, window) {
@@ -108,7 +108,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 			}
 			return reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0}, nil, nil
 		}
-		used, err := q.queue.QuotaUsed(ctx, key, window)
+		used, err := q.queue.ReservedUnits(ctx, key, window)
 		if err != nil {
 			return r, nil, err
 		}
@@ -146,7 +146,7 @@ func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit 
 	}
 	// Another collector may have returned units to the budget just before the pause was set. So end the pause
 	// at once if the budget has units again.
-	if used, err := q.queue.QuotaUsed(ctx, key, window); err != nil || used >= limit {
+	if used, err := q.queue.ReservedUnits(ctx, key, window); err != nil || used >= limit {
 		return err
 	}
 	return q.queue.EndBudgetPause(ctx, key)
@@ -161,7 +161,7 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spentCalls []sou
 		if p.key == "" || units <= 0 {
 			continue
 		}
-		err := q.queue.ReturnQuota(ctx, p.key, p.window, units)
+		err := q.queue.ReturnUnits(ctx, p.key, p.window, units)
 		if err == nil && p.limited {
 			err = q.queue.EndBudgetPause(ctx, p.key)
 		}
@@ -175,7 +175,7 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spentCalls []sou
 func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {
-		return q.queue.ForgetQuota(ctx, key, before)
+		return q.queue.DeleteOldWindows(ctx, key, before)
 	}
 	return nil
 }

@@ -37,14 +37,14 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 	key, now := BudgetKey(s, f.Bucket), q.now()
 	reply := Reply{Targets: batch, At: now}
 	r := source.Result{Class: source.Temporary, Detail: f.Detail, Failed: f}
-	strikes := st.pauses[key].Strikes
+	earlierPauses := st.pauses[key].PausesSinceSuccess
 	var until time.Time // the end of the pause; the zero time means no pause
 	paused := false     // true if the targets must wait for the end of the pause
 	switch {
 	case errors.Is(f, source.ErrNoUnits): // the call budget was used up before the first request was sent
 		return reply.withResult(r), nil
 	case f.ConcernsSource():
-		until, paused = endTimeOfPause(f, strikes, now), f.Class != source.BadRequest && f.Class != source.Temporary
+		until, paused = endTimeOfPause(f, earlierPauses, now), f.Class != source.BadRequest && f.Class != source.Temporary
 	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // a smaller batch has a smaller answer
 		reply.Divided = true
 		return reply, nil
@@ -57,15 +57,15 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 			reply.Divided = true
 			return reply, nil
 		}
-		until, paused = endTimeOfRefusalPause(f, strikes, now)
+		until, paused = endTimeOfRefusalPause(f, earlierPauses, now)
 	default:
-		refusals, err := q.queue.NoteRefusal(ctx, key, string(f.Class), refusalSubject(s, batch[0]))
+		refusals, err := q.queue.RecordRefusal(ctx, key, string(f.Class), refusalSubject(s, batch[0]))
 		if err != nil {
 			return reply.withResult(r), err
 		}
 		q.refused.Store(key, true)
 		if refusalsConcernSource(refusals) {
-			until, paused = endTimeOfRefusalPause(f, strikes, now)
+			until, paused = endTimeOfRefusalPause(f, earlierPauses, now)
 		} else {
 			r.Class = f.Class
 		}
@@ -80,21 +80,21 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		r = pausedResult(s, source.Failure{Class: f.Class, Detail: f.Detail, RetryAt: until})
 	}
 	return reply.withResult(r), q.queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(f.Class), Detail: f.Detail,
-		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
+		PausesSinceSuccess: earlierPauses + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// endTimeOfPause returns when the source's pause ends, after a failure that concerns the source and not a target. strikes is the number of
-// consecutive earlier pauses.
-func endTimeOfPause(f *source.Failure, strikes int, now time.Time) time.Time {
+// endTimeOfPause returns when the source's pause ends, after a failure that concerns the source and not a target. earlierPauses is the number of
+// pauses since the last successful call.
+func endTimeOfPause(f *source.Failure, earlierPauses int, now time.Time) time.Time {
 	if f.Class == source.RateLimited {
 		if f.RetryAt.After(now) {
 			return f.RetryAt
 		}
-		return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1)))
+		return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(earlierPauses + 1)))
 	}
 	// A source may say when its quota is available again. If this time is far away, the source is tried again earlier, because operators
 	// can buy more units.
-	until := now.Add(schedule.ProbeWaits.Nth(strikes + 1))
+	until := now.Add(schedule.ProbeWaits.Nth(earlierPauses + 1))
 	if f.Class == source.QuotaSpent && f.RetryAt.After(now) && f.RetryAt.Before(until) {
 		return f.RetryAt
 	}
@@ -103,11 +103,11 @@ func endTimeOfPause(f *source.Failure, strikes int, now time.Time) time.Time {
 
 // endTimeOfRefusalPause returns the end of the pause of a source that has refused several targets. If mustWait
 // is true, the targets of the refused call must wait until the pause ends.
-func endTimeOfRefusalPause(f *source.Failure, strikes int, now time.Time) (pauseEnd time.Time, mustWait bool) {
+func endTimeOfRefusalPause(f *source.Failure, earlierPauses int, now time.Time) (pauseEnd time.Time, mustWait bool) {
 	if f.Class == source.AuthFailed {
-		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true
+		return now.Add(min(schedule.ProbeWaits.Nth(earlierPauses+1), longestRefusalPause)), true
 	}
-	return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1))), false
+	return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(earlierPauses + 1))), false
 }
 
 // refusalsConcernSource returns true if so many consecutive calls for different targets were refused that the source must be the cause.

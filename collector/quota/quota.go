@@ -216,7 +216,7 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 	for _, call := range append(taken.reservedCalls(), source.Call{}) {
 		key := BudgetKey(s, call.Bucket)
 		if _, known := q.refused.LoadAndDelete(key); known {
-			if err := q.queue.ForgetRefusals(ctx, key); err != nil {
+			if err := q.queue.DeleteRefusals(ctx, key); err != nil {
 				return err
 			}
 		}
@@ -242,7 +242,7 @@ func (q *Quota) ResetRefusals(ctx context.Context, sources []source.Source) erro
 		return err
 	}
 	for _, s := range sources {
-		if err := q.queue.ForgetRefusals(ctx, s.Name()); err != nil {
+		if err := q.queue.DeleteRefusals(ctx, s.Name()); err != nil {
 			return err
 		}
 		// The operator may have configured a new credential since the refusal.

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// keptBatches is the maximum number of calls for which the call log keeps the requested ids, separately for each
+// maxLoggedCalls is the maximum number of calls for which the call log keeps the requested ids, separately for each
 // source. It keeps the ids of the newest calls.
-const keptBatches = 1000
+const maxLoggedCalls = 1000
 
 // sourceCalls describes the calls to one source, including refused calls: how many there were, and which ids they requested.
 type sourceCalls struct {
@@ -59,7 +59,7 @@ func (l *callLog) recordCall(c *call) {
 		log.IDs += len(c.ids)
 		log.MaxBatch = max(log.MaxBatch, len(c.ids))
 		log.ByMethod[c.method]++
-		if len(log.Batches) == keptBatches {
+		if len(log.Batches) == maxLoggedCalls {
 			log.Batches = append(log.Batches[:0:0], log.Batches[1:]...)
 			log.BatchesDropped++
 		}

@@ -10,7 +10,7 @@ import (
 // Category is the special property of a video, such as being private. Most videos have the category Normal.
 type Category string
 
-// These are the categories of videos. World.Find returns a video of each category.
+// These are the categories of videos. World.Find returns a video of a given category.
 const (
 	Normal         Category = "normal"
 	Viral          Category = "viral"          // views grow late and steeply, far above the account's other videos
@@ -28,16 +28,18 @@ const (
 // AccountCategory is the special property of an account, such as having no videos. Most accounts have the category AccountNormal.
 type AccountCategory string
 
-// These are the categories of accounts. World.FindAccount returns an account of each category.
+// These are the categories of accounts. World.FindAccount returns an account of a given category.
 const (
-	AccountNormal    AccountCategory = "normal"
-	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private; on YouTube, no account has this category
-	AccountGone      AccountCategory = "gone"             // the account and all its videos are deleted
-	AccountEmpty     AccountCategory = "empty"            // the account has no videos
-	FollowersHidden  AccountCategory = "hidden_followers" // YouTube: the number of subscribers is hidden (hiddenSubscriberCount)
-	AccountNoHandle  AccountCategory = "no_handle"        // YouTube: an old channel without a handle (customUrl)
-	categoryPerMille                 = 1000
+	AccountNormal   AccountCategory = "normal"
+	AccountPrivate  AccountCategory = "private"          // the account and all its videos are private; on YouTube, no account has this category
+	AccountGone     AccountCategory = "gone"             // the account and all its videos are deleted
+	AccountEmpty    AccountCategory = "empty"            // the account has no videos
+	FollowersHidden AccountCategory = "hidden_followers" // YouTube: the number of subscribers is hidden (hiddenSubscriberCount)
+	AccountNoHandle AccountCategory = "no_handle"        // YouTube: an old channel without a handle (customUrl)
 )
+
+// categoryPerMille is the number of videos, accounts or short links to which frequency.perMille refers.
+const categoryPerMille = 1000
 
 // frequency has a category, and how many of a thousand videos, accounts or short links belong to it.
 type frequency[C ~string] struct {

@@ -198,12 +198,12 @@ func TestControl_countsCallsToEachSource(t *testing.T) {
 func TestCallLog_keepsOnlyNewestBatches(t *testing.T) {
 	t.Parallel()
 	l := newCallLog()
-	for range keptBatches + 5 {
+	for range maxLoggedCalls + 5 {
 		l.recordCall(&call{source: sourceYouTube, method: "videos.list", ids: []string{"a"}})
 	}
 	log := l.copyCalls()[sourceYouTube]
-	require.Equal(t, keptBatches+5, log.Calls)
-	require.Len(t, log.Batches, keptBatches)
+	require.Equal(t, maxLoggedCalls+5, log.Calls)
+	require.Len(t, log.Batches, maxLoggedCalls)
 	require.Equal(t, 5, log.BatchesDropped)
 }
 

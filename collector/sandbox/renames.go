@@ -24,8 +24,8 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account, also in the data of its videos. If reuseHandle is true,
-// another account gets the old handle.
+// Rename changes the handle of an account, including its handle in the data of its videos. If
+// reuseHandle is true, another account gets the old handle.
 func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bool) error {
 	old, ok := normalizeHandle(p, handle)
 	if !ok {

@@ -48,7 +48,7 @@ func (w *World) generateUploadSchedule(p link.Platform, account uint32, clockTim
 
 // uploadTime returns the Unix time in seconds of the upload with the given index, counted from 0.
 func (s schedule) uploadTime(index int64) int64 {
-	// Each upload has its own interval, so a higher index always has a later time.
+	// The jitter is less than 4/5 of the interval, so an upload with a higher index is always later.
 	jitter := int64(mixBits(s.key+uint64(index)) % uint64(s.interval*4/5))
 	return s.start + index*s.interval + jitter
 }

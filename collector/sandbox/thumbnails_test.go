@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestThumbnails_sayWhatIsWrong(t *testing.T) {
+func TestThumbnails_allowOnlyGetAndHeadOfValidPaths(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	const path = "/thumbnails/i.ytimg.com/vi/abcdefghijk/mqdefault.jpg"

@@ -78,11 +78,12 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 		return next
 	}
 	// The fetches of a day start at the target's fixed second and are spread evenly over 24 hours.
-	apart := 24 * time.Hour / time.Duration(fetches)
-	earliest := now.Add(apart / 2) // a slot must be at least half an interval after now: after a fetch that was a little early, this excludes the slot of this fetch
+	slotInterval := 24 * time.Hour / time.Duration(fetches)
+	// If a fetch ran slightly before its slot, this slot is still in the future. The minimum of half an interval excludes it.
+	earliest := now.Add(slotInterval / 2)
 	for _, slot := range []time.Time{firstFetchOn(t, today-1), firstFetchOn(t, today)} {
 		for k := range fetches {
-			if at := slot.Add(time.Duration(k) * apart); at.After(earliest) && at.Before(next) {
+			if at := slot.Add(time.Duration(k) * slotInterval); at.After(earliest) && at.Before(next) {
 				return at
 			}
 		}

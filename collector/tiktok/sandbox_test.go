@@ -14,14 +14,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sandboxed has a running sandbox and two sources that send their requests to it: a Display source and a Research source.
-type sandboxed struct {
+// sandboxTest has a running sandbox and two sources that send their requests to it: a Display source and a Research source.
+type sandboxTest struct {
 	box      sourcetest.Sandbox
 	display  *tiktok.Display
 	research *tiktok.Research
 }
 
-func startSandbox(t *testing.T) sandboxed {
+func startSandbox(t *testing.T) sandboxTest {
 	t.Helper()
 	box := sourcetest.StartSandbox(t)
 	now := func() time.Time { return sourcetest.Now }
@@ -32,7 +32,7 @@ func startSandbox(t *testing.T) sandboxed {
 	research, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: box.Env["REELTALLY_TIKTOK_BASE_URL"], ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: box.Client, Now: now})
 	require.NoError(t, err)
-	return sandboxed{box, display, research}
+	return sandboxTest{box, display, research}
 }
 
 // fetchBatch fetches a batch with the calls that the source prefers (the first element of Plan), as the collector does.

@@ -15,21 +15,21 @@ import (
 
 // TokenStore stores the tokens of logins in the database, for all collectors. *queue.Queue implements this interface.
 type TokenStore interface {
-	KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (queue.SourceToken, error)
-	HoldSourceToken(ctx context.Context, t queue.SourceToken, d time.Duration) (queue.SourceToken, bool, error)
+	LoadOrStoreSourceToken(ctx context.Context, source, account string, sealed []byte) (queue.SourceToken, error)
+	LockSourceToken(ctx context.Context, t queue.SourceToken, d time.Duration) (queue.SourceToken, bool, error)
 	ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sealed []byte) (bool, error)
-	ReleaseSourceToken(ctx context.Context, t queue.SourceToken) error
+	UnlockSourceToken(ctx context.Context, t queue.SourceToken) error
 }
 
 var _ TokenStore = (*queue.Queue)(nil)
 
 const (
 	storedSource = "tiktok"
-	// holdFor is how long a collector reserves a refresh token for an exchange. It is longer than the longest exchange, so that two
+	// lockFor is how long a collector locks a refresh token for an exchange. It is longer than the longest exchange, so that two
 	// collectors never exchange the same token.
-	holdFor = 3 * exchangeTimeout
-	// retryAfterHold is how long a call is deferred if another collector is exchanging the refresh token at that moment.
-	retryAfterHold = 2 * time.Second
+	lockFor = 3 * exchangeTimeout
+	// retryAfterLock is how long a call is deferred if another collector is exchanging the refresh token at that moment.
+	retryAfterLock = 2 * time.Second
 )
 
 // userTokens provides the access tokens of an account. An exchange makes the old refresh token
@@ -95,15 +95,15 @@ func (u *userTokens) token(ctx context.Context, refusedToken string) (string, er
 	if u.known.isFresh(u.now(), refusedToken) {
 		return u.known.Access, nil
 	}
-	held, ok, err := u.store.HoldSourceToken(ctx, row, holdFor)
+	locked, ok, err := u.store.LockSourceToken(ctx, row, lockFor)
 	switch {
 	case err != nil:
 		return "", err
 	case ok:
-		err = u.renewTokens(ctx, held)
+		err = u.renewTokens(ctx, locked)
 	default:
 		// The class RateLimited makes the collector try again at RetryAt.
-		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(retryAfterHold), Detail: "another collector is renewing the access token"}
+		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(retryAfterLock), Detail: "another collector is renewing the access token"}
 	}
 	switch {
 	case err == nil:
@@ -123,7 +123,7 @@ func (u *userTokens) loadTokens(ctx context.Context) (queue.SourceToken, error) 
 	if err != nil {
 		return queue.SourceToken{}, err
 	}
-	row, err := u.store.KeepSourceToken(ctx, storedSource, u.account, sealed)
+	row, err := u.store.LoadOrStoreSourceToken(ctx, storedSource, u.account, sealed)
 	if err != nil {
 		return queue.SourceToken{}, err
 	}
@@ -134,12 +134,12 @@ func (u *userTokens) loadTokens(ctx context.Context) (queue.SourceToken, error) 
 	return row, nil
 }
 
-// renewTokens exchanges the refresh token, which this collector has reserved for itself, and stores
+// renewTokens exchanges the refresh token, which this collector has locked, and stores
 // the new tokens.
-func (u *userTokens) renewTokens(ctx context.Context, held queue.SourceToken) error {
+func (u *userTokens) renewTokens(ctx context.Context, locked queue.SourceToken) error {
 	// The new tokens are stored even if ctx is cancelled, because the old refresh token becomes
 	// invalid.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockFor)
 	defer cancel()
 	got, err := u.requestTokens(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.known.Refresh}}, u.known.Refresh, u.known.Access)
 	if err != nil {
@@ -147,7 +147,7 @@ func (u *userTokens) renewTokens(ctx context.Context, held queue.SourceToken) er
 			failure.Detail += "; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token"
 		}
 		u.log.WarnContext(ctx, "TikTok access token could not be renewed", "error", err, "login", u.account)
-		return errors.Join(err, u.store.ReleaseSourceToken(ctx, held))
+		return errors.Join(err, u.store.UnlockSourceToken(ctx, locked))
 	}
 	if got.Refresh == "" {
 		got.Refresh = u.known.Refresh
@@ -159,7 +159,7 @@ func (u *userTokens) renewTokens(ctx context.Context, held queue.SourceToken) er
 	if err != nil {
 		return err
 	}
-	u.known, u.unsaved = got, &unsavedTokens{held, sealed}
+	u.known, u.unsaved = got, &unsavedTokens{locked, sealed}
 	_ = u.saveTokens(ctx) // saveTokens logs its error, and the next call of userTokens.token tries to store the tokens again
 	return nil
 }

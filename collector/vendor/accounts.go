@@ -167,20 +167,11 @@ func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValu
 		return source.ResultForReusedHandle(t, false) // the caller sets the field Sandbox of the result
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.needsHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
-	// A request without an id names the account by its handle, also in a link.
-	case t.AccountID == "" && requestedValues.handle != "" && f.Username != nil && !isSameHandle(c.Platform, *f.Username, requestedValues.handle):
+	// A request without an id identifies the account by its handle, either alone or in a link.
+	case t.AccountID == "" && requestedValues.handle != "" && f.Username != nil && !link.IsSameHandle(c.Platform, *f.Username, requestedValues.handle):
 		return source.Result{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
 	return source.Result{Class: source.OK, Account: f}
-}
-
-// isSameHandle returns true if two handles name the same account. Facebook ignores dots in handles.
-func isSameHandle(p link.Platform, a, b string) bool {
-	a, b = link.DisplayUsername(link.FoldUsername(a)), link.DisplayUsername(link.FoldUsername(b))
-	if p == link.Facebook {
-		a, b = strings.ReplaceAll(a, ".", ""), strings.ReplaceAll(b, ".", "")
-	}
-	return a == b
 }
 
 // needsHandle returns true if the request for the profile contains {handle}.
@@ -289,7 +280,7 @@ func (l *List) isByOtherAuthor(item gjson.Result, p link.Platform, account *sour
 		return *id != *account.ID
 	}
 	username := fetch.ParseHandle(l.Fields["username"].readText(item))
-	return username != nil && account.Username != nil && !isSameHandle(p, *username, *account.Username)
+	return username != nil && account.Username != nil && !link.IsSameHandle(p, *username, *account.Username)
 }
 
 // decodeEntries returns the videos on a page of the account's list. It leaves out malformed entries, and returns a failure if all entries are

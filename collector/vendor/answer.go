@@ -14,8 +14,9 @@ import (
 )
 
 // classOf returns the class of an answer: that of the first matching rule or, if no rule matches, that of the
-// HTTP status. isSourceRefusal is true if the vendor certainly refused the credential.
-func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isSourceRefusal bool) {
+// HTTP status. isCredentialRefusal is true if the vendor certainly refused
+// the credential.
+func (c Config) classOf(status int, parsedBody gjson.Result) (class string, isCredentialRefusal bool) {
 	// parsedBody is the zero Result if the answer is not JSON. No rule matches then.
 	isJSON := parsedBody.Exists()
 	for _, r := range c.Rules {

@@ -167,8 +167,8 @@ func (c Call) check(p *problems, memberPath string) {
 	for i, s := range c.States {
 		at := fmt.Sprintf("%s.states[%d]", memberPath, i)
 		s.Condition.check(p, at)
-		if s.Class != source.Temporary && !slices.Contains(targetClasses, s.Class) {
-			p.add(at+".class", "must be %s, not %q", words.JoinWithOr(append([]source.Class{source.Temporary}, targetClasses...)), s.Class)
+		if classes := append([]source.Class{source.Temporary, source.Missing}, targetClasses...); !slices.Contains(classes, s.Class) {
+			p.add(at+".class", "must be %s, not %q", words.JoinWithOr(classes), s.Class)
 		}
 	}
 	switch c.Kind {

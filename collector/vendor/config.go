@@ -64,14 +64,14 @@ type Rule struct {
 // condition, its result has the class Class.
 type State struct {
 	Condition
-	Class source.Class `json:"class"` // gone, private, restricted, age_limited, unsupported or temporary
+	Class source.Class `json:"class"` // gone, missing, private, restricted, age_limited, unsupported or temporary
 }
 
 // Condition tests the values at its paths. It is true if at least one value exists, is not null, and satisfies OneOf and Contains.
 type Condition struct {
 	Path     Paths    `json:"path"`               // a path or a list of paths
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
-	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, in upper or lower case
+	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts, ignoring case
 }
 
 // Paths lists paths into an answer. In JSON it is a path or a list of paths.

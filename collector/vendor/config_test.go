@@ -87,7 +87,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"match.sole with an empty path":                                    {`{"id": ["id"]}`, `{"sole": [""]}`, "calls[0].match.sole[0] must be a simple gjson path such as data.items"},
 		"match.sole with a batch size of 2":                                {`{"id": ["id"]}`, `{"sole": ["post_id"]}, "batch": {"size": 2, "join": ","}`, "calls[0].match.sole is only possible if batch.size is 1, not 2"},
 		"a class that the member `missing` cannot have":                    {`"match"`, `"missing": "private", "match"`, `calls[0].missing must be "gone" or "temporary", not "private"`},
-		"a state with a class that concerns the whole source":              {`"match"`, `"states": [{"path": "x", "class": "auth_failed"}], "match"`, `calls[0].states[0].class must be temporary, gone, private, restricted, age_limited or unsupported, not "auth_failed"`},
+		"a state with a class that concerns the whole source":              {`"match"`, `"states": [{"path": "x", "class": "auth_failed"}], "match"`, `calls[0].states[0].class must be temporary, missing, gone, private, restricted, age_limited or unsupported, not "auth_failed"`},
 		"`hidden_when_absent` names a count that is missing from `fields`": {`"match"`, `"hidden_when_absent": ["likes"], "match"`, `calls[0].hidden_when_absent contains "likes", but the member "fields" has no count with this name`},
 		"no counts":                                          {`{"views": "views"}`, `{"title": "t"}`, "calls[0].fields must have at least one count"},
 		"an unknown name in fields":                          {`{"views": "views"}`, `{"views": "v", "plays": "p"}`, "calls[0].fields.plays is not a known fact; the facts are account_id, account_name, bookmarks, comments,"},

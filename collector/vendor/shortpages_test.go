@@ -123,8 +123,8 @@ func TestSource_requestsFurtherPagesInPlaceOfReposts(t *testing.T) {
 func TestSource_reportsSinceWhenAListWithRepostsIsComplete(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		isOwn func(entry int) bool
-		last  int // index of the entry since whose upload time the list is complete; -1 if no such time is known
+		isOwn         func(entry int) bool
+		completeSince int // index of the entry whose upload time Account.CompleteSince must be; -1 if CompleteSince must be nil
 	}{
 		"only reposts":                          {func(int) bool { return false }, -1},
 		"own videos that may be pinned":         {func(entry int) bool { return entry < 3 }, -1},
@@ -140,11 +140,11 @@ func TestSource_reportsSinceWhenAListWithRepostsIsComplete(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
 			require.True(t, results[0].Account.ListContinues)
-			if tt.last < 0 {
+			if tt.completeSince < 0 {
 				require.Nil(t, results[0].Account.CompleteSince)
 				return
 			}
-			require.Equal(t, new(store.InstantOf(uploadTimeOf(tt.last))), results[0].Account.CompleteSince)
+			require.Equal(t, new(store.InstantOf(uploadTimeOf(tt.completeSince))), results[0].Account.CompleteSince)
 		})
 	}
 }

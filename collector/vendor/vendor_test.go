@@ -210,7 +210,7 @@ func TestApify_returnsTemporaryForEmptyList(t *testing.T) {
 func TestApify_classifiesUnavailableInstagramPosts(t *testing.T) {
 	t.Parallel()
 	for code, class := range map[string]source.Class{
-		"not_found": source.Gone, "no_items": source.Gone, "restricted_page": source.Restricted, "request_failed": source.Temporary,
+		"not_found": source.Gone, "no_items": source.Missing, "restricted_page": source.Restricted, "request_failed": source.Temporary,
 	} {
 		answer := `[{"url":"` + instagramTarget(reel).Link + `","error":"` + code + `","errorDescription":"Empty or private data for provided input"}]`
 		require.Equal(t, class, fetchTarget(t, "apify", http.StatusCreated, answer, instagramTarget(reel)).Class, code)
@@ -279,11 +279,12 @@ func TestScrapeCreators_usesFacebookItemOnlyIfItIsNotAboutAnotherVideo(t *testin
 	const id, otherID = "123456789012352", "123456789012399"
 	target := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id}
 	for members, class := range map[string]source.Class{
-		`"url":"https://www.facebook.com/reel/` + id + `","video":{"id":"` + id + `"},`: source.OK,
-		`"url":"https://www.facebook.com/share/r/abc/","video":{"id":"` + id + `"},`:    source.OK,
-		`"url":"https://www.facebook.com/watch/?v=` + id + `","video":{"id":"7"},`:      source.OK,
+		`"url":"https://www.facebook.com/reel/` + id + `","video":{"id":"` + id + `"},`:           source.OK,
+		`"url":"https://www.facebook.com/share/r/abc/","video":{"id":"` + id + `"},`:              source.OK,
+		`"url":"https://www.facebook.com/watch/?v=` + id + `",`:                                   source.OK,
 		`"post_id":"` + otherID + `",`:                                                            source.OK,
 		`"url":null,"video":{"id":""},"post_id":"7",`:                                             source.OK,
+		`"url":"https://www.facebook.com/watch/?v=` + id + `","video":{"id":"` + otherID + `"},`:  source.Temporary,
 		`"url":null,"video":{"id":""},"post_id":"",`:                                              source.Temporary,
 		`"message":"This content isn't available","like_count":0,"comment_count":0,`:              source.Temporary,
 		`"url":"https://www.facebook.com/reel/` + otherID + `","video":{"id":"` + otherID + `"},`: source.Temporary,

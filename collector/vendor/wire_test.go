@@ -75,6 +75,8 @@ func TestScrapeCreators_readsShopAdsAndHiddenLikes(t *testing.T) {
 	f := fetchFacts(t, "scrapecreators", "scrapecreators_facebook", facebook)
 	require.Equal(t, new(58.25), f.LengthSeconds)
 	require.Equal(t, new("Sunny Side"), f.SongName)
+	const other = `{"success":true,"post_id":"999","url":"https://www.facebook.com/reel/845589071817523","view_count":5,"video":{"id":"2222222222222222"}}`
+	require.Equal(t, source.Temporary, fetchTarget(t, "scrapecreators", http.StatusOK, other, facebook).Class, "the id of another video must count, even if the link repeats the request")
 }
 
 // Requirements in docs/coverage.md: 11.12-04

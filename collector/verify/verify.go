@@ -1,8 +1,8 @@
 // Package verify decides whether a source's answer is plausible enough to be stored. Its functions depend only on their parameters.
 //
 // Sources sometimes answer with zeros, with the numbers of another video, with old numbers, or with another account that has taken over a
-// handle. A suspicious number is stored only after the sources have returned suspicious numbers for some time ([Check]). Zero views of a video
-// that had many ([IsWiped]), an answer about another account ([CheckIdentity]) and an older answer ([IsOlder]) are never stored. Start reading
+// handle. A suspicious number is stored only after the sources have returned suspicious numbers for some time ([Check]). Zeros of a video
+// that had views ([IsWiped]), an answer about another account ([CheckIdentity]) and an older answer ([IsOlder]) are never stored. Start reading
 // at [Check].
 package verify
 
@@ -29,7 +29,7 @@ const (
 	// confirmNewAfter is the minimum time between the first and the last suspicious answer, for a target that
 	// has no stored counts.
 	confirmNewAfter = time.Hour
-	// implausibleDrop is a fraction of the stored number of views or followers. A fetched number below this fraction is suspicious.
+	// implausibleDrop is a fraction of the stored number of views, likes, comments, shares, bookmarks or followers. A fetched number below this fraction is suspicious.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
@@ -40,7 +40,9 @@ const (
 	viewsWithExpectedLikes = 10_000
 	// comparableViews is the number of views below which FindMixedUpResults ignores a video, because small numbers are often equal by chance.
 	comparableViews = 1000
-	// manyViews is a number of stored views. Zero views of a video with at least so many views are never accepted.
+	// comparableCount is the number of stored likes, comments, shares or bookmarks from which a fall below implausibleDrop is suspicious.
+	comparableCount = 100
+	// manyViews is a number of stored views. Zero views of a video with at least so many views are never accepted. For fewer views, see IsWiped.
 	manyViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
@@ -83,7 +85,7 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	}
 	s.Seen++
 	confirm := confirmNewAfter
-	if t.Views != nil {
+	if t.Views != nil || t.Likes != nil || t.Comments != nil || t.Shares != nil || t.Bookmarks != nil {
 		confirm = confirmKnownAfter
 	}
 	if s.Seen >= enoughAnswers && now.Sub(s.Since) >= confirm && !IsWiped(t, r) {
@@ -92,10 +94,24 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	return &s
 }
 
-// IsWiped returns true if the source reports zero views of a video with at least manyViews stored views. Some sources report zeros for removed
-// videos.
+// IsWiped returns true if the source reports zero views of a video with at least manyViews stored views, or of any video with stored views if
+// the source also reports other counts, and all are zero. Some sources report zeros for removed videos.
 func IsWiped(t source.Target, r source.Result) bool {
-	return r.Facts != nil && r.Facts.Views != nil && *r.Facts.Views == 0 && t.Views != nil && *t.Views >= manyViews
+	f := r.Facts
+	if f == nil || f.Views == nil || *f.Views != 0 || t.Views == nil || *t.Views == 0 {
+		return false
+	}
+	zeros := 0 // number of counts besides the views that are zero
+	for _, n := range [...]*int64{f.Likes, f.Comments, f.Shares, f.Bookmarks} {
+		switch {
+		case n == nil:
+		case *n > 0:
+			return *t.Views >= manyViews
+		default:
+			zeros++
+		}
+	}
+	return *t.Views >= manyViews || zeros > 0
 }
 
 // Text returns the suspicion as JSON text, as it is stored with the target.
@@ -108,9 +124,28 @@ func (s *Suspicion) Text() *string {
 	return &text
 }
 
+// fallenCount returns the name of a count, such as likes, that fell to less than implausibleDrop of at least comparableCount. It returns ""
+// if no count fell so far. Likes that the source declares as hidden are not compared.
+func fallenCount(t source.Target, f *source.Facts) string {
+	hidden := f.HiddenStats != nil && *f.HiddenStats
+	for _, c := range [...]struct {
+		name            string
+		stored, fetched *int64
+	}{{"likes", t.Likes, f.Likes}, {"comments", t.Comments, f.Comments}, {"shares", t.Shares, f.Shares}, {"bookmarks", t.Bookmarks, f.Bookmarks}} {
+		if c.stored != nil && c.fetched != nil && *c.stored >= comparableCount && float64(*c.fetched) < implausibleDrop*float64(*c.stored) && (c.name != "likes" || !hidden) {
+			return c.name
+		}
+	}
+	return ""
+}
+
 // videoSuspicion returns why the facts of a video are suspicious, or "" if they are plausible.
 func videoSuspicion(t source.Target, f *source.Facts, now time.Time) string {
+	fallen := fallenCount(t, f)
 	if f.Views == nil {
+		if fallen != "" {
+			return fallen + " fell to less than a hundredth"
+		}
 		return ""
 	}
 	views := *f.Views
@@ -118,6 +153,8 @@ func videoSuspicion(t source.Target, f *source.Facts, now time.Time) string {
 	switch {
 	case t.Views != nil && *t.Views > 0 && float64(views) < implausibleDrop*float64(*t.Views):
 		return "views fell to less than a hundredth"
+	case fallen != "":
+		return fallen + " fell to less than a hundredth"
 	case t.Views == nil && views == 0 && (f.UploadedAt == nil || now.Sub(*f.UploadedAt) > zeroIsNormalFor):
 		return "no views though the video is not new"
 	case more(f.Likes):

@@ -43,6 +43,47 @@ func TestVideoSuspicion_returnsWhyCountsAreSuspicious(t *testing.T) {
 	}
 }
 
+func TestCheck_suspectsALargeFallOfOtherCountsThanViews(t *testing.T) {
+	t.Parallel()
+	stored := func() queue.Target {
+		target := fetchedTarget(9_500)
+		target.Likes, target.Comments, target.Shares, target.Bookmarks = new(int64(800)), new(int64(100)), new(int64(100)), new(int64(99))
+		return target
+	}
+	for name, c := range map[string]struct {
+		facts source.Facts
+		why   string
+	}{
+		"all counts but the views":              {source.Facts{Views: new(int64(9_999)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))}, "likes fell to less than a hundredth"},
+		"likes below a hundredth":               {source.Facts{Views: new(int64(9_999)), Likes: new(int64(7))}, "likes fell to less than a hundredth"},
+		"likes without views":                   {source.Facts{Likes: new(int64(0))}, "likes fell to less than a hundredth"},
+		"comments":                              {source.Facts{Views: new(int64(9_999)), Comments: new(int64(0))}, "comments fell to less than a hundredth"},
+		"shares":                                {source.Facts{Views: new(int64(9_999)), Shares: new(int64(0))}, "shares fell to less than a hundredth"},
+		"fewer than 100 bookmarks":              {source.Facts{Views: new(int64(9_999)), Bookmarks: new(int64(0))}, ""},
+		"a smaller fall":                        {source.Facts{Views: new(int64(9_999)), Likes: new(int64(8)), Comments: new(int64(1))}, ""},
+		"hidden likes":                          {source.Facts{Views: new(int64(9_999)), Likes: new(int64(0)), HiddenStats: new(true)}, ""},
+		"comments of a video with hidden likes": {source.Facts{Views: new(int64(9_999)), Comments: new(int64(0)), HiddenStats: new(true)}, "comments fell to less than a hundredth"},
+		"no counts reported":                    {source.Facts{Views: new(int64(9_999))}, ""},
+	} {
+		s := Check(stored(), source.Result{Class: source.OK, Facts: &c.facts}, false, now)
+		require.Equal(t, c.why != "", s != nil, name)
+		if s != nil {
+			require.Equal(t, c.why, s.Why, name)
+		}
+	}
+
+	target := stored()
+	target.Views = nil
+	r := source.Result{Class: source.OK, Facts: &source.Facts{Likes: new(int64(0))}}
+	for i := range enoughAnswers {
+		s := Check(target, r, false, now.Add(time.Duration(i)*confirmKnownAfter/(enoughAnswers-1)))
+		require.Equal(t, i == enoughAnswers-1, s == nil, "the fall must be accepted after %d answers in %s", enoughAnswers, confirmKnownAfter)
+		if s != nil {
+			target.Suspect = s.Text()
+		}
+	}
+}
+
 func TestFindMixedUpResults_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -90,10 +131,15 @@ func TestCheck_neverAcceptsZeroViewsOfAVideoThatHadManyViews(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		before, views int64
+		likes, shares *int64
 		accepted      bool
-	}{{1000, 0, false}, {1_000_000, 0, false}, {999, 0, true}, {1_000_000, 1, true}} {
+	}{
+		{1000, 0, nil, nil, false}, {1_000_000, 0, nil, nil, false}, {1000, 0, new(int64(3)), nil, false}, {999, 0, nil, nil, true}, {1_000_000, 1, nil, nil, true},
+		{999, 0, new(int64(0)), nil, false}, {1, 0, new(int64(0)), new(int64(0)), false}, {999, 0, new(int64(0)), new(int64(3)), true}, {999, 1, new(int64(0)), nil, true},
+		{0, 0, new(int64(0)), nil, true},
+	} {
 		target := fetchedTarget(c.before)
-		r := source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.views}}
+		r := source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.views, Likes: c.likes, Shares: c.shares}}
 		var s *Suspicion
 		for day := range 30 {
 			if s = Check(target, r, false, now.AddDate(0, 0, day)); s != nil {

@@ -2171,7 +2171,7 @@ type TrackAccountsResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, or if no configured source can fetch one of the items.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, or if no configured source can fetch one of the items. Items that are tracked already, and stopped videos and accounts whose counts are less than 4 hours old, keep their schedule and count as being fetched.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
@@ -2313,7 +2313,7 @@ type TrackVideosResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, or if no configured source can fetch one of the items.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, or if no configured source can fetch one of the items. Items that are tracked already, and stopped videos and accounts whose counts are less than 4 hours old, keep their schedule and count as being fetched.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
@@ -2509,7 +2509,8 @@ type Video struct {
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
 	// OutlierMultiplier The latest views of the video, divided by the median of the latest views of the account's tracked videos. 0 means that the video has
-	// 0 views. Null if the views are unknown, if the account is unknown, or if the median is 0.
+	// 0 views. Null if the views are unknown, if the account is unknown, or if the median is 0. A stopped video keeps the value that it had
+	// when it was stopped.
 	//
 	//
 	// Example: 6.4

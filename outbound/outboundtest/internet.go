@@ -150,9 +150,10 @@ func (c *LocalListener) CountConnections(t *testing.T) int {
 	return c.count
 }
 
-// AttackerZone simulates the DNS zone of an attacker. A host such as ip-10-0-0-1.evil.net has that IP address,
-// and gone.evil.net has none. Any other host has the IP address Public if isPublic returns true, or else
-// addresses of this machine.
+// AttackerZone simulates the DNS zone of an attacker. ip-10-0-0-1.evil.net has the address 10.0.0.1.
+// cname-10-0-0-1.evil.net has it through a CNAME record, and mixed-10-0-0-1.evil.net has it together with Public.
+// The prefix v6- marks an IPv6 address, as in ip-v6-fe80--1.evil.net. gone.evil.net has no address. Any other host
+// has the address Public if isPublic returns true, and loopback addresses otherwise.
 func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")

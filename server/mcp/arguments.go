@@ -114,8 +114,8 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 		body = []byte("{" + strings.Join(members, ",") + "}")
 		header.Set("Content-Type", "application/json")
 	}
-	// If the arguments of the tool call have faults, the request is sent nevertheless, so that it counts
-	// towards the rate limits. The API then refuses it because of callKey.
+	// A tool call whose arguments have faults is sent too, so that it counts towards the rate limits. The middleware validate finds the faults in
+	// the context and refuses the request.
 	ctx = context.WithValue(ctx, callKey{}, Call{faults, sent, t.sent})
 	r, err = http.NewRequestWithContext(ctx, t.method, target, bytes.NewReader(body))
 	if err != nil {

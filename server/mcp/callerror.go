@@ -36,14 +36,14 @@ func (w *mcpResponseWriter) Write(b []byte) (int, error) {
 	}
 	w.refused = false
 	// The response to a call must have the call's id, which the plain-text error lacks.
-	answer := encodeCallError(w.message, strings.TrimSpace(string(b)))
-	if answer == nil {
+	response := encodeCallError(w.message, strings.TrimSpace(string(b)))
+	if response == nil {
 		w.ResponseWriter.WriteHeader(http.StatusBadRequest)
 		return w.ResponseWriter.Write(b)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.ResponseWriter.WriteHeader(http.StatusOK)
-	_, err := w.ResponseWriter.Write(answer)
+	_, err := w.ResponseWriter.Write(response)
 	return len(b), err
 }
 
@@ -63,9 +63,9 @@ func encodeCallError(message []byte, reason string) []byte {
 		// The error concerns neither the method nor the params of the call.
 		return nil
 	}
-	answer, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: call.ID, Error: refusal})
+	response, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: call.ID, Error: refusal})
 	if err != nil {
 		return nil
 	}
-	return answer
+	return response
 }

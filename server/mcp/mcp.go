@@ -85,7 +85,7 @@ func addSandboxNotice(sandbox func(context.Context) bool) sdk.Middleware {
 			switch result := result.(type) {
 			case *sdk.InitializeResult:
 				result.Instructions = instructions(sandbox(ctx))
-			case *sdk.DiscoverResult: // the answer to server/discover, with which newer clients begin
+			case *sdk.DiscoverResult: // the response to server/discover, with which newer clients begin
 				result.Instructions = instructions(sandbox(ctx))
 			}
 			return result, nil

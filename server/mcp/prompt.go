@@ -98,7 +98,7 @@ func organisationSteps(past bool) []string {
 	}
 }
 
-// newVideosStep returns the step that reads the best videos uploaded in the week. filter has more arguments of list_videos.
+// newVideosStep returns the step that reads the best videos uploaded in the week. filter contains further arguments of list_videos, or is empty.
 func newVideosStep(filter string) string {
 	return "Call list_videos with " + filter + "uploaded_at_start=START, uploaded_at_end=END, order_by=latest_views and limit=10. " +
 		"These are the best new videos. Their latest_views are the views of the last fetch, not of END."

@@ -70,16 +70,15 @@ func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	return out
 }
 
-// pointersIn returns sorted JSON pointers to the untrusted texts in v, a decoded JSON value. In
-// "/data/*/title", the * means every array entry.
+// pointersIn returns the sorted paths of the untrusted texts in v, a decoded JSON value. A path is a JSON pointer in which * stands for every array
+// index, such as "/data/*/title".
 func (f *untrustedText) pointersIn(v any) []string {
 	found := map[string]bool{}
 	f.addPointers(v, "", found)
 	return slices.Sorted(maps.Keys(found))
 }
 
-// addPointers finds the untrusted texts in v, and adds the JSON pointer of each text to the map foundPointers. The JSON pointer of v itself
-// is ownPointer.
+// addPointers adds the paths of the untrusted texts in v to foundPointers. ownPointer is the path of v.
 func (f *untrustedText) addPointers(v any, ownPointer string, foundPointers map[string]bool) {
 	if f == nil {
 		return

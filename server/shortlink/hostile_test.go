@@ -98,9 +98,9 @@ func TestResolver_neverConnectsToInternalAddress(t *testing.T) {
 		for _, l := range links {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodHead, l.URL, http.NoBody)
 			if err == nil {
-				var answer *http.Response
-				if answer, err = r.SendUnchecked(request); err == nil {
-					require.NoError(t, answer.Body.Close())
+				var response *http.Response
+				if response, err = r.SendUnchecked(request); err == nil {
+					require.NoError(t, response.Body.Close())
 				}
 			}
 			require.Equal(t, l.DialCheck, nameOfFailedCheck(err), "%q: %v", l.URL, err)

@@ -22,8 +22,8 @@ import (
 // publicAddress is the IP address to which all hosts of the simulated internet resolve.
 const publicAddress = "93.184.215.14"
 
-// answer describes the response of a simulated platform to a request for one page.
-type answer struct {
+// pageResponse is the response of a simulated platform to a request for one page.
+type pageResponse struct {
 	status   int
 	location string
 	// head is the status of the response to a HEAD request. This response has no headers. If head is 0, HEAD and GET get the same response.
@@ -34,16 +34,18 @@ type answer struct {
 }
 
 // redirect301 returns a redirect with status 301.
-func redirect301(location string) answer {
-	return answer{status: http.StatusMovedPermanently, location: location}
+func redirect301(location string) pageResponse {
+	return pageResponse{status: http.StatusMovedPermanently, location: location}
 }
 
 // redirect302 returns a redirect with status 302.
-func redirect302(location string) answer { return answer{status: http.StatusFound, location: location} }
+func redirect302(location string) pageResponse {
+	return pageResponse{status: http.StatusFound, location: location}
+}
 
-// routes maps pages to answers. A page is a host, a path and a query, such as
+// routes maps pages to responses. A page is a host, a path and a query, such as
 // "vm.tiktok.com/ZMabc1234/". Pages without an entry get status 404.
-type routes map[string]answer
+type routes map[string]pageResponse
 
 // simulatedInternet simulates the internet. All hosts resolve to publicAddress, where one TLS server answers the requests for all hosts.
 // simulatedInternet records all requests and connections.
@@ -81,7 +83,7 @@ func newInternet(t *testing.T, sites routes) *simulatedInternet {
 	return w
 }
 
-// handleRequest records the request r and sends the answer from w.sites. host is the host of the
+// handleRequest records the request r and sends the response from w.sites. host is the host of the
 // requested page.
 func (w *simulatedInternet) handleRequest(rw http.ResponseWriter, r *http.Request, host string) {
 	page := host + r.URL.RequestURI()

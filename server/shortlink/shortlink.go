@@ -97,7 +97,7 @@ func New(o Options) (*Resolver, error) {
 	}
 	transport := outbound.NewTransport(guard)
 	// Most short links of a bulk request have the same host. Keeping connections open saves TLS handshakes, each of which takes a
-	// millisecond of processor time.
+	// millisecond of CPU time.
 	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = maxIdle, idleTimeout
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}
 	r := &Resolver{

@@ -145,7 +145,7 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 	t.Parallel()
 	const short = "https://vm.tiktok.com/ZMabc1234/"
-	at := func(a answer) routes { return routes{"vm.tiktok.com/ZMabc1234/": a} }
+	at := func(a pageResponse) routes { return routes{"vm.tiktok.com/ZMabc1234/": a} }
 	for name, c := range map[string]struct {
 		short string
 		sites routes
@@ -156,8 +156,8 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 		"a login page":                                        {short, at(redirect301("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
 		"a login page that leads to the front page":           {short, at(redirect301("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
 		"the page that a platform shows for missing pages":    {short, at(redirect301("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},
-		"status 404":                                          {short, at(answer{status: 404}), shortlink.CodeNotFound},
-		"status 410":                                          {short, at(answer{status: 410}), shortlink.CodeNotFound},
+		"status 404":                                          {short, at(pageResponse{status: 404}), shortlink.CodeNotFound},
+		"status 410":                                          {short, at(pageResponse{status: 410}), shortlink.CodeNotFound},
 		"a login page of Instagram":                           {"https://www.instagram.com/share/BAFg0zXyZ1", routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/")}, shortlink.CodeNotFound},
 		"a login page of Facebook":                            {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/")}, shortlink.CodeNotFound},
 		"a login page that leads to a Facebook group":         {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
@@ -171,13 +171,13 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 		"an address with the URL scheme of an app":            {short, at(redirect301("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
 		"an address with another port":                        {short, at(redirect301("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
 		"an address with a user name":                         {short, at(redirect301("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
-		"a page without a redirect":                           {short, at(answer{status: 200}), shortlink.CodeLinkUnresolved},
-		"a redirect without an address":                       {short, at(answer{status: 302}), shortlink.CodeLinkUnresolved},
+		"a page without a redirect":                           {short, at(pageResponse{status: 200}), shortlink.CodeLinkUnresolved},
+		"a redirect without an address":                       {short, at(pageResponse{status: 302}), shortlink.CodeLinkUnresolved},
 		"a redirect to an invalid address":                    {short, at(redirect301("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
-		"status 403":                                          {short, at(answer{status: 403}), shortlink.CodeLinkUnresolved},
-		"too many requests":                                   {short, at(answer{status: 429}), shortlink.CodeRateLimited},
-		"a server error":                                      {short, at(answer{status: 500}), shortlink.CodePlatformUnavailable},
-		"a gateway error":                                     {short, at(answer{status: 503}), shortlink.CodePlatformUnavailable},
+		"status 403":                                          {short, at(pageResponse{status: 403}), shortlink.CodeLinkUnresolved},
+		"too many requests":                                   {short, at(pageResponse{status: 429}), shortlink.CodeRateLimited},
+		"a server error":                                      {short, at(pageResponse{status: 500}), shortlink.CodePlatformUnavailable},
+		"a gateway error":                                     {short, at(pageResponse{status: 503}), shortlink.CodePlatformUnavailable},
 		"a redirect to itself":                                {short, at(redirect301(short)), shortlink.CodeLinkUnresolved},
 		"a redirect loop of two links":                        {short, routes{"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": redirect301("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
 		"a login page that leads back to the same short link": {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},

@@ -53,7 +53,7 @@ func showCard(v *visit) error {
 		return err
 	}
 	page := s.page()
-	if err := s.loadContent(&page); err != nil {
+	if err := s.loadSums(&page); err != nil {
 		return err
 	}
 	picture, err := drawCard(page)

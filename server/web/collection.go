@@ -28,28 +28,28 @@ const (
 
 // collectionPage is the data for the template of the page of a collection.
 type collectionPage struct {
-	Collection  client.Collection
-	Parent      *client.Collection
-	Children    []client.Collection
-	Subtree     bool // true if the numbers include the collections below this one
-	Statistics  client.CollectionStatistics
-	Refused     *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
-	Tiles       []tile
-	Chart       chart
-	Best        []gainRow
-	Worst       []gainRow
-	SameGains   bool // true if Best and Worst have the same videos, so that the page shows only Best
-	View        tableView
-	Videos      []client.Video
-	Highest     int64
-	Unlisted    int64 // number of subcollections whose videos the list of videos leaves out, because there are too many subcollections
-	Accounts    []client.Account
-	AccountsOf  int64 // number of accounts in the collection; the page can list fewer
-	Reports     []client.ReportSummary
-	ReportsOf   int64               // number of reports of the collection; the page can list fewer
-	VideosBelow int64               // number of tracked videos in the collections below this one, if the collection itself has none and Subtree is false; 0 if unknown
-	Collections []client.Collection // collections to which the selected videos can be added
-	Link        string              // URL query of the same page with the opposite value of Subtree
+	Collection             client.Collection
+	Parent                 *client.Collection
+	Children               []client.Collection
+	Subtree                bool // true if the numbers include the collections below this one
+	Statistics             client.CollectionStatistics
+	Refused                *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
+	Tiles                  []tile
+	Chart                  chart
+	Best                   []gainRow
+	Worst                  []gainRow
+	SameGains              bool // true if Best and Worst have the same videos, so that the page shows only Best
+	View                   tableView
+	Videos                 []client.Video
+	Highest                int64
+	UnlistedSubcollections int64 // number of subcollections whose videos the list of videos leaves out, because there are too many subcollections
+	Accounts               []client.Account
+	AccountCount           int64 // number of accounts in the collection; the page can list fewer
+	Reports                []client.ReportSummary
+	ReportCount            int64               // number of reports of the collection; the page can list fewer
+	VideosBelow            int64               // number of tracked videos in the collections below this one, if the collection itself has none and Subtree is false; 0 if unknown
+	Collections            []client.Collection // collections to which the selected videos can be added
+	Link                   string              // URL query of the same page with the opposite value of Subtree
 
 	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
 	ShareTitle   string // heading of the share page; "" for the name of the collection
@@ -159,7 +159,7 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {strconv.Itoa(maxReports)}}, &reports); err != nil {
 		return err
 	}
-	content.Reports, content.ReportsOf = reports.Data, reports.Pagination.Total
+	content.Reports, content.ReportCount = reports.Data, reports.Pagination.Total
 	for _, report := range reports.Data {
 		if v.r.URL.Query().Get("notice") == savedReport+report.ID.String() {
 			v.notice, v.noticeLink = "The report was saved:", noticeLink{fmt.Sprintf("Report %d", report.Number), "/collection/report/" + report.ID.String()}
@@ -169,7 +169,7 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 }
 
 // videoList returns the path and the query with which the API lists the videos of the collection at the path. If content.Subtree is true, the
-// list also has the videos of the collections below it, and videoList sets content.Unlisted.
+// list also has the videos of the collections below it, and videoList sets content.UnlistedSubcollections.
 func (v *visit) videoList(path string, content *collectionPage) (string, url.Values, error) {
 	query := content.View.Query()
 	if !content.Subtree {
@@ -183,7 +183,7 @@ func (v *visit) videoList(path string, content *collectionPage) (string, url.Val
 		ids = append(ids, c.ID.String())
 	}
 	query.Set("collections", strings.Join(ids, ","))
-	content.Unlisted = max(0, below.Pagination.Total-int64(len(below.Data)))
+	content.UnlistedSubcollections = max(0, below.Pagination.Total-int64(len(below.Data)))
 	return "/videos", query, err
 }
 
@@ -203,7 +203,7 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 	if err := v.getFromAPI(path+"/accounts", url.Values{"limit": {strconv.Itoa(maxAccounts)}, "order_by": {"total_views"}}, &accounts); err != nil {
 		return err
 	}
-	content.Accounts, content.AccountsOf = accounts.Data, accounts.Pagination.Total
+	content.Accounts, content.AccountCount = accounts.Data, accounts.Pagination.Total
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 func (v *visit) countVideosBelow(path string, content *collectionPage) error {
 	withBelow := collectionPage{Collection: content.Collection, Subtree: true}
 	list, query, err := v.videoList(path, &withBelow)
-	if err != nil || withBelow.Unlisted > 0 {
+	if err != nil || withBelow.UnlistedSubcollections > 0 {
 		return err
 	}
 	var videos client.CollectionVideoPage
@@ -244,10 +244,11 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		query.Set("include_children", "true")
 	}
 	var history client.CollectionHistory
-	var calls errgroup.Group
-	calls.Go(func() error { return v.getFromAPI(path+"/statistics", query, &content.Statistics) })
-	calls.Go(func() error { return v.getFromAPI(path+"/history", query, &history) })
-	err := calls.Wait()
+	// The calls run one after the other, so that the store computes the history together with the statistics, and only once.
+	err := v.getFromAPI(path+"/statistics", query, &content.Statistics)
+	if err == nil {
+		err = v.getFromAPI(path+"/history", query, &history)
+	}
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // getFromAPI returns a *Problem itself
 		content.Refused = problem
 	} else if err != nil {

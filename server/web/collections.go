@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,8 +23,8 @@ func (v *visit) collections() ([]client.Collection, error) {
 	return all, err
 }
 
-// branch is a collection with its level in the tree of collections.
-type branch struct {
+// treeNode is a collection with its level in the tree of collections.
+type treeNode struct {
 	client.Collection
 	Level  int    // level of indentation: 0 for a collection without a parent; at most 3, so that deep trees stay readable
 	Videos *int64 // number of tracked videos; nil if the tier hides it
@@ -33,9 +34,10 @@ type branch struct {
 
 // collectionsPage is the data for the template of the page of all collections.
 type collectionsPage struct {
-	Collections []branch
-	New         form   // the form that creates a collection
-	SameName    string // name in the form that another collection already has, so that the visitor must confirm it; "" otherwise
+	Collections []treeNode
+	New         form     // the form that creates a collection
+	Refused     *Problem // error of the server if the collections have too many members for their numbers to be computed; nil otherwise
+	SameName    string   // name in the form that another collection already has, so that the visitor must confirm it; "" otherwise
 }
 
 // showCollections shows the tree of collections.
@@ -50,10 +52,12 @@ func (v *visit) renderCollections(status int, content collectionsPage) error {
 		return err
 	}
 	sums, err := v.Backend.CollectionSums(v.r.Context(), v.id)
-	if err != nil {
+	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusConflict {
+		content.Refused = problem
+	} else if err != nil {
 		return err
 	}
-	content.Collections = treeOf(all)
+	content.Collections = collectionTree(all)
 	for n := range content.Collections {
 		c := &content.Collections[n]
 		c.Closed = hasClosed(c.ShareExpiresAt, v.Now())
@@ -65,9 +69,9 @@ func (v *visit) renderCollections(status int, content collectionsPage) error {
 	return v.renderPage(status, "collections", "collections", "Collections", content)
 }
 
-// treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
+// collectionTree sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
 // given collections has level 0.
-func treeOf(collections []client.Collection) []branch {
+func collectionTree(collections []client.Collection) []treeNode {
 	children := map[uuid.UUID][]client.Collection{}
 	present := map[uuid.UUID]bool{}
 	for _, c := range collections {
@@ -80,11 +84,11 @@ func treeOf(collections []client.Collection) []branch {
 		}
 		children[parent] = append(children[parent], c)
 	}
-	out := make([]branch, 0, len(collections))
+	out := make([]treeNode, 0, len(collections))
 	var add func(parent uuid.UUID, level int)
 	add = func(parent uuid.UUID, level int) {
 		for _, c := range children[parent] {
-			out = append(out, branch{Collection: c, Level: min(level, 3)})
+			out = append(out, treeNode{Collection: c, Level: min(level, 3)})
 			add(c.ID, level+1)
 		}
 	}

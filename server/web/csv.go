@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	maxPageSize = 5000 // maximum page size of a list of the API
-	maxCSVRows  = 5000 // maximum number of rows in the CSV file of a list
+	listPageSize = 1000 // number of entries that eachListEntry requests from the API at once, because it holds the response in memory
+	maxCSVRows   = 5000 // maximum number of rows in the CSV file of a list
 )
 
 // csvPart returns the data that the visitor requests as a CSV file: "videos", "accounts" or "history". It returns "" if the visitor
@@ -79,7 +79,7 @@ func eachListEntry[T any](v *visit, path string, query url.Values, maxEntries in
 	query = maps.Clone(query)
 	query.Set("page", "1")
 	for remaining := maxEntries; remaining > 0; {
-		query.Set("limit", strconv.Itoa(min(remaining, maxPageSize)))
+		query.Set("limit", strconv.Itoa(min(remaining, listPageSize)))
 		var page struct {
 			Data       []T               `json:"data"`
 			Pagination client.Pagination `json:"pagination"`

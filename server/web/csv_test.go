@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// endlessBackend answers each API request with a page of a list that has no end. A page has at most 3,000 accounts.
+// endlessBackend answers each API request with a page of a list that has no end. A page has at most 600 accounts.
 type endlessBackend struct {
 	Backend
 	limits []string // the parameters "limit" of the requests
@@ -30,13 +30,13 @@ func (b *endlessBackend) Do(_ store.Identity, _ *http.Request, _, target string,
 	if err != nil {
 		return Response{}, err
 	}
-	body, err := json.Marshal(client.AccountPage{Data: make([]client.Account, min(limit, 3000)), Pagination: client.Pagination{NextCursor: new("next")}})
+	body, err := json.Marshal(client.AccountPage{Data: make([]client.Account, min(limit, 600)), Pagination: client.Pagination{NextCursor: new("next")}})
 	return Response{Status: http.StatusOK, Body: body}, err
 }
 
 func TestEachListEntry_endsAfterTheMaximumNumberOfEntries(t *testing.T) {
 	t.Parallel()
-	for maxEntries, limits := range map[int][]string{5000: {"5000", "2000"}, 10_000: {"5000", "5000", "4000", "1000"}, 7: {"7"}} {
+	for maxEntries, limits := range map[int][]string{1000: {"1000", "400"}, 2000: {"1000", "1000", "800", "200"}, 7: {"7"}} {
 		backend := &endlessBackend{}
 		v := &visit{Pages: &Pages{Options: Options{Backend: backend}}}
 		entries := 0

@@ -59,10 +59,10 @@ func (v *visit) pageToReturnTo(problem *Problem) string {
 	requested := v.r.URL.RequestURI()
 	back := cmp.Or(v.back, v.refererPage())
 	switch {
-	case problem == errNotFound: // the error page must not lead to the requested path, because no page exists there
+	case problem == errNotFound: // the error page must not link to the requested path, because no page exists there
 	case v.r.Method == http.MethodPost:
 		back = cmp.Or(back, v.nearestPage(v.r.URL.EscapedPath()))
-	case back == "" || back == requested: // the query may have caused the error, so the error page leads to the same path without the query
+	case back == "" || back == requested: // the query may have caused the error, so the error page links to the same path without the query
 		back = v.r.URL.EscapedPath()
 	}
 	// Every error page already has a link to the overview.

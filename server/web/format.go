@@ -46,7 +46,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"plural":   plural,
 		"positive": func(n number) bool { f, ok := valueOf(n); return ok && f > 0 },
 		"tracking": func(kind any) string { return trackingTypes[deref(kind)] },
-		"priority": func(lane string) string { return cmp.Or(priorities[lane], lane) },
+		"priority": func(lane string) string { return cmp.Or(laneDescriptions[lane], lane) },
 		"limited":  func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"add":      func(a, b int) int { return a + b },
 		"list":     func(items ...any) []any { return items },
@@ -64,7 +64,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 	}
 }
 
-// rateGroupTexts describes the operations of each rate group in a few words, for the settings page. All operations of a group have the same
+// rateGroupTexts describes the operations of each rate group in a few words, for the page Settings. All operations of a group have the same
 // rate limit.
 var rateGroupTexts = map[string]string{
 	"authenticate": "Requests that check a token",

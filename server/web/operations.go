@@ -26,8 +26,8 @@ type operationsPage struct {
 	API      string // version of the API
 }
 
-// priorities describes each lane of the queue in words.
-var priorities = map[string]string{"interactive": "new or refreshed", "premium": "tier premium", "basic": "tiers basic and limited", "free": "no subscription"}
+// laneDescriptions describes each lane of the queue in words.
+var laneDescriptions = map[string]string{"interactive": "new or refreshed", "premium": "tier premium", "basic": "tiers basic and limited", "free": "no subscription"}
 
 // collectingStatus is the decoded JSON of /status on the address REELTALLY_METRICS_LISTEN. The
 // document docs/operating.md describes it.
@@ -99,7 +99,7 @@ func (v *visit) maySeeOperations() bool {
 	return v.id.Organisation.Operator && v.id.Token.HasScope(store.ScopeAdmin)
 }
 
-// showOperations shows the operator's page, which is about the fetches of all organisations. Visitors who may not see it get status 404, as
+// showOperations shows the page Operations, which is about the fetches of all organisations. Visitors who may not see it get status 404, as
 // for an unknown address.
 func showOperations(v *visit) error {
 	if !v.maySeeOperations() {

@@ -51,15 +51,15 @@ func (t tile) Note() string {
 
 // overviewPage is the data for the template of the overview.
 type overviewPage struct {
-	Tiles            []tile
-	Chart            chart
-	Videos           trackedCounts
-	StoppedVideos    int64 // number of videos whose tracking was stopped
-	Accounts         trackedCounts
-	Troubled         []client.Video   // videos whose fetches fail; the first one has the newest numbers
-	TroubledAccounts []client.Account // accounts whose fetches fail
-	Latest           []client.Video
-	Top              []client.Video // the videos that gained the most views in 7 days
+	Tiles           []tile
+	Chart           chart
+	Videos          trackedCounts
+	StoppedVideos   int64 // number of videos whose tracking was stopped
+	Accounts        trackedCounts
+	FailingVideos   []client.Video   // videos whose fetches fail; the first one has the newest numbers
+	FailingAccounts []client.Account // accounts whose fetches fail
+	Latest          []client.Video
+	Top             []client.Video // the videos that gained the most views in 7 days
 }
 
 // trackedCounts says how many videos or accounts are tracked, and how many of them get no new numbers.
@@ -125,14 +125,14 @@ func showOverview(v *visit) error {
 		if err := v.getFromAPI("/accounts", url.Values{"fetch_status": {"failing"}, "limit": {"8"}}, &found); err != nil {
 			return err
 		}
-		content.TroubledAccounts = found.Data
+		content.FailingAccounts = found.Data
 	}
 	for _, list := range []struct {
 		videos *[]client.Video
 		query  url.Values
 		wanted bool
 	}{
-		{&content.Troubled, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}}, videos.ByStatus.Failing > 0},
+		{&content.FailingVideos, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}}, videos.ByStatus.Failing > 0},
 		{&content.Latest, url.Values{"order_by": {"uploaded_at"}}, true},
 		{&content.Top, url.Values{"order_by": {"views_gained_7d"}}, true},
 	} {

@@ -16,19 +16,19 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// settingsPage is the data for the template of the settings page.
+// settingsPage is the data for the template of the page Settings.
 type settingsPage struct {
-	Account     client.Authentication
-	Tokens      []client.ListedToken // the tokens of the organisation, the newest first; empty if the visitor is not allowed to manage tokens
-	Made        *client.CreatedToken // the token that the visitor has just created; its secret is shown only now
-	Webhooks    webhookSettings
-	MadeWebhook *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
-	NewToken    form                   // the form that creates a token
-	NewWebhook  form                   // the form that creates a webhook
-	Key         string                 // random text that identifies the forms of this page
-	History     int                    // how many days a history reaches back in the organisation's tier
-	Manages     bool                   // true if the visitor may manage tokens
-	Fetched     []fetchedPlatform      // one entry for each platform; empty if no collector is running
+	Account         client.Authentication
+	Tokens          []client.ListedToken // the tokens of the organisation, the newest first; empty if the visitor is not allowed to manage tokens
+	Made            *client.CreatedToken // the token that the visitor has just created; its secret is shown only now
+	Webhooks        webhookSettings
+	MadeWebhook     *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
+	NewToken        form                   // the form that creates a token
+	NewWebhook      form                   // the form that creates a webhook
+	Key             string                 // random text that identifies the forms of this page
+	History         int                    // how many days a history reaches back in the organisation's tier
+	CanManageTokens bool                   // true if the visitor may manage tokens
+	Fetched         []fetchedPlatform      // one entry for each platform; empty if no collector is running
 }
 
 // fetchedPlatform says whether the running collectors can fetch the videos and the accounts of one platform. Videos and Accounts are texts
@@ -39,12 +39,12 @@ type fetchedPlatform struct {
 }
 
 // fetchedPlatforms returns one entry for each platform, or nil if no collector is running.
-func fetchedPlatforms(served queue.Fetchable) []fetchedPlatform {
-	if !served.IsKnown() {
+func fetchedPlatforms(fetchable queue.Fetchable) []fetchedPlatform {
+	if !fetchable.IsKnown() {
 		return nil
 	}
 	words := func(p link.Platform, kind queue.Kind) string {
-		byHandle, byID := served.CanFetch(queue.Form{Platform: p, Kind: kind, ByHandle: true}), served.CanFetch(queue.Form{Platform: p, Kind: kind})
+		byHandle, byID := fetchable.CanFetch(queue.Form{Platform: p, Kind: kind, ByHandle: true}), fetchable.CanFetch(queue.Form{Platform: p, Kind: kind})
 		switch {
 		case byHandle && !byID && kind == queue.KindVideo:
 			return "fetched, but only for links that contain the name of the account"
@@ -65,13 +65,13 @@ func showSettings(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{})
 }
 
-// renderSettings shows the page of settings. It reads the tokens, limits and other settings from the API and the backend, and adds them to
+// renderSettings shows the page Settings. It reads the tokens, limits and other settings from the API and the backend, and adds them to
 // content, the data of the page.
 func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.getFromAPI("/authenticate", nil, &content.Account); err != nil {
 		return err
 	}
-	if content.Manages = v.id.Token.HasScope(store.ScopeAdmin); content.Manages {
+	if content.CanManageTokens = v.id.Token.HasScope(store.ScopeAdmin); content.CanManageTokens {
 		var list client.TokenList
 		if err := v.getFromAPI("/tokens", nil, &list); err != nil {
 			return err
@@ -82,11 +82,11 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 			return err
 		}
 	}
-	served, err := v.Backend.FetchableLinks(v.r.Context())
+	fetchable, err := v.Backend.FetchableLinks(v.r.Context())
 	if err != nil {
 		return err
 	}
-	content.Fetched = fetchedPlatforms(served)
+	content.Fetched = fetchedPlatforms(fetchable)
 	content.Key = rand.Text()
 	if content.NewToken.Refused == nil {
 		content.NewToken.Values = url.Values{"days": {"90"}}
@@ -115,7 +115,7 @@ func createToken(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})
 }
 
-// showRefusedToken shows the page of settings with the reason why a token was not created.
+// showRefusedToken shows the page Settings with the reason why a token was not created.
 func (v *visit) showRefusedToken(err error) error {
 	refused, err := v.refusedForm(err, map[string]string{"name": "Name", "scopes": "Permissions", "scopes.0": "Permissions", "expires_in_days": "Valid"})
 	if err != nil {

@@ -222,12 +222,7 @@ func (s *shareVisit) period() (period, error) {
 
 // loadContent sets the fields of page whose values come from the API.
 func (s *shareVisit) loadContent(page *sharePage) error {
-	p, err := s.period()
-	if err != nil {
-		return err
-	}
-	page.Period = p
-	if err := s.loadSums(p, page); err != nil {
+	if err := s.loadSums(page); err != nil {
 		return err
 	}
 	if err := s.loadVideos(page); err != nil {
@@ -286,8 +281,13 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	return nil
 }
 
-// loadSums reads the sums of the collection, and also their history if the page shows it.
-func (s *shareVisit) loadSums(p period, page *sharePage) error {
+// loadSums sets the period of the page, and reads the sums of the collection. If the page shows the history, loadSums reads it too.
+func (s *shareVisit) loadSums(page *sharePage) error {
+	p, err := s.period()
+	if err != nil {
+		return err
+	}
+	page.Period = p
 	var sums []shareMetric
 	for _, m := range page.Metrics {
 		if m.currentSum != nil {
@@ -296,7 +296,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	}
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	var now client.CollectionStatistics
-	err := s.getFromAPI("/statistics", query, &now)
+	err = s.getFromAPI("/statistics", query, &now)
 	// The API refuses if the collection has too many videos for the length of the period.
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusConflict {
 		page.Refused = problem

@@ -69,8 +69,8 @@ func (v *visit) renderTrackingForm(status int, content trackPage) error {
 	return v.renderPage(status, "track", "", "Track", content)
 }
 
-// addChosenCollection adds the chosen collection to the choices of the form, if the tier hides it in lists. Without it, the form would track into
-// no collection.
+// addChosenCollection adds the chosen collection to the choices of the form, if the tier hides it in lists. Without this choice, the form
+// would add the videos to no collection.
 func (p *trackPage) addChosenCollection(v *visit) error {
 	if p.Collection == "" || slices.ContainsFunc(p.Collections, func(c client.Collection) bool { return c.ID.String() == p.Collection }) {
 		return nil

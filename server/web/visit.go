@@ -31,13 +31,13 @@ func (p *Pages) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 
 // page is the data for the template of a page.
 type page struct {
-	Title   string
-	Section string // name of the navigation item that is marked as the current one, such as "videos"
-	Org     store.Organisation
-	MadeUp  bool   // true if the numbers are made up by the sandbox
-	Masked  bool   // true if the organisation's tier hides numbers
-	Theme   string // colour scheme: "light", "dark", or "" for the setting of the visitor's system
-	Operate bool   // true if the visitor may see the page Operations
+	Title            string
+	Section          string // name of the navigation item that is marked as the current one, such as "videos"
+	Org              store.Organisation
+	MadeUp           bool   // true if the numbers are made up by the sandbox
+	Masked           bool   // true if the organisation's tier hides numbers
+	Theme            string // colour scheme: "light", "dark", or "" for the setting of the visitor's system
+	CanSeeOperations bool   // true if the visitor may see the page Operations
 	// ReadOnly is true if the token of the session may not change anything. The page then has no buttons that change something.
 	ReadOnly   bool
 	Idle       bool   // true if no collector is running
@@ -52,10 +52,10 @@ type page struct {
 // only this template needs.
 func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
 	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice, NoticeLink: v.noticeLink, Refused: v.refused,
-		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
+		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), CanSeeOperations: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
-		served, err := v.Backend.FetchableLinks(v.r.Context())
-		shown.Idle = err == nil && !served.IsRunning() // Idle makes the page warn that no collector is running; it stays false if FetchableLinks fails
+		fetchable, err := v.Backend.FetchableLinks(v.r.Context())
+		shown.Idle = err == nil && !fetchable.IsRunning() // Idle makes the page warn that no collector is running; it stays false if FetchableLinks fails
 	}
 	if shown.Notice == "" {
 		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]

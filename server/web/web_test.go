@@ -147,7 +147,7 @@ func TestFillMissingDays_keepsTotalsThatAreUnknown(t *testing.T) {
 	require.Equal(t, []*int64{nil, nil, five, five, five}, followers, "only a day without totals must have the totals of an earlier day")
 }
 
-func TestViewGains_betweenTwoDays(t *testing.T) {
+func TestViewGains_sumsTheGainsOfThePeriod(t *testing.T) {
 	t.Parallel()
 	gains := viewGains{byDay: map[store.Date]*int64{10: nil, 12: new(int64(7)), 15: new(int64(-2)), 20: new(int64(5))}}
 	for _, c := range []struct {
@@ -174,7 +174,7 @@ func TestViewGains_betweenTwoDays(t *testing.T) {
 func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {
 	t.Parallel()
 	root, child, grandchild, elsewhere := uuid.New(), uuid.New(), uuid.New(), uuid.New()
-	tree := treeOf([]client.Collection{{ID: grandchild, Name: "a", ParentID: &child}, {ID: child, Name: "b", ParentID: &root}, {ID: uuid.New(), Name: "c", ParentID: &elsewhere}, {ID: root, Name: "d"}})
+	tree := collectionTree([]client.Collection{{ID: grandchild, Name: "a", ParentID: &child}, {ID: child, Name: "b", ParentID: &root}, {ID: uuid.New(), Name: "c", ParentID: &elsewhere}, {ID: root, Name: "d"}})
 	var names []string
 	var levels []int
 	for _, b := range tree {

@@ -12,11 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// shownDeliveries is the maximum number of deliveries on the page of settings. A delivery is an event that was sent or must be sent to a
+// shownDeliveries is the maximum number of deliveries on the page Settings. A delivery is an event that was sent or must be sent to a
 // webhook.
 const shownDeliveries = 10
 
-// webhookSettings are the webhooks on the page of settings.
+// webhookSettings are the webhooks on the page Settings.
 type webhookSettings struct {
 	Webhooks   []client.Webhook
 	Shown      string                   // id of the webhook whose deliveries are shown; "" if none are shown
@@ -69,7 +69,7 @@ func createWebhook(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{MadeWebhook: &made})
 }
 
-// showRefusedWebhook shows the page of settings with the reason why a webhook was not created or changed.
+// showRefusedWebhook shows the page Settings with the reason why a webhook was not created or changed.
 func (v *visit) showRefusedWebhook(err error) error {
 	refused, err := v.refusedForm(err, map[string]string{"url": "Address", "event_types.0": "Events"})
 	if err != nil {

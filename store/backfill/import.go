@@ -47,14 +47,14 @@ type ImportResult int
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point is older than Retention.Daily, and an imported point of a later day is the weekly
+	// PointRolledUp: the point is older than Retention.Daily, and an imported point of a later day is the weekly
 	// point of its week. So it gets no row of its own.
-	PointFolded
-	// PointThere: the history already has a point with these counts for that day.
-	PointThere
-	// PointKept: the point is not stored, because its day has other stored counts. If the point is older than
+	PointRolledUp
+	// PointUnchanged: the history already has a point with these counts for that day.
+	PointUnchanged
+	// PointConflicts: the point is not stored, because its day has other stored counts. If the point is older than
 	// Retention.Daily, a stored point of another day of the week can have the same effect.
-	PointKept
+	PointConflicts
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
 	// PointBeforeUpload: the point is more than UploadMargin days before ImportedVideo.Uploaded, so it is not stored.
@@ -90,7 +90,7 @@ type ImportedVideo struct {
 // Import adds old points to videos and tracks new videos, in one transaction. It never replaces a
 // measured point. A repeated import changes nothing. If dryRun is true, Import writes nothing.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool) ([]ImportedVideo, error) {
-	i := importing{in: videos, dryRun: dryRun}
+	i := importState{in: videos, dryRun: dryRun}
 	i.Org, i.Now, i.WithoutEvents = o, store.DatabaseOf(o).Now(), true
 	if err := i.checkVideos(); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 		}
 	}
 	var out []ImportedVideo
-	err := db.RepeatOnDuplicate(func() error {
+	err := db.RetryOnDuplicate(func() error {
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
 			i := i // each run of the transaction gets a copy, because a failed transaction is run again
 			i.Tx, i.insert = tx, insert
@@ -119,9 +119,9 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 	return out, err
 }
 
-// importing is the state of one run of Import's transaction. Import may run the transaction several times, each time with a copy of this
+// importState is the state of one run of Import's transaction. Import may run the transaction several times, each time with a copy of this
 // struct.
-type importing struct {
+type importState struct {
 	store.Tracking
 	insert db.InsertRows
 	in     []ImportVideo
@@ -140,13 +140,13 @@ type replacedWeek struct {
 }
 
 // firstDayForDailyPoints returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (i *importing) firstDayForDailyPoints() db.Date {
+func (i *importState) firstDayForDailyPoints() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
 // checkVideos returns an error if a link does not name a video. It also returns an error if points
 // break the rules at ImportVideo.Points.
-func (i *importing) checkVideos() error {
+func (i *importState) checkVideos() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
 			return fmt.Errorf("%s is not a link of a video", v.Link.Canonical)
@@ -161,7 +161,7 @@ func (i *importing) checkVideos() error {
 }
 
 // importVideos does the work of Import inside a transaction. It returns a result for each video, in the order of i.in.
-func (i *importing) importVideos() ([]ImportedVideo, error) {
+func (i *importState) importVideos() ([]ImportedVideo, error) {
 	links := make([]link.Link, len(i.in))
 	for n, v := range i.in {
 		links[n] = v.Link
@@ -203,7 +203,7 @@ func (i *importing) importVideos() ([]ImportedVideo, error) {
 }
 
 // requireDataKind returns a *store.DataKindError if the points to add are demo data and the database has real data, or the other way round.
-func (i *importing) requireDataKind(videos []*mergedVideo) error {
+func (i *importState) requireDataKind(videos []*mergedVideo) error {
 	require := store.RequireDataKind
 	if i.dryRun {
 		require = store.CheckDataKind
@@ -234,7 +234,7 @@ type storedPoint struct {
 }
 
 // storedPoints returns the stored points of the known videos, the oldest first. The key of the result is the video's id.
-func (i *importing) storedPoints(known map[string]store.Video) (map[uuid.UUID][]storedPoint, error) {
+func (i *importState) storedPoints(known map[string]store.Video) (map[uuid.UUID][]storedPoint, error) {
 	ids := make([]uuid.UUID, 0, len(known))
 	for _, v := range known {
 		ids = append(ids, v.ID)
@@ -264,7 +264,7 @@ UNION ALL SELECT `+columns+`, 1 AS weekly, first_day FROM snapshots_weekly WHERE
 
 // mergeVideo sets m.after. If the import changes the video, mergeVideo also collects the rows of its new
 // points, which are written later.
-func (i *importing) mergeVideo(m *mergedVideo) {
+func (i *importState) mergeVideo(m *mergedVideo) {
 	m.after = m.before
 	if !m.fillDetails() && len(m.added) == 0 && !m.isNew {
 		return
@@ -292,7 +292,7 @@ func (i *importing) mergeVideo(m *mergedVideo) {
 }
 
 // writeChanges writes the rows of all videos that the import changes, and recomputes the statistics and totals.
-func (i *importing) writeChanges() error {
+func (i *importState) writeChanges() error {
 	if len(i.merged) == 0 {
 		return nil
 	}
@@ -353,7 +353,7 @@ func (i *importing) writeChanges() error {
 
 // clearCountedSince sets counted_since to NULL for videos that got their account by this import, because the rows of the account now include
 // them from their first days.
-func (i *importing) clearCountedSince() error {
+func (i *importState) clearCountedSince() error {
 	var ids []uuid.UUID
 	for _, m := range i.merged {
 		if m.account != nil && m.before.CountedSince != nil && !m.after.Removed {

@@ -185,7 +185,7 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 			for _, v := range again {
 				require.False(t, v.New)
 				for _, result := range v.Results {
-					require.Equal(t, backfill.PointThere, result)
+					require.Equal(t, backfill.PointUnchanged, result)
 				}
 			}
 		})
@@ -217,9 +217,9 @@ func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 		o, l, day := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
-		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 7))))
-		require.Equal(t, []backfill.ImportResult{backfill.PointThere, backfill.PointThere}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 100))))
-		require.Equal(t, []backfill.ImportResult{backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day-1, 81))), "a second import must not change an imported point")
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointConflicts}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 7))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointUnchanged, backfill.PointUnchanged}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 100))))
+		require.Equal(t, []backfill.ImportResult{backfill.PointConflicts}, importResults(t, o, importOf(l, viewsPoint(day-1, 81))), "a second import must not change an imported point")
 		v := storetest.VideoOf(t, o, l)
 		require.EqualValues(t, 100, *v.LatestViews)
 		require.InDelta(t, 25, *v.Increase1d, 1e-9)
@@ -253,7 +253,7 @@ func TestImport_replacesImportedPointsThatHaveNoCounts(t *testing.T) {
 			o, clean, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@one/video/73012345%011d", n))
 			importResults(t, o, importOf(l, c.before...))
 			got := importResults(t, o, importOf(l, c.after...))
-			require.NotContains(t, got, backfill.PointKept, n)
+			require.NotContains(t, got, backfill.PointConflicts, n)
 			require.Contains(t, got, backfill.PointAdded, n)
 			for _, p := range c.before {
 				if p.Views != nil {
@@ -293,7 +293,7 @@ func TestImport_replacesImportedPointsThatHaveNoCounts(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {}})
 		if got := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily WHERE organisation_id = ?", o.ID()); got[0] == 1 {
-			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, importResults(t, o, importOf(l, viewsPoint(day, 5))))
+			require.Equal(t, []backfill.ImportResult{backfill.PointConflicts}, importResults(t, o, importOf(l, viewsPoint(day, 5))))
 		}
 	})
 }
@@ -307,16 +307,16 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 			points = append(points, viewsPoint(d, 1000+int64(d)))
 		}
 		got := importResults(t, o, importOf(l, points...))
-		folded := 0
+		rolledUp := 0
 		for n, f := range got {
-			if f == backfill.PointFolded {
-				folded++
+			if f == backfill.PointRolledUp {
+				rolledUp++
 				require.Less(t, points[n].At.Day(), day-store.DailyDays)
 			} else {
 				require.Equal(t, backfill.PointAdded, f)
 			}
 		}
-		require.InDelta(t, 43, folded, 2, "six of seven old points must become part of a weekly point")
+		require.InDelta(t, 43, rolledUp, 2, "six of seven old points must become part of a weekly point")
 		history, err := o.History(t.Context(), store.VideoRef{Link: l}, day-140, day)
 		require.NoError(t, err)
 		for _, p := range history {
@@ -333,7 +333,7 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		once := storetest.StoredRows(t, db, o)
 		again := importResults(t, o, importOf(l, points...))
 		require.NotContains(t, again, backfill.PointAdded)
-		require.NotContains(t, again, backfill.PointKept)
+		require.NotContains(t, again, backfill.PointConflicts)
 		require.Equal(t, once, storetest.StoredRows(t, db, o))
 		db.Clock.Advance(5 * 24 * time.Hour)
 		require.NotContains(t, importResults(t, o, importOf(l, points...)), backfill.PointAdded)
@@ -355,7 +355,7 @@ func TestImport_mergesTwoFilesThatDivideAWeek(t *testing.T) {
 		for cut := 1; cut < 10; cut++ {
 			importResults(t, whole, importOf(storetest.VideoLink(t, cut), points...))
 			importResults(t, halves, importOf(storetest.VideoLink(t, cut), points[:cut]...))
-			require.NotContains(t, importResults(t, halves, importOf(storetest.VideoLink(t, cut), points[cut:]...)), backfill.PointKept)
+			require.NotContains(t, importResults(t, halves, importOf(storetest.VideoLink(t, cut), points[cut:]...)), backfill.PointConflicts)
 		}
 		first, last := monday-10, day
 		require.Equal(t, readableData(t, whole, first, last), readableData(t, halves, first, last))
@@ -367,7 +367,7 @@ func TestImport_keepsMeasuredWeeklyPoints(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
 		monday := (day - 200).Week()
-		id := storetest.Track(t, o, l)[0].VideoID
+		id := storetest.Track(t, o, l)[0].ID
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`,
 			o.ID(), id, monday, monday+5)
 		// The video was fetched daily from Thursday to Saturday. The organisation's rows of these days still contain the measured views.
@@ -379,7 +379,7 @@ func TestImport_keepsMeasuredWeeklyPoints(t *testing.T) {
 			views := "SELECT views FROM organisation_days WHERE organisation_id = ? AND day BETWEEN ? AND ? ORDER BY day"
 			require.Equal(t, []int64{40, 48, 49, 50, 60}, storetest.Column[int64](t, db, views, o.ID(), monday-1, monday+7))
 		}()
-		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointKept, backfill.PointKept, backfill.PointAdded},
+		require.Equal(t, []backfill.ImportResult{backfill.PointAdded, backfill.PointConflicts, backfill.PointConflicts, backfill.PointAdded},
 			importResults(t, o, importOf(l, viewsPoint(monday-1, 40), viewsPoint(monday, 45), viewsPoint(monday+6, 55), viewsPoint(monday+7, 60))))
 		require.Equal(t, []int64{40, 50, 60}, storetest.Column[int64](t, db, "SELECT views FROM snapshots_weekly WHERE organisation_id = ? ORDER BY day", o.ID()))
 	})
@@ -446,7 +446,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 }
 
 // TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to
-// one account, also after a source has reported the account's handle.
+// one account, even after a source has reported the account's handle.
 func TestImport_findsAccountsByTheirID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

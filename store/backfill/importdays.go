@@ -171,7 +171,7 @@ func (h *history) addFirstViews(m *mergedVideo) {
 }
 
 // updateDays updates the rows of organisation_days. It also updates the rows of account_days of the accounts whose videos the import changes.
-func (i *importing) updateDays() error {
+func (i *importState) updateDays() error {
 	org, accounts, today := newHistory(), map[uuid.UUID]*history{}, i.Now.Day()
 	begun := false // the import adds a video without points, which the sums include from today
 	for _, m := range i.merged {
@@ -222,7 +222,7 @@ func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, stor
 
 // updateOrganisationDays updates the rows of organisation_days with the changes of h. If begun is true, today gets a row, as if the organisation
 // had tracked videos today. As with such tracking, the organisation's first row needs a point.
-func (i *importing) updateOrganisationDays(h *history, begun bool) error {
+func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 	var rows []organisationDay
 	if err := db.Scoped(i.Tx, "organisation_days", i.ID()).Order("day").Find(&rows).Error; err != nil {
 		return err
@@ -256,7 +256,7 @@ func (i *importing) updateOrganisationDays(h *history, begun bool) error {
 }
 
 // updateAccountDays updates the rows of account_days. The map changesByAccount has the changes of the sums; the key is the account's id.
-func (i *importing) updateAccountDays(changesByAccount map[uuid.UUID]*history) error {
+func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history) error {
 	if len(changesByAccount) == 0 {
 		return nil
 	}
@@ -295,7 +295,7 @@ func (i *importing) updateAccountDays(changesByAccount map[uuid.UUID]*history) e
 
 // upsertDays inserts n rows into a table. If a row with the same key exists, the values in the
 // columns sumColumns are replaced. The parameter `rows` must be a slice.
-func (i *importing) upsertDays(table string, key, sumColumns []string, rows any, n int) error {
+func (i *importState) upsertDays(table string, key, sumColumns []string, rows any, n int) error {
 	if n == 0 {
 		return nil
 	}

@@ -146,7 +146,7 @@ func TestImport_countsAStoppedVideoOnTheDaysBeforeItWasTracked(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4-12
-func TestImport_addsNoSumOfCountsThatAreNotKnown(t *testing.T) {
+func TestImport_leavesSumsOfUnknownCountsNull(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, today := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)

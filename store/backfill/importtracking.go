@@ -11,7 +11,7 @@ import (
 
 // trackNewVideos tracks the videos that the organisation does not have. If a stored video has no
 // account, trackNewVideos finds or creates the imported account.
-func (i *importing) trackNewVideos(videos []*mergedVideo) error {
+func (i *importState) trackNewVideos(videos []*mergedVideo) error {
 	if err := i.setHandlesByID(videos); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 
 // setHandlesByID sets the field `named` of each video. If mustFindAccountByID returns false for a video, the value is the
 // imported Username. Otherwise, it is the present handle of the account with the imported account id. A missing account is created.
-func (i *importing) setHandlesByID(videos []*mergedVideo) error {
+func (i *importState) setHandlesByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
 		m.named = m.in.Username
@@ -110,7 +110,7 @@ func (m *mergedVideo) lacksAccount() bool {
 
 // trackLinks tracks new videos by their links. The lists have the same order: newVideos[n] is the video of links[n]. trackLinks sets the field
 // `before` of each video to its stored row.
-func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) error {
+func (i *importState) trackLinks(links []link.Link, newVideos []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) erro
 	}
 	ids := make([]uuid.UUID, len(tracked))
 	for n, t := range tracked {
-		ids[n] = t.VideoID
+		ids[n] = t.ID
 	}
 	var rows []store.Video
 	if err := db.Scoped(i.Tx, "videos", i.ID()).Where("videos.id IN ?", ids).Find(&rows).Error; err != nil {
@@ -139,7 +139,7 @@ func (i *importing) trackLinks(links []link.Link, newVideos []*mergedVideo) erro
 
 // knownVideos searches the organisation's videos for the given links, and returns the videos that it finds. The key of the map is the video's
 // queue.TargetKey.
-func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, error) {
+func (i *importState) knownVideos(links []link.Link) (map[string]store.Video, error) {
 	wanted := make([][]any, len(links))
 	for n, l := range links {
 		wanted[n] = []any{i.ID(), l.Platform, l.ID}
@@ -155,7 +155,7 @@ func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, erro
 }
 
 // stopNewVideos stops the tracking of each video that this import has added and that the export marks as stopped.
-func (i *importing) stopNewVideos(videos []*mergedVideo) error {
+func (i *importState) stopNewVideos(videos []*mergedVideo) error {
 	var refs []store.VideoRef
 	for _, m := range videos {
 		if m.isNew && m.in.Stopped {

@@ -51,7 +51,7 @@ func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retenti
 			continue
 		}
 		if m.added[at].At.Day() < oldest && !m.isAddedPointWeekly(at, oldest) {
-			results[n] = PointFolded // the point gets no row of its own, but the sums in account_days and organisation_days include it
+			results[n] = PointRolledUp // the point gets no row of its own, but the sums in account_days and organisation_days include it
 		}
 		at++
 	}
@@ -71,9 +71,9 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded UploadDate, today db.D
 		switch s := m.stored[n]; {
 		// A stored weekly point can have counts that the imported point lacks, because the weekly point also has counts of earlier days of the week.
 		case s.Equal(p.Counts) || s.Weekly && s.Includes(p.Counts):
-			return PointThere
+			return PointUnchanged
 		case !s.isReplacedBy(p):
-			return PointKept
+			return PointConflicts
 		}
 	}
 	for _, s := range m.stored {
@@ -84,10 +84,10 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded UploadDate, today db.D
 		case !s.Weekly || !s.isImported():
 			// Keep a daily point that is not rolled up yet. Also keep a weekly point whose last daily point was
 			// measured, because the days of its other daily points are unknown.
-			return PointKept
+			return PointConflicts
 		// The last daily point of the weekly point s was imported, and its day is later than the day of p.
 		case day < s.Day:
-			return PointFolded
+			return PointRolledUp
 		}
 	}
 	return PointAdded

@@ -82,7 +82,7 @@ type LoadPoint struct {
 // their videos. It returns ErrDuplicate if a video or account exists with another id. The daily
 // sums are correct only if Load wrote all data.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
-	l := loading{Org: o, source: b.Source, now: store.DatabaseOf(o).Now()}
+	l := loadState{Org: o, source: b.Source, now: store.DatabaseOf(o).Now()}
 	if err := l.ensurePartitions(ctx, b); err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	})
 }
 
-// loading is the state of Load during one run of its transaction. It collects rows and totals, which writeRows writes at the end.
-type loading struct {
+// loadState is the state of Load during one run of its transaction. It collects rows and totals, which writeRows writes at the end.
+type loadState struct {
 	*store.Org
 	tx     *gorm.DB
 	insert db.InsertRows
@@ -132,12 +132,12 @@ type loading struct {
 }
 
 // firstDayForDailyPoints returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (l *loading) firstDayForDailyPoints() db.Date {
+func (l *loadState) firstDayForDailyPoints() db.Date {
 	return l.now.Day() - store.DatabaseOf(l.Org).Retention().Daily
 }
 
 // ensurePartitions creates the partitions of snapshots_daily for all daily points of the batch.
-func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
+func (l *loadState) ensurePartitions(ctx context.Context, b LoadBatch) error {
 	oldest := l.now.Day()
 	for _, a := range b.Accounts {
 		for _, v := range a.Videos {
@@ -150,7 +150,7 @@ func (l *loading) ensurePartitions(ctx context.Context, b LoadBatch) error {
 }
 
 // insertCollections inserts the collections that the organisation does not have yet.
-func (l *loading) insertCollections(collections []LoadCollection) error {
+func (l *loadState) insertCollections(collections []LoadCollection) error {
 	ids := make([]uuid.UUID, len(collections))
 	for i, c := range collections {
 		ids[i] = c.ID
@@ -184,7 +184,7 @@ func (l *loading) insertCollections(collections []LoadCollection) error {
 }
 
 // existingIDs returns the ids of the rows of the organisation in a table. It looks only for the given ids.
-func (l *loading) existingIDs(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
+func (l *loadState) existingIDs(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
 	known := map[uuid.UUID]bool{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		var found []uuid.UUID
@@ -199,7 +199,7 @@ func (l *loading) existingIDs(table string, ids []uuid.UUID) (map[uuid.UUID]bool
 }
 
 // newAccounts returns the accounts whose ids the organisation does not have yet.
-func (l *loading) newAccounts(accounts []LoadAccount) ([]LoadAccount, error) {
+func (l *loadState) newAccounts(accounts []LoadAccount) ([]LoadAccount, error) {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
 		ids[i] = a.ID
@@ -218,7 +218,7 @@ func (l *loading) newAccounts(accounts []LoadAccount) ([]LoadAccount, error) {
 }
 
 // addAccount adds the rows of an account and of its videos to l, which collects the rows.
-func (l *loading) addAccount(in *LoadAccount) error {
+func (l *loadState) addAccount(in *LoadAccount) error {
 	a := in.Account
 	a.OrganisationID = l.ID()
 	if n := len(in.Days); n > 0 {
@@ -256,7 +256,7 @@ func (l *loading) addAccount(in *LoadAccount) error {
 	return nil
 }
 
-// accountColumns are the columns of the table accounts, in the order of the values in each row of loading.accounts.
+// accountColumns are the columns of the table accounts, in the order of the values in each row of loadState.accounts.
 var accountColumns = append([]string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
 	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
@@ -277,7 +277,7 @@ func loadedStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatu
 }
 
 // countAccount adds an account to the totals of the batch. If the account is tracked, countAccount also adds it to the entries for the queue.
-func (l *loading) countAccount(a *store.Account) {
+func (l *loadState) countAccount(a *store.Account) {
 	switch {
 	case a.Tracked:
 		l.trackedAccounts++
@@ -297,7 +297,7 @@ func (l *loading) countAccount(a *store.Account) {
 
 // nextFetch returns the time of a target's first scheduled fetch. This fetch is on the next UTC
 // day, because the loaded data has a point for today.
-func (l *loading) nextFetch(p link.Platform, externalID string) db.Instant {
+func (l *loadState) nextFetch(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
 
@@ -322,7 +322,7 @@ type fetchedTarget struct {
 
 // writeRows writes all rows that were collected in l. It also updates the organisation's totals and daily statistics, and adds the targets, with
 // their last fetches, to the queue.
-func (l *loading) writeRows() error {
+func (l *loadState) writeRows() error {
 	counts := append(store.MetricNames(""), "fetched_at", "source")
 	tables := []struct {
 		name    string
@@ -367,7 +367,7 @@ func (l *loading) writeRows() error {
 
 // setLastFetches copies the last fetch of each loaded target to the queue. It does not change
 // targets that already have a fetch time in the queue.
-func (l *loading) setLastFetches() error {
+func (l *loadState) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))
 	})

@@ -25,7 +25,7 @@ type daySums struct {
 
 // addDays adds the account's sums for each day to l.accountDays and l.days. If a day lacks a value,
 // the last known value is used.
-func (l *loading) addDays(a *store.Account, in *LoadAccount) {
+func (l *loadState) addDays(a *store.Account, in *LoadAccount) {
 	first, today := firstDay(in), l.now.Day()
 	if first > today {
 		return
@@ -112,7 +112,7 @@ func firstDay(a *LoadAccount) db.Date {
 }
 
 // addToTotals adds the totals of the batch to the organisation's totals.
-func (l *loading) addToTotals() error {
+func (l *loadState) addToTotals() error {
 	t := l.totals
 	args := append(t.Sums.Values(), t.FirstViews, t.Videos, t.VideosRemoved, l.trackedAccounts, l.stoppedAccounts, l.followers, l.following, l.ID())
 	return l.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, first_views = first_views + ?, videos = videos + ?, videos_removed = videos_removed + ?,
@@ -138,7 +138,7 @@ type organisationUploads struct {
 }
 
 // addToDays adds the daily sums of the batch to organisation_days, and the numbers of uploaded videos to organisation_uploads.
-func (l *loading) addToDays() error {
+func (l *loadState) addToDays() error {
 	// The sums in organisation_days are correct only if Load wrote all data of the organisation.
 	var days []organisationDay
 	for _, day := range slices.Sorted(maps.Keys(l.days)) {
@@ -157,7 +157,7 @@ func (l *loading) addToDays() error {
 
 // addRows inserts rows into a table whose key is the organisation and the day. If a row exists,
 // addRows adds the values of the named columns to this row. A value that is NULL adds nothing.
-func (l *loading) addRows(table string, rows any, columnNames ...string) error {
+func (l *loadState) addRows(table string, rows any, columnNames ...string) error {
 	sums := map[string]any{}
 	for _, c := range columnNames {
 		sums[c] = gorm.Expr("COALESCE(" + table + "." + c + " + excluded." + c + ", " + table + "." + c + ", excluded." + c + ")")

@@ -14,7 +14,7 @@ import (
 
 // newVideo returns the row of a video, with the latest counts and the growth that follow from its points. It fails if the points are not in order, as
 // LoadVideo.Points says.
-func (l *loading) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
+func (l *loadState) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, db.FoldText(v.Title)
 	for i, p := range in.Points {
@@ -58,7 +58,7 @@ func lastDayWithViews(points []LoadPoint) *db.Date {
 	return nil
 }
 
-// videoColumns has the names of the columns of videos that the seed fills. Each row of loading.videos has its values in this order.
+// videoColumns has the names of the columns of videos that the seed fills. Each row of loadState.videos has its values in this order.
 var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
@@ -66,7 +66,7 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 
 // addVideo adds the rows and counts of the video v to l. If v is tracked and not pending, addVideo
 // also adds a target for the queue.
-func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
+func (l *loadState) addVideo(v *store.Video, in *LoadVideo) {
 	// The caller has already set the latest counts and the growth of v.
 	latest := v.LatestCounts()
 	status, attemptedAt := loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt
@@ -108,7 +108,7 @@ func (l *loading) addVideo(v *store.Video, in *LoadVideo) {
 
 // addPoints adds the rows of a video's points to l. Before firstDayForDailyPoints, it adds only one
 // point for each week, like the retention job.
-func (l *loading) addPoints(video uuid.UUID, points []LoadPoint) {
+func (l *loadState) addPoints(video uuid.UUID, points []LoadPoint) {
 	oldest := l.firstDayForDailyPoints()
 	var known store.Counts // the last known counts in the week of the point p, including the counts of p
 	var first db.Date      // the day of the first point in the week of the point p

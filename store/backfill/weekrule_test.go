@@ -65,10 +65,10 @@ func TestImport_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 			requireOneSundayPoint(t, o, store.VideoRef{Link: l}, sunday)
 			once := storetest.StoredRows(t, db, o)
 			again := importResults(t, o, importOf(l, points...))
-			require.Equal(t, append(slices.Repeat([]backfill.ImportResult{backfill.PointFolded}, 6), backfill.PointThere), again)
+			require.Equal(t, append(slices.Repeat([]backfill.ImportResult{backfill.PointRolledUp}, 6), backfill.PointUnchanged), again)
 			require.Equal(t, once, storetest.StoredRows(t, db, o))
 			other := viewsPoint(sunday, 1501)
-			require.Equal(t, []backfill.ImportResult{backfill.PointKept}, importResults(t, o, importOf(l, other)))
+			require.Equal(t, []backfill.ImportResult{backfill.PointConflicts}, importResults(t, o, importOf(l, other)))
 		}
 	})
 }

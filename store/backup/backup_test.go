@@ -257,7 +257,7 @@ func TestRestore_doesNotMigrateAnOlderDatabaseWithRows(t *testing.T) {
 
 func TestRestore_reportsWhyTheFirstAttemptFailed(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "postgres") // SQLite repeats a transaction only if another process has the file locked
+	db := storetest.New(t, "postgres") // on SQLite, the store retries a transaction only if another process has locked the file
 	storetest.NewOrg(t, db)
 	file, _ := writeBackup(t, db.Store)
 	restored := storetest.New(t, "postgres")

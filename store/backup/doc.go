@@ -9,7 +9,7 @@
 //   - A line such as {"table":"videos","columns":[{"name":"id","kind":"text"},…]} begins a table. Its rows follow, each as an array with a
 //     value for each column, in the order of the primary key. The line {"end":"videos","rows":2} ends the table.
 //   - The last line is {"end":"backup","rows":7,"sha256":"…"}. The checksum is that of all lines between the first and the last line, each
-//     with its line feed. Two databases with the same content have the same checksum, also on different engines.
+//     with its line feed. Two databases with the same content have the same checksum, even on different engines.
 //
 // In a row, ids and days are texts, integers and floating-point numbers are numbers, and bytes are texts in Base64. null is NULL.
 //

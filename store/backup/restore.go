@@ -33,9 +33,9 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 	var failed error // the error of the first attempt; nil if only its commit failed
 	// The transaction is committed only if the checksum is right.
 	err = s.DB().BulkTx(ctx, func(tx *gorm.DB, insert db.InsertRows) (err error) {
-		// BulkTx repeats this function after conflicts with other programs, and on Citus after a failed COPY. But the backup can be read only once.
+		// BulkTx retries this function after conflicts with other programs, and on Citus after a failed COPY. But the backup can be read only once.
 		if started {
-			return notRepeatableError(failed)
+			return notRetryableError(failed)
 		}
 		started = true
 		defer func() { failed = err }()
@@ -55,14 +55,14 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 	return summary, s.DB().AnalyzeAll(ctx)
 }
 
-// notRepeatableError returns the error of a restore whose first attempt failed. The parameter `failed` is the error of this attempt, or nil if only its
+// notRetryableError returns the error of a restore whose first attempt failed. The parameter `failed` is the error of this attempt, or nil if only its
 // commit failed.
-func notRepeatableError(failed error) error {
+func notRetryableError(failed error) error {
 	const advice = "restore again into a new database that no other program uses"
 	if failed == nil {
 		return errors.New("the database did not commit the restored rows: " + advice)
 	}
-	// BulkTx would repeat the function again if the new error wrapped the old one.
+	// BulkTx would retry the function if the new error wrapped the old one.
 	return errors.New("the backup is not restored: " + failed.Error() + "; " + advice)
 }
 

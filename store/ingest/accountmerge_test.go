@@ -63,7 +63,7 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "Dogs", nil)
 		videos := storetest.FoundVideos(t, 3, db.Clock.Now())
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		for n := range 3 {
 			facts := storetest.ListedAccount(videos)
 			facts.Followers, facts.Following = new(int64(100+n)), new(int64(3))
@@ -75,8 +75,8 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 
 		db.Clock.Advance(time.Hour) // the account @someone is due again only after a day
 		second := storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, renamed))[0]
-		require.NotEqual(t, id, second.AccountID, "the records must stay separate until a source reports that both handles belong to one account")
-		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
+		require.NotEqual(t, id, second.ID, "the records must stay separate until a source reports that both handles belong to one account")
+		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.ID})
 		require.NoError(t, err)
 		fresh := ingest.FoundVideo{ID: storetest.VideoLink(t, 999).ID, Link: storetest.VideoLink(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now()))}
 		storetest.DeliverAccount(t, db, factsAfterRename(append([]ingest.FoundVideo{fresh}, videos...), 110))
@@ -90,7 +90,7 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 		require.Equal(t, []int64{110, 102, 101, 100}, followersByDay(t, db, o, id))
 		require.EqualValues(t, 4, a.TotalVideosTracked)
 		require.Equal(t, id, *storetest.VideoOf(t, o, storetest.VideoLink(t, 999)).LinkedAccountID)
-		_, err = o.Account(t.Context(), store.AccountRef{ID: second.AccountID})
+		_, err = o.Account(t.Context(), store.AccountRef{ID: second.ID})
 		require.ErrorIs(t, err, store.ErrNotFound)
 		requireOneTrackedAccount(t, db, o, id, 110)
 
@@ -104,7 +104,7 @@ func TestMergeAccounts_keepsTheOlderRecordIfThatRecordIsFetchedFirst(t *testing.
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		facts := storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now()))
 		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
 		storetest.DeliverAccount(t, db, facts)
@@ -116,7 +116,7 @@ func TestMergeAccounts_keepsTheOlderRecordIfThatRecordIsFetchedFirst(t *testing.
 			for _, target := range c.Targets {
 				if target.ExternalID == "42" {
 					answered = true
-					require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, factsAfterRename(nil, 110))}))
+					require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, target, factsAfterRename(nil, 110))}))
 				}
 			}
 		}
@@ -132,7 +132,7 @@ func TestMergeAccounts_tracksAStoppedRecordAgain(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		videos := storetest.FoundVideos(t, 5, db.Clock.Now())
-		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
+		id := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		facts := storetest.ListedAccount(videos)
 		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
 		storetest.DeliverAccount(t, db, facts)
@@ -169,10 +169,10 @@ func TestMergeAccounts_keepsTheHistoryOfAnUntrackedRecord(t *testing.T) {
 		require.Len(t, before, 1)
 
 		db.Clock.Advance(48 * time.Hour)
-		asked := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.youtube.com/@someone"))[0].AccountID
+		asked := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.youtube.com/@someone"))[0].ID
 		c := storetest.ClaimOne(t, db, link.YouTube, "account")
 		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		days, err := o.AccountHistory(t.Context(), store.AccountRef{ID: asked}, storetest.Today(db)-5, storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, days, 2)
@@ -194,19 +194,19 @@ func TestMergeAccounts_keepsTheEarlierMembershipOfACollection(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(3000)})
 		viewsByDay := func() (views []int64) {
-			campaign, err := o.Campaign(t.Context(), store.CampaignQuery{Collection: c.ID, From: first, To: first + 1})
+			totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: c.ID, From: first, To: first + 1})
 			require.NoError(t, err)
-			for _, d := range campaign.Days {
+			for _, d := range totals.Days {
 				views = append(views, d.Views)
 			}
 			return views
 		}
 		second := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@renamed"))[0]
-		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.AccountID})
+		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.ID})
 		require.NoError(t, err)
 		require.Equal(t, []int64{1000, 3000}, viewsByDay())
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("renamed"), Followers: new(int64(5)), Following: new(int64(3))})
-		require.Equal(t, second.AccountID, storetest.AccountOf(t, o, l).ID, "the records must be merged")
+		require.Equal(t, second.ID, storetest.AccountOf(t, o, l).ID, "the records must be merged")
 		require.Equal(t, []int64{1000, 3000}, viewsByDay())
 	})
 }

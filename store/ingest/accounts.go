@@ -47,19 +47,10 @@ type FoundVideo struct {
 	UploadedAt *db.Instant // nil if the source did not report the upload time
 }
 
-// AccountOutcome is the result of fetching one claimed account.
-type AccountOutcome struct {
-	Outcome
-	Account *AccountFacts // nil if the fetch failed
-}
-
-// AcknowledgeAccounts writes the outcomes of claimed accounts in one transaction, even if their
+// acknowledgeAccounts writes the outcomes of claimed accounts in one transaction, even if their
 // leases have ended. It also adds new videos for the organisations that track the accounts.
-func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
-	if len(outcomes) == 0 {
-		return nil
-	}
-	return db.RepeatOnDuplicate(func() error {
+func (s *Writer) acknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
+	return db.RetryOnDuplicate(func() error {
 		return s.db.Tx(ctx, func(tx *gorm.DB) error {
 			orgs, err := s.lockSubscribers(tx, outcomes)
 			if err != nil {
@@ -69,15 +60,12 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 			if err != nil {
 				return err
 			}
-			plain := make([]Outcome, len(outcomes))
-			for i, o := range outcomes {
-				if o.account = o.Account != nil; o.account {
-					o.followers = o.Account.Followers
+			for _, o := range outcomes {
+				if o.Account != nil {
 					if err := store.RequireDataKind(tx, store.KindOfSource(o.Source)); err != nil {
 						return err
 					}
 				}
-				plain[i] = o.Outcome
 				if err := s.writeAccount(tx, o, orgs, fetchedAt, events); err != nil {
 					return err
 				}
@@ -87,7 +75,7 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 			}
 			// If another collector has claimed an account meanwhile, that collector's lease stays
 			// unchanged.
-			if err := acknowledgeTargets(tx, c, s.db.Now(), fetchedAt, plain); err != nil {
+			if err := acknowledgeTargets(tx, c, s.db.Now(), fetchedAt, outcomes); err != nil {
 				return err
 			}
 			for _, o := range outcomes {
@@ -102,7 +90,7 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 
 // lockSubscribers locks the organisations that track any of the accounts, by raising the versions of their data. It returns the ids of
 // these organisations.
-func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid.UUID, error) {
+func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []Outcome) ([]uuid.UUID, error) {
 	targets := make([]queue.Target, len(outcomes))
 	for i, o := range outcomes {
 		targets[i] = o.Target
@@ -120,7 +108,7 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid
 
 // writeAccount stores the outcome of one account's fetch for the subscribed organisations in orgs.
 // The transaction has locked these organisations.
-func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
+func (s *Writer) writeAccount(tx *gorm.DB, o Outcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost && o.statusChange() == nil {
 		return nil
 	}
@@ -149,7 +137,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 
 // saveIdentity adds missing ids and a missing handle to the account's target. `depth` is the number of videos
 // to request at the next fetch. If it is 0, the next fetch requests one page.
-func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
+func saveIdentity(tx *gorm.DB, o Outcome, depth int) error {
 	if o.Account == nil {
 		return nil
 	}
@@ -169,7 +157,7 @@ type discovery struct {
 	tx      *gorm.DB
 	org     uuid.UUID
 	at      db.Instant // time of the fetch
-	outcome AccountOutcome
+	outcome Outcome
 	preview int // maximum number of the account's videos that are fetched if the organisation has no paid subscription
 	events  *store.EventRecorder
 }

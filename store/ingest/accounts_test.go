@@ -24,7 +24,7 @@ func TestDiscovery_requestsALongerListForAnOrganisationThatSubscribesDuringAFetc
 		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL)) // the second organisation subscribes while the first claim is still open
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())
 		answer := func(c queue.Claim, n int) {
-			require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos[:n]))}))
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos[:n]))}))
 		}
 		answer(c, 30)
 		require.Equal(t, 30, storetest.TrackedVideos(t, first))
@@ -54,10 +54,10 @@ func TestDiscovery_requestsALongerListImmediatelyIfAListIsTooShort(t *testing.T)
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Zero(t, c.Targets[0].Depth)
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos[:50]))}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos[:50]))}))
 		c = storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, 200, c.Targets[0].Depth)
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos))}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos))}))
 		require.Equal(t, 200, storetest.TrackedVideos(t, o))
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "account"))
 	})
@@ -80,12 +80,12 @@ func TestDiscovery_requestsALongListOnlyWhenAPrivateAccountBecomesPublic(t *test
 		require.Equal(t, "42", c.Targets[0].AccountID)
 		facts := storetest.ListedAccount(storetest.FoundVideos(t, 60, db.Clock.Now()))
 		facts.Private = new(false)
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		require.False(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).Private)
 		c = storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, 200, c.Targets[0].Depth, "the long list must be requested immediately if the account is public")
 		facts = storetest.ListedAccount(storetest.FoundVideos(t, 90, db.Clock.Now()))
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		require.Equal(t, 90, storetest.TrackedVideos(t, o))
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "account"))
 	})
@@ -200,7 +200,7 @@ func TestDiscovery_updatesTheRequestedAccountIfTheAnswerHasNoIDAndNoHandle(t *te
 	})
 }
 
-func TestAcknowledgeAccounts_keepsANewerProfileIfAnOldAnswerArrives(t *testing.T) {
+func TestAcknowledge_keepsANewerProfileIfAnOldAnswerArrives(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -225,14 +225,14 @@ func TestAcknowledgeAccounts_keepsANewerProfileIfAnOldAnswerArrives(t *testing.T
 
 		late := storetest.AccountOutcome(db, slow.Targets[0], facts(1000, videos[:2]))
 		late.Private = new(true)
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{late}))
+		require.NoError(t, db.Acknowledge(t.Context(), slow, slow.At, []ingest.Outcome{late}))
 		require.Equal(t, before, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)))
 		require.Equal(t, history, days())
 		require.Equal(t, point, organisationPointOfToday(t, db, o))
 
 		lost := storetest.AccountOutcome(db, queue.Target{Platform: link.TikTok, Kind: "account", ExternalID: "42", Handle: "someone"}, ingest.AccountFacts{})
 		lost.Account, lost.HandleLost = nil, true
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{lost}))
+		require.NoError(t, db.Acknowledge(t.Context(), slow, slow.At, []ingest.Outcome{lost}))
 		require.Equal(t, before, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)))
 	})
 }
@@ -250,7 +250,7 @@ func TestDiscovery_tracksEachVideoOnceIfAnOldListArrives(t *testing.T) {
 		videos[0].UploadedAt, videos[1].UploadedAt = &slow.At, &slow.At
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos[1:])) // this list lacks the newest video, which was deleted meanwhile
 		discovered := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), slow, slow.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, slow.Targets[0], storetest.ListedAccount(videos))}))
+		require.NoError(t, db.Acknowledge(t.Context(), slow, slow.At, []ingest.Outcome{storetest.AccountOutcome(db, slow.Targets[0], storetest.ListedAccount(videos))}))
 		require.Equal(t, 5, storetest.TrackedVideos(t, o))
 		require.Equal(t, discovered, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).DiscoveredAt)
 		storetest.RequireConsistent(t, db, o)

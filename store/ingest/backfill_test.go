@@ -60,7 +60,7 @@ func (ch *channel) fetchAccountWhileDue(t *testing.T, db *storetest.DB) []int {
 		}
 		facts := storetest.ListedAccount(slices.Concat(ch.pinned, ch.videos[:n]))
 		facts.ListContinues, facts.Unfinished = (ch.tellsEnd || ended) && n < len(ch.videos), ended
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), claims[0], claims[0].At, []ingest.Outcome{storetest.AccountOutcome(db, target, facts)}))
 		db.Clock.Advance(time.Second)
 	}
 }
@@ -145,7 +145,7 @@ func TestBackfill_requestsFewLongerListsOfAnAccountWithHardlyAnyVideos(t *testin
 						if c.reachesBack {
 							facts.CompleteSince = new(store.InstantOf(db.Clock.Now().Add(-2 * 24 * time.Hour)))
 						}
-						require.NoError(t, db.AcknowledgeAccounts(t.Context(), claims[0], claims[0].At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
+						require.NoError(t, db.Acknowledge(t.Context(), claims[0], claims[0].At, []ingest.Outcome{storetest.AccountOutcome(db, target, facts)}))
 						db.Clock.Advance(time.Second)
 					}
 					if day > 0 {
@@ -259,7 +259,7 @@ func TestBackfill_findsNewVideosAfterAnAnswerWithoutAList(t *testing.T) {
 		require.Equal(t, 200, c.Targets[0].Depth)
 		facts := storetest.ListedAccount(nil)
 		facts.Listed = false
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
 		db.Clock.Advance(25 * time.Hour)
 		require.Equal(t, []int{0, 200}, ch.fetchAccountWhileDue(t, db), "after an answer without a list, the first fetch must request one page, and the second fetch 200 videos")
 		require.Equal(t, 58, storetest.TrackedVideos(t, o))

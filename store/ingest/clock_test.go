@@ -27,7 +27,7 @@ func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testin
 	db := storetest.New(t, "postgres")
 	o, now := storetest.NewOrg(t, db), storetest.Today(db)
 	storetest.CreatePartitions(t, db, 40)
-	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Insert(t, db, o, storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID)
+	storetest.Series{Daily: map[store.Date]store.Counts{now - 35: {Views: new(int64(4))}, now: {Views: new(int64(5))}}}.Insert(t, db, o, storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID)
 	once, months := storetest.StoredRows(t, db, o), partitions(t, db)
 	for _, by := range []time.Duration{366 * 24 * time.Hour, 25 * time.Hour, -25 * time.Hour} {
 		wrong := openStoreWithOffset(t, db, by)
@@ -89,7 +89,7 @@ func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 	}
 	waitAWeek() // the table clock_state is still empty: rows are deleted only after the clock has run without a jump for a week
 	o := storetest.NewOrg(t, db)
-	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
+	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID
 	now := store.DateOf(clock.Now())
 	storetest.Series{Daily: map[store.Date]store.Counts{now: {Views: new(int64(5))}}}.Insert(t, db, o, id)
 	once := storetest.StoredRows(t, db, o)

@@ -127,7 +127,7 @@ func TestIncreases_useWeeklyPointsIfDailyPointsWereRolledUp(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
-		id, day := storetest.Track(t, o, l)[0].VideoID, storetest.Today(db)-120
+		id, day := storetest.Track(t, o, l)[0].ID, storetest.Today(db)-120
 		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 50, 0, 'test')`, o.ID(), id, day.Week(), day)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(75)})
 		require.InDelta(t, 50, *storetest.VideoOf(t, o, l).Increase30d, 1e-9)
@@ -146,7 +146,7 @@ func TestIncreases_useTheLaterOfTheLastDailyAndTheLastWeeklyPoint(t *testing.T) 
 			gained              int64
 		}{{today - 120, today - 100, 100}, {today - 100, today - 120, 1100}, {today - 100, today - 100, 1100}} {
 			l := storetest.VideoLink(t, n)
-			id := storetest.Track(t, o, l)[0].VideoID
+			id := storetest.Track(t, o, l)[0].ID
 			db.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 1000, 0, 'test')`, o.ID(), id, c.dailyDay.Week(), c.dailyDay)
 			db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 2000, 0, 'test')`, o.ID(), id, c.weeklyDay.Week(), c.weeklyDay)
 			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(2100)})

@@ -2,8 +2,7 @@
 // points, latest counts, numbers that are computed from them, the accounts of videos, the videos of accounts, and changed handles. The
 // package also rolls up and deletes old data.
 //
-// Start reading at [Writer.Acknowledge] for videos and [Writer.AcknowledgeAccounts] for accounts. [Writer.ApplyRetention] and
-// [Writer.DeleteExpired] delete old data.
+// Start reading at [Writer.Acknowledge]. [Writer.ApplyRetention] and [Writer.DeleteExpired] delete old data.
 //
 //   - ingest.go: the outcomes of a claim, the points and latest counts of videos
 //   - derived.go: growth, the number of uploads of each day, and the totals of organisations

@@ -13,7 +13,7 @@ import (
 
 // renameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
 // renameTarget merges the two targets.
-func renameTarget(tx *gorm.DB, o AccountOutcome) error {
+func renameTarget(tx *gorm.DB, o Outcome) error {
 	from, to := o.Target.ExternalID, externalIDAfterFetch(o)
 	if to == from {
 		return nil
@@ -30,8 +30,9 @@ func renameTarget(tx *gorm.DB, o AccountOutcome) error {
 	}
 	if existing > 0 {
 		statements = []string{
-			// The merged target gets the greater depth and the earlier due time. If its depth grows while it is claimed, it becomes due again
-			// after the claim. If the other target has only a user name of YouTube, the merged target keeps its own handle and link.
+			// The existing target (@to) gets the more urgent base lane and the greater depth of both targets. If it is not claimed, it also gets
+			// the earlier due time. If its depth grows, requested_at rises, so that a claimed target becomes due again after the claim. It gets
+			// the handle and link of the fetched target (@from), unless @from has only a user name of YouTube.
 			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
   depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
   requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,
@@ -58,7 +59,7 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 
 // externalIDAfterFetch returns the external id of an account's target after a fetch. It prefers the
 // platform's id, then an id of the source, then a handle.
-func externalIDAfterFetch(o AccountOutcome) string {
+func externalIDAfterFetch(o Outcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)
 	switch {

@@ -33,7 +33,7 @@ func TestRename_takesTheHandleFromTheAccountThatHadItBefore(t *testing.T) {
 				if target.AccountID == "77" {
 					facts.Username = new("elsewhere")
 				}
-				require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, target, facts)}))
+				require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, target, facts)}))
 			}
 		}
 		require.Equal(t, id, storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed)).ID)
@@ -64,7 +64,7 @@ func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		first := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
+		first := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(100))})
 
 		db.Clock.Advance(25 * time.Hour)
@@ -72,9 +72,9 @@ func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 		require.Equal(t, "42", c.Targets[0].ExternalID, "the target of the account must use the account's id")
 		lost := storetest.AccountOutcome(db, c.Targets[0], ingest.AccountFacts{})
 		lost.Account, lost.HandleLost = nil, true
-		require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{lost}))
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{lost}))
 
-		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].AccountID
+		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		require.NotEqual(t, first, second)
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("77"), Username: new("someone"), Followers: new(int64(5))})
 		a, err := o.Account(t.Context(), store.AccountRef{ID: first})

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"gorm.io/gorm"
@@ -29,7 +27,7 @@ type VideoFacts struct {
 	AccountSourceID *string
 	AccountName     *string
 	UploadedAt      *time.Time
-	LengthSeconds   *float64
+	LengthSeconds   *float64 // 0 if the source says that the video has no length, such as a live broadcast or a slideshow; it is stored as NULL
 	SongName        *string
 	SongLink        *string
 	ThumbnailURL    *string
@@ -81,12 +79,11 @@ type Outcome struct {
 	// TriedHandles are the handles from Target.Handles with which the source did not find the
 	// video. The next fetch tries other handles first.
 	TriedHandles []string
+	// Account are the facts of a fetched account; nil for a video, and if the fetch failed.
+	Account *AccountFacts
 	// Fetch is the change of the fetch status. If Fetch is nil, an outcome with counts or account
 	// facts changes the status to queue.FetchOK.
 	Fetch *queue.FetchChange
-
-	account   bool // the target is an account and its facts were written
-	followers *int64
 }
 
 // Acknowledge writes the outcomes of a claim in one transaction. It can be called late or twice.
@@ -95,11 +92,14 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 	if len(outcomes) == 0 {
 		return nil
 	}
+	if outcomes[0].Target.Kind == queue.KindAccount {
+		return s.acknowledgeAccounts(ctx, c, fetchedAt, outcomes)
+	}
 	// The source was called at fetchedAt. The points get the UTC day of this time.
 	if err := s.db.EnsurePartitions(ctx, fetchedAt.Day(), fetchedAt.Day()); err != nil {
 		return err
 	}
-	return db.RepeatOnDuplicate(func() error {
+	return db.RetryOnDuplicate(func() error {
 		return s.db.Tx(ctx, func(tx *gorm.DB) error {
 			for _, o := range outcomes {
 				if o.Facts == nil {
@@ -176,7 +176,7 @@ func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db
 
 // statusChange returns the change of the fetch status. It returns nil if the outcome changes neither the status nor the time of the next fetch.
 func (o *Outcome) statusChange() *queue.FetchChange {
-	if o.Fetch == nil && (o.hasCounts() || o.account) {
+	if o.Fetch == nil && (o.hasCounts() || o.Account != nil) {
 		return &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	}
 	return o.Fetch
@@ -372,10 +372,7 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 		day := db.DateOf(*f.UploadedAt)
 		v.UploadedAt = &day
 	}
-	if f.LengthSeconds != nil && !isRoundedLength(v.VideoLength, *f.LengthSeconds) {
-		length := strconv.FormatFloat(*f.LengthSeconds, 'f', -1, 64)
-		v.VideoLength = &length
-	}
+	applyLength(v, f.LengthSeconds)
 	db.AssignPointer(&v.SongName, f.SongName)
 	db.AssignPointer(&v.SongLink, f.SongLink)
 	db.AssignPointer(&v.ThumbnailURL, f.ThumbnailURL)
@@ -391,27 +388,22 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 
 func (o *Outcome) hasCounts() bool { return o.Facts != nil && !o.DetailsOnly }
 
-// applyCounts sets the latest counts of a video. A count that the source did not report keeps its value. Only hidden likes become nil.
+// applyCounts sets the latest counts of a video. A count that the source did not report keeps its value. Only hidden likes become nil. If the
+// source rounds, and the reported count can be the stored count after rounding, the stored, more exact count is kept.
 func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestUpdatedAt = &fetchedAt
 	counts := f.reportedCounts()
 	for i, latest := range v.LatestFields() {
-		db.AssignPointer(latest, counts.All()[i])
+		n := counts.All()[i]
+		if f.Rounded && n != nil && *latest != nil && isRoundedFrom(*n, **latest) {
+			continue
+		}
+		db.AssignPointer(latest, n)
 	}
 	if f.HiddenStats != nil && *f.HiddenStats {
 		v.LatestLikes = f.Likes
 	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
-}
-
-// isRoundedLength returns true if reportedSeconds is the known length, rounded or truncated to
-// whole seconds. Such a value must not replace the known length.
-func isRoundedLength(known *string, reportedSeconds float64) bool {
-	if known == nil {
-		return false
-	}
-	exact, err := strconv.ParseFloat(*known, 64)
-	return err == nil && (math.Floor(exact) == reportedSeconds || math.Round(exact) == reportedSeconds)
 }
 
 // reportedCounts returns the counts that the source reported. A count that it did not report is nil.
@@ -429,7 +421,12 @@ func (w videoWriter) statementsForPoints(videos []*store.Video) []db.Write {
 	rows := make([][]any, len(videos))
 	for i, v := range videos {
 		o := w.outcomes[v.Key()]
-		counts := o.Facts.reportedCounts()
+		counts, latest := o.Facts.reportedCounts(), v.LatestCounts()
+		for j, n := range counts.Fields() {
+			if *n != nil {
+				*n = latest.All()[j] // the stored count, if it is more exact than the reported count
+			}
+		}
 		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.Rounded)}, counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)

@@ -427,11 +427,11 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, "https://youtu.be/dQw4w9WgXcQ")}, Immediate: 1})
 		require.NoError(t, err)
-		id := tracked[0].VideoID
+		id := tracked[0].ID
 		for _, c := range []struct {
 			says float64
 			want string
-		}{{212, "212"}, {212.607, "212.607"}, {212, "212.607"}, {213, "212.607"}, {214, "214"}, {213.5, "213.5"}} {
+		}{{212, "212"}, {212.607, "212.607"}, {212, "212.607"}, {213, "212.607"}, {214, "214"}, {213.5, "213.5"}, {0, "213.5"}} {
 			db.Clock.Advance(time.Hour)
 			length := c.says
 			at := store.InstantOf(db.Clock.Now())

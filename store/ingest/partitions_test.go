@@ -66,7 +66,7 @@ const readTimeout = 10 * time.Second
 func historyReader(t *testing.T, db *storetest.DB) (read func(maxDuration time.Duration) error) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
-	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
+	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID
 	return func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()

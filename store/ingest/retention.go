@@ -30,7 +30,7 @@ type RetentionReport struct {
 }
 
 // ApplyRetention replaces old daily points by weekly points, and deletes the oldest points. It can
-// be interrupted and repeated. It calls keepAlive after each transaction that writes or deletes points, and
+// be interrupted and run again. It calls keepAlive after each transaction that writes or deletes points, and
 // stops if keepAlive fails.
 func (s *Writer) ApplyRetention(ctx context.Context, keepAlive func() error) (RetentionReport, error) {
 	var done RetentionReport

@@ -81,7 +81,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			require.NoError(rt, other.Close())
 			now, l := storetest.Today(db), storetest.VideoLink(t, next)
 			next++
-			id := storetest.Track(t, o, l)[0].VideoID
+			id := storetest.Track(t, o, l)[0].ID
 			s := randomSeries(rt, now)
 			s.Insert(t, db, o, id)
 			kept := s.RetainedPart(firstDayForDailyPoints(db), now-store.WeeklyDays-14)
@@ -139,7 +139,7 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.CreatePartitions(t, db, 800)
 		o, now := storetest.NewOrg(t, db), storetest.Today(db)
-		id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
+		id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID
 		s := storetest.Series{Daily: map[store.Date]store.Counts{}}
 		for ago := range store.Date(800) {
 			s.Daily[now-ago] = store.Counts{Views: new(int64(100_000 - ago))}
@@ -177,7 +177,7 @@ func TestRetention_keepsPointsForTheConfiguredDays(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, configured.Close()) })
 		o, now := storetest.NewOrg(t, db), storetest.Today(db)
-		id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
+		id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID
 		s := storetest.Series{Daily: map[store.Date]store.Counts{}}
 		for ago := range store.Date(400) {
 			s.Daily[now-ago] = store.Counts{Views: new(int64(100_000 - ago))}
@@ -224,7 +224,7 @@ func TestRetention_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 				require.EqualValues(t, 70, *want.Likes)
 				require.NotNil(t, want.Views)
 				storetest.CreatePartitions(t, db, 250) // the previous iteration has dropped old months
-				id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].VideoID
+				id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].ID
 				n++
 				s.Insert(t, db, o, id)
 				for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
@@ -253,7 +253,7 @@ func TestRetention_keepsAMonthIfItsWeeklyPointsLackACount(t *testing.T) {
 	storetest.CreatePartitions(t, db, 250)
 	o := storetest.NewOrg(t, db)
 	_, days := storetest.WeekWhoseSundayLacksViews(db, false)
-	storetest.Series{Daily: days}.Insert(t, db, o, storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID)
+	storetest.Series{Daily: days}.Insert(t, db, o, storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID)
 	db.Guard.BeforeStatement("LOCK TABLE "+oldestPartition(days), func() {
 		db.Exec(t, "UPDATE snapshots_daily SET shares = 5 WHERE organisation_id = ?", o.ID())
 	})
@@ -295,7 +295,7 @@ func TestRetention_doesNotWaitForTransactionsThatRead(t *testing.T) {
 	db := storetest.New(t, "postgres")
 	storetest.CreatePartitions(t, db, 200)
 	o, now := storetest.NewOrg(t, db), storetest.Today(db)
-	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
+	id := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID
 	storetest.Series{Daily: map[store.Date]store.Counts{now - 190: {Views: new(int64(5))}}}.Insert(t, db, o, id)
 	reader, err := db.Raw(t).BeginTx(t.Context(), nil)
 	require.NoError(t, err)

@@ -151,7 +151,7 @@ func TestOrganisationHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4-12
-func TestOrganisationHistory_hasNoSumOfCountsThatAreNotKnown(t *testing.T) {
+func TestOrganisationHistory_leavesSumsOfUnknownCountsNull(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 0)

@@ -19,17 +19,17 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// failures is a log handler that collects failed statements. It collects a failed statement even if the statement's transaction was repeated and
-// then succeeded.
-type failures struct {
+// failedStatementLog is a log handler that collects failed statements. It collects a failed statement even if the statement's transaction was
+// retried and then succeeded.
+type failedStatementLog struct {
 	slog.Handler
 	mu  sync.Mutex
 	all []string
 }
 
-func (f *failures) Enabled(context.Context, slog.Level) bool { return true }
+func (f *failedStatementLog) Enabled(context.Context, slog.Level) bool { return true }
 
-func (f *failures) Handle(_ context.Context, r slog.Record) error {
+func (f *failedStatementLog) Handle(_ context.Context, r slog.Record) error {
 	if r.Message != "statement failed" {
 		return nil
 	}
@@ -45,7 +45,7 @@ func TestConcurrentWriters_doNotDeadlock(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const rounds, pool = 6, 40
-		log := &failures{Handler: slog.DiscardHandler}
+		log := &failedStatementLog{Handler: slog.DiscardHandler}
 		s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Logger: slog.New(log), Inspect: db.Guard.Inspect})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()

@@ -15,6 +15,15 @@ func DisplayUsername(s string) string {
 	return name
 }
 
+// IsSameHandle returns true if two handles name the same account. Facebook ignores dots in handles.
+func IsSameHandle(p Platform, a, b string) bool {
+	a, b = DisplayUsername(FoldUsername(a)), DisplayUsername(FoldUsername(b))
+	if p == Facebook {
+		a, b = strings.ReplaceAll(a, ".", ""), strings.ReplaceAll(b, ".", "")
+	}
+	return a == b
+}
+
 // YouTubeUserSuffix is the end of the handle of a YouTube link /user/NAME. The suffix distinguishes the user name NAME from the handle @NAME,
 // which can belong to another channel.
 const YouTubeUserSuffix = "~user"

@@ -71,9 +71,10 @@ func (a *address) parseFacebookProfile() (Link, *Error) {
 	switch tab := a.lowerPathPart(1); tab {
 	case "videos", "reel", "video":
 		// Video links of an account have the forms /NAME/videos/ID, /NAME/videos/TITLE/ID, /NAME/videos/ALBUM/ID and /NAME/videos/ID/TITLE.
-		for _, i := range [...]int{3, 2} {
-			if isFacebookID(a.pathPart(i)) {
-				return a.facebookVideoLink(name, a.pathPart(i))
+		// An encoded "?", "&" or "/" in TITLE changes the decoded parts, so the last part before decoding is also tried.
+		for _, id := range [...]string{a.pathPart(3), a.pathPart(2), a.lastPart} {
+			if len(a.parts) > 2 && isFacebookID(id) {
+				return a.facebookVideoLink(name, id)
 			}
 		}
 		if len(a.parts) > 2 || tab != "videos" {

@@ -133,6 +133,7 @@ type address struct {
 	parts    []string // the parts of the path between slashes, decoded and without empty parts
 	query    string   // the query without "?", still percent-encoded
 	fragment string   // the fragment without "#", still percent-encoded
+	lastPart string   // the last non-empty part of the path between slashes, still percent-encoded
 	depth    int      // 0 for the link that the caller passed, 1 for a link that was found inside another link
 }
 
@@ -223,9 +224,11 @@ func (a *address) setHost(authority string) *Error {
 	return nil
 }
 
-// setPath sets a.parts and a.query from the path and the query of a link. It decodes the path once and leaves out empty parts.
+// setPath sets a.parts, a.lastPart and a.query from the path and the query of a link. It decodes the path once and leaves out empty parts.
 func (a *address) setPath(pathAndQuery string) *Error {
 	path, query, _ := strings.Cut(pathAndQuery, "?")
+	trimmed := strings.TrimRight(path, "/")
+	a.lastPart = trimmed[strings.LastIndexByte(trimmed, '/')+1:]
 	if strings.IndexByte(path, '%') >= 0 {
 		if decoded, err := url.PathUnescape(path); err == nil {
 			path = decoded
@@ -270,11 +273,12 @@ func (a *address) pathPart(i int) string {
 // lowerPathPart returns the path part with index i in lower case, or "" if the path has fewer parts.
 func (a *address) lowerPathPart(i int) string { return strings.ToLower(a.pathPart(i)) }
 
-// queryValue returns the first value of the query parameter with the given name, decoded once, or "" if the query does not have the parameter.
+// queryValue returns the first value of the query parameter with the given name, decoded once and without blanks around it, or "" if the query does not
+// have the parameter.
 func (a *address) queryValue(name string) string {
 	for pair := range splitQuery(a.query) {
 		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {
-			return unescapeQuery(value)
+			return strings.Trim(unescapeQuery(value), " ")
 		}
 	}
 	return ""

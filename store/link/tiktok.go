@@ -83,7 +83,7 @@ func (a *address) parseTikTokProfile(handle string) (Link, *Error) {
 		}
 		return a.tiktokVideoLink(handle, kind, id)
 	case "", "liked", "favorites", "reposts", "reposted":
-		if len(a.parts) <= 2 {
+		if len(a.parts) <= 2 && (a.isAccountHost() || a.sub == "vm" || a.sub == "vt") {
 			return a.tiktokAccountLink(handle)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 // Target is a video or account that a collector has claimed from the queue. Until the lease of the claim ends, no other collector can claim
 // it.
 type Target struct {
+	// In the tables fetch_targets, fetch_subscriptions and fetch_routes, the column "source" has the platform, and not a source as in docs/glossary.md.
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       Kind
 	ExternalID string // the platform's own id of the video or account; for an Instagram video the shortcode
@@ -45,6 +46,8 @@ type Target struct {
 	State     string
 	Detail    string  // reason why the last attempt gave no numbers, as text for operators
 	Suspect   *string // the collector's note on a count that it has not stored, because the count is suspicious
+	// Likes, Comments, Shares and Bookmarks are the last stored counts of a video. They are nil if no fetch has stored them.
+	Likes, Comments, Shares, Bookmarks *int64
 	// RequestedAt is the time of the last request to fetch the target. Each request raises it by at least a microsecond.
 	RequestedAt db.Instant
 	// AccountID is the platform's own id of an account, or "" if the id is unknown.
@@ -174,7 +177,7 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 }
 
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
-const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
+const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.likes, t.comments, t.shares, t.bookmarks, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
 // comparedTargets is the number of due targets that an interactive claim compares: those with the lowest turns.
 // It compares more if further targets have the same turn as the last of them.

@@ -219,7 +219,7 @@ func TestHeartbeat_freesTheTargetsOfADeadCollector(t *testing.T) {
 	})
 }
 
-func TestRetire_freesTheTargetsOfTheStoppedCollector(t *testing.T) {
+func TestRemoveCollector_freesTheTargetsOfTheStoppedCollector(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, leaving, staying := storetest.NewOrg(t, db), store.NewID(), store.NewID()
@@ -230,10 +230,10 @@ func TestRetire_freesTheTargetsOfTheStoppedCollector(t *testing.T) {
 			_, err = db.Claim(t.Context(), storetest.NewClaimRequest(id, link.TikTok, "video", 1, time.Hour, queue.LaneInteractive))
 			require.NoError(t, err)
 		}
-		require.NoError(t, db.Retire(t.Context(), leaving))
+		require.NoError(t, db.RemoveCollector(t.Context(), leaving))
 		require.Len(t, storetest.ClaimOne(t, db, link.TikTok, "video").Targets, 1, "the target of the other collector must still be claimed")
 		require.Equal(t, []string{staying.String()}, storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM collectors"))
-		require.NoError(t, db.Retire(t.Context(), leaving), "retiring twice must be no error")
+		require.NoError(t, db.RemoveCollector(t.Context(), leaving), "removing a collector twice must be no error")
 	})
 }
 

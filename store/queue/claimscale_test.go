@@ -78,8 +78,8 @@ func TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger(t *testing.T) {
 	})
 }
 
-// processorTime returns the processor time that the processes of PostgreSQL have used for the connections to a database.
-func processorTime(t *testing.T, db *storetest.DB) time.Duration {
+// cpuTime returns the CPU time that the processes of PostgreSQL have used for the connections to a database.
+func cpuTime(t *testing.T, db *storetest.DB) time.Duration {
 	t.Helper()
 	const ticksPerSecond = 100 // the unit of utime and stime in /proc/PID/stat on Linux
 	total := time.Duration(0)
@@ -96,16 +96,16 @@ func processorTime(t *testing.T, db *storetest.DB) time.Duration {
 	return total
 }
 
-// The processor time of the coordinator limits how many targets a Citus cluster can fetch: see
+// The CPU time of the coordinator limits how many targets a Citus cluster can fetch: see
 // docs/decisions/0090-the-queue-stays-on-the-coordinator.md.
-func TestClaim_takesLittleProcessorTimeOfTheServer(t *testing.T) {
+func TestClaim_takesLittleCPUTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	const collectors = 8
 	db := storetest.New(t, "postgres")
 	addPremiumTargets(t, db, *claimTargets)
 	db.Clock.Advance(time.Duration(*claimTargets) * 10 * time.Millisecond) // a target becomes due every 10 ms
-	before := processorTime(t, db)
+	before := cpuTime(t, db)
 	var mu sync.Mutex
 	claimed := map[string]int{}
 	var working sync.WaitGroup
@@ -131,14 +131,14 @@ func TestClaim_takesLittleProcessorTimeOfTheServer(t *testing.T) {
 		})
 	}
 	working.Wait()
-	used := processorTime(t, db) - before
+	used := cpuTime(t, db) - before
 	require.Len(t, claimed, *claimTargets)
 	for id, times := range claimed {
 		require.Equal(t, 1, times, id)
 	}
 	each := used / time.Duration(*claimTargets)
 	size := storetest.Column[int](t, db, "SELECT pg_total_relation_size('fetch_targets') + pg_total_relation_size('fetch_subscriptions')")[0]
-	t.Logf("%d targets took %s of processor time of PostgreSQL, %s each; the tables have %d bytes for each", *claimTargets, used, each, size / *claimTargets)
+	t.Logf("%d targets took %s of CPU time of PostgreSQL, %s each; the tables have %d bytes for each", *claimTargets, used, each, size / *claimTargets)
 	require.Positive(t, used)
 	require.Less(t, each, time.Millisecond)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Demand is the number of scheduled targets that have the same platform, kind, lane (priority) and pace (how often they are fetched).
+// Demand is the number of scheduled targets that have the same platform, kind, lane (priority) and pace (how fast their counts change).
 type Demand struct {
 	Platform link.Platform
 	Kind     Kind
@@ -18,8 +18,8 @@ type Demand struct {
 	Sample Target
 }
 
-// Demand counts the scheduled targets, ordered by platform, kind, lane and pace. It leaves out targets in the states StateGone and
-// StateParked. It reads the whole queue.
+// Demand returns the number of scheduled targets for each combination of platform, kind, lane and pace, in this order. It leaves out targets
+// in the states StateGone and StateParked. It reads the whole queue.
 func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
 	var rows []struct {
 		Source   link.Platform

@@ -78,8 +78,9 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
 
-// subscriberTable returns the name of a table with the tiers of all subscribers. The caller must
-// append tiersSQL to listSQL, and tiersArgs to listArgs.
+// subscriberTable returns the name of a table with the tiers of the organisations that track the targets in listSQL.
+// On Citus, this is a table of the WITH clause: the caller must append tiersSQL to listSQL, and tiersArgs to listArgs.
+// Otherwise it is the table organisations, and tiersSQL and tiersArgs are empty.
 func subscriberTable(tx *gorm.DB, listSQL string, listArgs []any) (name, tiersSQL string, tiersArgs []any, err error) {
 	if !db.IsSharded(tx) {
 		return "organisations", "", nil, nil

@@ -100,7 +100,7 @@ func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 // FetchSubscription records that an organisation tracks a target.
 type FetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
-	Source         link.Platform `gorm:"primaryKey"`
+	Source         link.Platform `gorm:"primaryKey"` // the platform: see Target.Platform
 	Kind           Kind          `gorm:"primaryKey"`
 	ExternalID     string        `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
@@ -381,8 +381,8 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 	return freed, err
 }
 
-// Retire removes a collector that stops. The targets that it has claimed become due immediately.
-func (s *Queue) Retire(ctx context.Context, collector uuid.UUID) error {
+// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately.
+func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {
 			return err

@@ -194,7 +194,7 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 		require.Equal(t, queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: l.ID, Link: l.Canonical, BaseLane: queue.LanePremium, State: "active",
 			RequestedAt: store.InstantOf(db.Clock.Now()), AskedBy: new(o.ID())}, fresh, "a target that was never fetched must have no results of fetches")
 
-		first := storetest.Outcome(db, fresh, storetest.Views(12))
+		first := storetest.Outcome(db, fresh, ingest.VideoFacts{Views: new(int64(12)), Likes: new(int64(4)), Comments: new(int64(3)), Shares: new(int64(2)), Bookmarks: new(int64(1))})
 		first.Attempts, first.State, first.Pace, first.Suspect, first.NextAt = 2, "parked", queue.PaceSlow, new("0 views"), first.NextAt.Add(-24*time.Hour)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{first}))
 		second := storetest.ClaimOne(t, db, link.YouTube, "video")
@@ -222,7 +222,7 @@ func TestAcknowledge_storesTheStateOfTheTarget(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), third, later, []ingest.Outcome{failed}))
 		last := storetest.ClaimOne(t, db, link.YouTube, "video").Targets[0]
 		require.Equal(t, later, *last.FetchedAt, "a failed fetch must not change the time of the last fetch")
-		require.EqualValues(t, 13, *last.Views)
+		require.Equal(t, []int64{13, 4, 3, 2, 1}, []int64{*last.Views, *last.Likes, *last.Comments, *last.Shares, *last.Bookmarks}, "a count that a fetch does not report must stay")
 	})
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveQuota reserves units of a source's budget for one period of time. It returns false if too
+// ReserveUnits reserves units of a source's budget for one period of time. It returns false if too
 // few units are left. If the limit is 0, the units are only counted.
-func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
+func (s *Queue) ReserveUnits(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
 	}
@@ -25,17 +25,17 @@ ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.use
 	return len(used) == 1, err
 }
 
-// ReturnQuota gives back units that were reserved in a window and not spent. It does nothing if ForgetQuota has deleted the count of the
+// ReturnUnits gives back units that were reserved in a window and not spent. It does nothing if DeleteOldWindows has deleted the count of the
 // window.
-func (s *Queue) ReturnQuota(ctx context.Context, source, window string, units int64) error {
+func (s *Queue) ReturnUnits(ctx context.Context, source, window string, units int64) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE quota_windows SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE source = ? AND win = ?`,
 			units, units, source, window).Error
 	})
 }
 
-// QuotaUsed returns how many units of a source's budget are reserved in a window.
-func (s *Queue) QuotaUsed(ctx context.Context, source, window string) (int64, error) {
+// ReservedUnits returns how many units of a source's budget are reserved in a window.
+func (s *Queue) ReservedUnits(ctx context.Context, source, window string) (int64, error) {
 	var used []int64
 	err := s.db.Read(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
 	if err != nil || len(used) == 0 {
@@ -50,7 +50,8 @@ type Pause struct {
 	Class        string
 	Detail       string
 	BlockedUntil db.Instant
-	Strikes      int // number of pauses since the last successful call; always 0 for a pause that began because a budget was used up
+	// PausesSinceSuccess is the number of pauses since the last successful call. It is 0 for a pause that began because a budget was used up.
+	PausesSinceSuccess int `gorm:"column:strikes"`
 }
 
 // TableName returns the name of the table for GORM.
@@ -68,7 +69,7 @@ func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 	})
 }
 
-// Pauses returns all stored pauses, also those that have ended. The key is the name of the paused source or budget.
+// Pauses returns all stored pauses, including those that have ended. The key is the name of the paused source or budget.
 func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	var rows []Pause
 	if err := s.db.Read(ctx).Find(&rows).Error; err != nil {
@@ -98,8 +99,8 @@ func (s *Queue) EndBudgetPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }
 
-// ForgetQuota deletes the counts of a source's old windows. A window is old if its name sorts before oldestKept.
-func (s *Queue) ForgetQuota(ctx context.Context, source, oldestKept string) error {
+// DeleteOldWindows deletes the counts of a source's old windows. A window is old if its name sorts before oldestKept.
+func (s *Queue) DeleteOldWindows(ctx context.Context, source, oldestKept string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, oldestKept).Error
 	})

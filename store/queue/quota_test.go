@@ -16,7 +16,7 @@ import (
 // usedUnits returns how many units of a source are reserved in a window.
 func usedUnits(t *testing.T, db *storetest.DB, source, window string) int64 {
 	t.Helper()
-	n, err := db.QuotaUsed(t.Context(), source, window)
+	n, err := db.ReservedUnits(t.Context(), source, window)
 	require.NoError(t, err)
 	return n
 }
@@ -24,12 +24,12 @@ func usedUnits(t *testing.T, db *storetest.DB, source, window string) int64 {
 // reserveUnits reserves units of a source in a window, and returns true if the budget had enough units.
 func reserveUnits(t *testing.T, db *storetest.DB, source, window string, units, limit int64) bool {
 	t.Helper()
-	ok, err := db.ReserveQuota(t.Context(), source, window, units, limit)
+	ok, err := db.ReserveUnits(t.Context(), source, window, units, limit)
 	require.NoError(t, err)
 	return ok
 }
 
-func TestReserveQuota_neverOverdrawsTheBudgetWithConcurrentCollectors(t *testing.T) {
+func TestReserveUnits_neverOverdrawsTheBudgetWithConcurrentCollectors(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const collectors, calls, units, limit = 8, 25, 7, 1000
@@ -40,7 +40,7 @@ func TestReserveQuota_neverOverdrawsTheBudgetWithConcurrentCollectors(t *testing
 			s := db.Open(t)
 			wg.Go(func() {
 				for range calls {
-					ok, err := s.Queue.ReserveQuota(t.Context(), "youtube", "2026-01-01", units, limit)
+					ok, err := s.Queue.ReserveUnits(t.Context(), "youtube", "2026-01-01", units, limit)
 					if err != nil {
 						t.Errorf("reserve: %v", err)
 						return
@@ -71,7 +71,7 @@ func TestQuota_countsReservedAndReturnedUnits(t *testing.T) {
 				window := rapid.SampledFrom([]string{"monday", "tuesday"}).Draw(rt, "window")
 				units := rapid.Int64Range(1, 40).Draw(rt, "units")
 				if back := min(units, want[window]); back > 0 && rapid.Bool().Draw(rt, "return units") {
-					require.NoError(rt, db.ReturnQuota(t.Context(), source, window, back))
+					require.NoError(rt, db.ReturnUnits(t.Context(), source, window, back))
 					want[window] -= back
 					continue
 				}
@@ -88,7 +88,7 @@ func TestQuota_countsReservedAndReturnedUnits(t *testing.T) {
 	})
 }
 
-func TestForgetQuota_deletesOlderWindowsOfTheSource(t *testing.T) {
+func TestDeleteOldWindows_deletesOlderWindowsOfTheSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		require.Zero(t, usedUnits(t, db, "youtube", "2026-01-01"))
@@ -96,13 +96,13 @@ func TestForgetQuota_deletesOlderWindowsOfTheSource(t *testing.T) {
 			require.True(t, reserveUnits(t, db, "youtube", window, 5, 5))
 			require.True(t, reserveUnits(t, db, "tiktok", window, 5, 5))
 		}
-		require.NoError(t, db.ForgetQuota(t.Context(), "youtube", "2026-01-02"))
+		require.NoError(t, db.DeleteOldWindows(t.Context(), "youtube", "2026-01-02"))
 		require.Zero(t, usedUnits(t, db, "youtube", "2026-01-01"))
 		require.EqualValues(t, 5, usedUnits(t, db, "youtube", "2026-01-02"))
 		require.EqualValues(t, 5, usedUnits(t, db, "tiktok", "2026-01-01"))
-		require.NoError(t, db.ReturnQuota(t.Context(), "youtube", "2026-01-01", 3))
+		require.NoError(t, db.ReturnUnits(t.Context(), "youtube", "2026-01-01", 3))
 		require.Empty(t, storetest.Column[int64](t, db, "SELECT used FROM quota_windows WHERE source = 'youtube' AND win = '2026-01-01'"), "returning units to a deleted window must not create it again")
-		require.NoError(t, db.ReturnQuota(t.Context(), "tiktok", "2026-01-01", 9))
+		require.NoError(t, db.ReturnUnits(t.Context(), "tiktok", "2026-01-01", 9))
 		require.Zero(t, usedUnits(t, db, "tiktok", "2026-01-01"))
 	})
 }
@@ -118,8 +118,8 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 		}
 		require.Empty(t, pauses())
 		now := store.InstantOf(db.Clock.Now())
-		short := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "429", BlockedUntil: now.Add(time.Minute), Strikes: 1}
-		long := queue.Pause{Source: "youtube", Class: "quota_spent", Detail: "quotaExceeded", BlockedUntil: now.Add(time.Hour), Strikes: 2}
+		short := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "429", BlockedUntil: now.Add(time.Minute), PausesSinceSuccess: 1}
+		long := queue.Pause{Source: "youtube", Class: "quota_spent", Detail: "quotaExceeded", BlockedUntil: now.Add(time.Hour), PausesSinceSuccess: 2}
 		other := queue.Pause{Source: "tiktok", Class: "rate_limited", BlockedUntil: now}
 		for _, p := range []queue.Pause{short, other, long, short} {
 			require.NoError(t, db.PauseSource(t.Context(), p))

@@ -18,9 +18,9 @@ type Refusals struct {
 	Calls   int
 }
 
-// NoteRefusal adds a refused call for the target with the key targetKey to the Refusals of the source and the
+// RecordRefusal adds a refused call for the target with the key targetKey to the Refusals of the source and the
 // error class. It returns the new Refusals.
-func (s *Queue) NoteRefusal(ctx context.Context, source, class, targetKey string) (Refusals, error) {
+func (s *Queue) RecordRefusal(ctx context.Context, source, class, targetKey string) (Refusals, error) {
 	var r Refusals
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Raw(`INSERT INTO source_refusals (source, class, target, targets, calls) VALUES (?, ?, ?, 1, 1)
@@ -38,9 +38,9 @@ func (s *Queue) Refusals(ctx context.Context) ([]Refusals, error) {
 	return rows, db.Translate(err)
 }
 
-// ForgetRefusals deletes the counts of refused calls of a source or budget. It is called after a successful answer of the source. For sources, it
+// DeleteRefusals deletes the counts of refused calls of a source or budget. It is called after a successful answer of the source. For sources, it
 // is also called when a collector starts.
-func (s *Queue) ForgetRefusals(ctx context.Context, source string) error {
+func (s *Queue) DeleteRefusals(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error
 	})

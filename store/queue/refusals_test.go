@@ -9,11 +9,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestNoteRefusal_countsCallsAndDifferentTargets(t *testing.T) {
+func TestRecordRefusal_countsCallsAndDifferentTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		note := func(source, class, target string) queue.Refusals {
-			r, err := db.NoteRefusal(t.Context(), source, class, target)
+			r, err := db.RecordRefusal(t.Context(), source, class, target)
 			require.NoError(t, err)
 			return r
 		}
@@ -24,7 +24,7 @@ func TestNoteRefusal_countsCallsAndDifferentTargets(t *testing.T) {
 		require.Equal(t, queue.Refusals{Source: "youtube", Class: "auth_failed", Targets: 2, Calls: 3}, note("youtube", "auth_failed", "b"))
 		require.Equal(t, 2, note("youtube", "auth_failed", "a").Targets, "refused calls for two different targets must count as two targets")
 
-		require.NoError(t, db.ForgetRefusals(t.Context(), "youtube"))
+		require.NoError(t, db.DeleteRefusals(t.Context(), "youtube"))
 		left, err := db.Refusals(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []queue.Refusals{{Source: "facebook", Class: "auth_failed", Targets: 1, Calls: 1}}, left)

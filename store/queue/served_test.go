@@ -41,7 +41,7 @@ func TestTrackAgain_causesNoImmediateFetchAfterARecentFetch(t *testing.T) {
 				}
 				for range 3 {
 					db.Clock.Advance(time.Hour)
-					stopAndTrack(store.VideoRef{ID: first.VideoID}, l)
+					stopAndTrack(store.VideoRef{ID: first.ID}, l)
 					require.False(t, isDueNow(t, db, "video"))
 					stopAndTrack(store.VideoRef{Link: l}, storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
 					require.False(t, isDueNow(t, db, "video"))

@@ -16,46 +16,46 @@ type SourceToken struct {
 	Account string `gorm:"primaryKey"` // name of the account to which the token belongs
 	Sealed  []byte // encrypted token; the source encrypts and decrypts it, the store does not
 	// Version rises each time the token is exchanged for a new one. A process that still has the old version cannot change the new token.
-	Version   int64
-	HeldUntil db.Instant
-	UpdatedAt db.Instant `gorm:"autoUpdateTime:false"`
+	Version     int64
+	LockedUntil db.Instant `gorm:"column:held_until"`
+	UpdatedAt   db.Instant `gorm:"autoUpdateTime:false"`
 }
 
-// KeepSourceToken returns the stored token of a source's account. If no token is stored yet, it
-// stores and returns sealedToken, which is encrypted.
-func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sealedToken []byte) (SourceToken, error) {
-	var kept SourceToken
+// LoadOrStoreSourceToken returns the stored token of a source's account. If no token is stored yet,
+// it stores and returns sealedToken, which is encrypted.
+func (s *Queue) LoadOrStoreSourceToken(ctx context.Context, source, account string, sealedToken []byte) (SourceToken, error) {
+	var stored SourceToken
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		first := SourceToken{Source: source, Account: account, Sealed: sealedToken, Version: 1, UpdatedAt: s.db.Now()}
 		// Of concurrent calls, only the first stores its token. All calls return this token.
 		if err := tx.Clauses(db.OnConflictDoNothing("source", "account")).Create(&first).Error; err != nil {
 			return err
 		}
-		return tx.Where("source = ? AND account = ?", source, account).Take(&kept).Error
+		return tx.Where("source = ? AND account = ?", source, account).Take(&stored).Error
 	})
-	return kept, err
+	return stored, err
 }
 
-// HoldSourceToken locks the token t for the duration d against exchanges by other processes. The
-// returned token has HeldUntil set. If t is already locked or exchanged, HoldSourceToken returns
+// LockSourceToken locks the token t for the duration d against exchanges by other processes. The
+// returned token has LockedUntil set. If t is already locked or exchanged, LockSourceToken returns
 // false.
-func (s *Queue) HoldSourceToken(ctx context.Context, t SourceToken, d time.Duration) (SourceToken, bool, error) {
+func (s *Queue) LockSourceToken(ctx context.Context, t SourceToken, d time.Duration) (SourceToken, bool, error) {
 	now := s.db.Now()
-	t.HeldUntil = now.Add(d)
-	held, err := s.changeSourceToken(ctx, t, "held_until <= ?", now, map[string]any{"held_until": t.HeldUntil})
-	return t, held, err
+	t.LockedUntil = now.Add(d)
+	locked, err := s.changeSourceToken(ctx, t, "held_until <= ?", now, map[string]any{"held_until": t.LockedUntil})
+	return t, locked, err
 }
 
 // ReplaceSourceToken replaces the token t by "sealed", a new encrypted token, and ends the lock of
-// HoldSourceToken. If t was already replaced, it changes nothing and returns false.
+// LockSourceToken. If t was already replaced, it changes nothing and returns false.
 func (s *Queue) ReplaceSourceToken(ctx context.Context, t SourceToken, sealed []byte) (bool, error) {
 	return s.changeSourceToken(ctx, t, "version = ?", t.Version,
 		map[string]any{"sealed": sealed, "version": t.Version + 1, "held_until": db.Instant(0), "updated_at": s.db.Now()})
 }
 
-// ReleaseSourceToken ends the lock of HoldSourceToken. It is called if t could not be exchanged for a new token.
-func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
-	_, err := s.changeSourceToken(ctx, t, "held_until = ?", t.HeldUntil, map[string]any{"held_until": db.Instant(0)})
+// UnlockSourceToken ends the lock of LockSourceToken. It is called if t could not be exchanged for a new token.
+func (s *Queue) UnlockSourceToken(ctx context.Context, t SourceToken) error {
+	_, err := s.changeSourceToken(ctx, t, "held_until = ?", t.LockedUntil, map[string]any{"held_until": db.Instant(0)})
 	return err
 }
 

@@ -238,9 +238,9 @@ func (c *QueueCounts) addCounts(o *QueueCounts) {
 	}
 }
 
-// WhyFailing returns the last error of any target of the platform p that is in StateParked or whose
+// LastError returns the last error of any target of the platform p that is in StateParked or whose
 // last fetch failed. Without such a target, it returns "".
-func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
+func (s *Queue) LastError(ctx context.Context, p link.Platform) (detail string, err error) {
 	// The query reads targets until it finds a failed target, so it is slow if few targets have failed.
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, StateParked).Scan(&detail).Error

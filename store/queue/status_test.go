@@ -34,9 +34,9 @@ func TestCollectingState_countsTheTargetsOfTheQueue(t *testing.T) {
 		db.Clock.Advance(time.Minute)
 		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil)
 		require.NoError(t, err)
-		_, err = db.ReserveQuota(t.Context(), "youtube/common", "2026-02-20", 7, 0)
+		_, err = db.ReserveUnits(t.Context(), "youtube/common", "2026-02-20", 7, 0)
 		require.NoError(t, err)
-		pause := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "slow down", BlockedUntil: due.Add(time.Hour), Strikes: 1}
+		pause := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "slow down", BlockedUntil: due.Add(time.Hour), PausesSinceSuccess: 1}
 		require.NoError(t, db.PauseSource(t.Context(), pause))
 
 		got, err := db.CollectingState(t.Context())
@@ -57,12 +57,12 @@ func TestCollectingState_countsTheTargetsOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestWhyFailing_returnsTheErrorIfAFetchFailedOrTheStateIsParked(t *testing.T) {
+func TestLastError_returnsTheErrorIfAFetchFailedOrTheStateIsParked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 1))
 		why := func(p link.Platform) string {
-			detail, err := db.WhyFailing(t.Context(), p)
+			detail, err := db.LastError(t.Context(), p)
 			require.NoError(t, err)
 			return detail
 		}

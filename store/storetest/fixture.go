@@ -71,7 +71,7 @@ func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 }
 
 // Follow tracks accounts. Their first fetches are due immediately, and later ones have the priority of the organisation.
-func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
+func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.Tracked {
 	t.Helper()
 	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Immediate: len(links), Allowance: len(links)})
 	require.NoError(t, err)
@@ -127,13 +127,13 @@ func CreateOrgWithData(t *testing.T, db *DB) *store.Org {
 		AccountID: new("42"), UploadedAt: new(db.Clock.Now().AddDate(0, 0, -3))})
 	a := Follow(t, o, store.TrackLatest30, ParseLink(t, "https://www.tiktok.com/@someone"))[0]
 	DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Followers: new(int64(7))})
-	_, err = o.AddAccounts(ctx, root.ID, []uuid.UUID{a.AccountID})
+	_, err = o.AddAccounts(ctx, root.ID, []uuid.UUID{a.ID})
 	require.NoError(t, err)
 	_, err = o.ReserveKey(ctx, "TrackVideo", "key", []byte("fingerprint"))
 	require.NoError(t, err)
 	day := Today(db) - 100
 	db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 5, 0, 'test')`,
-		o.ID(), tracked[0].VideoID, day.Week(), day)
+		o.ID(), tracked[0].ID, day.Week(), day)
 	return o
 }
 

@@ -45,13 +45,13 @@ func SaveFactsForDueVideos(t *testing.T, db *DB, p link.Platform, factsOf func(q
 func DeliverAccount(t *testing.T, db *DB, facts ingest.AccountFacts) {
 	t.Helper()
 	c := ClaimOne(t, db, link.TikTok, "account")
-	require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{AccountOutcome(db, c.Targets[0], facts)}))
+	require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{AccountOutcome(db, c.Targets[0], facts)}))
 }
 
 // AccountOutcome returns the outcome of a successful fetch of an account. The target is due again in a day.
-func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) ingest.AccountOutcome {
-	return ingest.AccountOutcome{Account: &facts, Outcome: ingest.Outcome{Target: target, Source: "test", State: "active",
-		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}}
+func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) ingest.Outcome {
+	return ingest.Outcome{Account: &facts, Target: target, Source: "test", State: "active",
+		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}
 }
 
 // Views returns facts that contain only a number of views.

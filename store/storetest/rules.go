@@ -41,7 +41,7 @@ type textResult struct {
 var textResults sync.Map
 
 // checkText checks the rules of CheckStatement that do not depend on the arguments. It checks each text only once, because without this, the tests of
-// a database would spend a quarter of their processor time here.
+// a database would spend a quarter of their CPU time here.
 func checkText(statement string) (*statementInfo, error) {
 	known, found := textResults.Load(statement)
 	if !found {

@@ -1,7 +1,7 @@
 import org.openapitools.client.ApiClient;
 import org.openapitools.client.api.AuthenticationApi;
 
-/** Calls a server with the Java client of OpenAPI Generator. */
+/** Calls a server with the Java client that OpenAPI Generator generates from openapi.yaml. */
 public class Call {
   public static void main(String[] args) throws Exception {
     ApiClient client = new ApiClient();

@@ -1,5 +1,5 @@
 <?php
-// Calls a server with the PHP client of OpenAPI Generator, whose folder lib is the argument.
+// Calls a server with the PHP client that OpenAPI Generator generates from openapi.yaml. The argument is the folder lib of this client.
 require 'GuzzleHttp/autoload.php';
 spl_autoload_register(function (string $class) use ($argv): void {
     require $argv[1] . str_replace(['OpenAPI\\Client', '\\'], ['', '/'], $class) . '.php';

@@ -1,4 +1,4 @@
-# Calls a server with the Ruby client of OpenAPI Generator.
+# Calls a server with the Ruby client that OpenAPI Generator generates from openapi.yaml.
 require 'openapi_client'
 require 'uri'
 

@@ -85,7 +85,7 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName str
 	d.collection = storetest.Collection(t, o, collectionName, nil)
 	ids := make([]uuid.UUID, len(tracked))
 	for n, video := range tracked {
-		ids[n] = video.VideoID
+		ids[n] = video.ID
 	}
 	_, err := o.AddVideos(t.Context(), d.collection.ID, ids)
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func TestDashboard_waitingPageKeepsAnOpenMenu(t *testing.T) {
 	d := startDashboard(t, nil, "Spring")
 	o := d.db.Org(d.org.ID)
 	clips := storetest.VideoLinksFrom(t, 70, 1)
-	video := storetest.Track(t, o, clips...)[0].VideoID.String()
+	video := storetest.Track(t, o, clips...)[0].ID.String()
 	b := openBrowser(t)
 	b.signIn(d)
 	var open bool

@@ -223,12 +223,12 @@ func getBody(t *testing.T, c *http.Client, url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	answer, err := c.Do(r)
+	response, err := c.Do(r)
 	if err != nil {
 		return "", err
 	}
-	body, err := io.ReadAll(answer.Body)
-	return string(body), errors.Join(err, answer.Body.Close())
+	body, err := io.ReadAll(response.Body)
+	return string(body), errors.Join(err, response.Body.Close())
 }
 
 func errorText(err error) string {

@@ -82,7 +82,7 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	}
 	// s.Shutdown can close a connection on which a proxy has just sent its first request. This
 	// request would fail, so Serve first waits until connections close.
-	s.SetKeepAlivesEnabled(false) // each connection now closes after its next answer
+	s.SetKeepAlivesEnabled(false) // each connection now closes after its next response
 	closed := make(chan struct{})
 	go func() {
 		connections.Wait()

@@ -86,11 +86,11 @@ func TestServe_answersRequestsOnOpenConnectionsDuringShutdown(t *testing.T) {
 		<-time.After(500 * time.Millisecond) // this wait takes no real time, because synctest has a fake clock
 		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		require.NoError(t, err)
-		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)
-		require.Equal(t, http.StatusNoContent, answer.StatusCode)
-		require.True(t, answer.Close, "the server must close the connection after the answer")
-		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusNoContent, response.StatusCode)
+		require.True(t, response.Close, "the server must close the connection after the response")
+		require.NoError(t, response.Body.Close())
 	})
 }
 
@@ -145,11 +145,11 @@ func TestServe_refusesRequestsWithTooLargeHeaders(t *testing.T) {
 					n, _ := io.WriteString(c, head)
 					sent <- n
 				}()
-				answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+				response, err := http.ReadResponse(bufio.NewReader(c), nil)
 				require.NoError(t, err)
-				require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, answer.StatusCode)
-				_, _ = io.Copy(io.Discard, answer.Body)
-				require.NoError(t, answer.Body.Close())
+				require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
+				_, _ = io.Copy(io.Discard, response.Body)
+				require.NoError(t, response.Body.Close())
 				require.NoError(t, c.Close())
 				require.Less(t, <-sent, 80<<10, "the server must stop reading before the end of the headers, which have %d bytes", len(head))
 			})

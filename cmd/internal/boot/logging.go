@@ -40,17 +40,17 @@ func (l Logging) BufferedLogger(w io.Writer) (logger *slog.Logger, stop func()) 
 	}
 	// Writing each line separately would take a quarter of the time of a small request.
 	buffer := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(w), FlushInterval: maxLogDelay}
-	return slog.New(urgentHandler{l.Logger(buffer).Handler(), buffer}), func() { _ = buffer.Stop() } // a log line that cannot be written is lost
+	return slog.New(flushingHandler{l.Logger(buffer).Handler(), buffer}), func() { _ = buffer.Stop() } // a log line that cannot be written is lost
 }
 
-// urgentHandler is a slog.Handler. When a warning or an error is logged, urgentHandler immediately writes all buffered lines.
-type urgentHandler struct {
+// flushingHandler is a slog.Handler that buffers lines. It writes all buffered lines immediately when a warning or an error is logged.
+type flushingHandler struct {
 	slog.Handler
 	buffer *zapcore.BufferedWriteSyncer
 }
 
-// Handle logs one record.
-func (h urgentHandler) Handle(ctx context.Context, r slog.Record) error {
+// Handle logs one record. If the record is a warning or an error, Handle then writes all buffered lines.
+func (h flushingHandler) Handle(ctx context.Context, r slog.Record) error {
 	err := h.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
 		_ = h.buffer.Sync() // ignore the error: a log line that cannot be written is lost
@@ -59,13 +59,13 @@ func (h urgentHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs returns a handler that adds the attributes to each record.
-func (h urgentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return urgentHandler{h.Handler.WithAttrs(attrs), h.buffer}
+func (h flushingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return flushingHandler{h.Handler.WithAttrs(attrs), h.buffer}
 }
 
 // WithGroup returns a handler that puts all later attributes into the group with this name.
-func (h urgentHandler) WithGroup(name string) slog.Handler {
-	return urgentHandler{h.Handler.WithGroup(name), h.buffer}
+func (h flushingHandler) WithGroup(name string) slog.Handler {
+	return flushingHandler{h.Handler.WithGroup(name), h.buffer}
 }
 
 // IsTerminal reports whether w is a terminal.

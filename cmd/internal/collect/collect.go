@@ -130,7 +130,7 @@ func (c Config) Check() error {
 }
 
 // checkDataKind returns a *store.DataKindError if sources would mix real and made-up numbers in the database. A
-// custom URL may belong to a sandbox: only the first answer shows the kind of its numbers.
+// custom URL may belong to a sandbox: only the first response shows the kind of its numbers.
 func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	have, err := st.DataKind(ctx)
 	switch {

@@ -53,7 +53,8 @@ type Freshness struct {
 	Targets      int64            `json:"targets"`
 	NeverFetched int64            `json:"never_fetched"`
 	Within       map[string]int64 `json:"within"` // the key is an age, such as "24h"; the value is the number of targets with counts not older than this age
-	// P50, P95 and P99 are upper bounds for percentiles of the ages. An unknown bound is null.
+	// P50, P95 and P99 are upper bounds, in seconds, for percentiles of the ages of the fetched targets. A bound is null if no target was fetched, or if
+	// the bound is above the last age in queue.FreshWithin.
 	P50 *float64 `json:"p50_seconds_at_most"`
 	P95 *float64 `json:"p95_seconds_at_most"`
 	P99 *float64 `json:"p99_seconds_at_most"`
@@ -259,5 +260,5 @@ func currentPause(c queue.CollectingState, name string) *PauseStatus {
 	if !known || p.BlockedUntil <= c.At {
 		return nil
 	}
-	return &PauseStatus{Until: p.BlockedUntil.Time(), Class: p.Class, Detail: p.Detail, InARow: p.Strikes}
+	return &PauseStatus{Until: p.BlockedUntil.Time(), Class: p.Class, Detail: p.Detail, InARow: p.PausesSinceSuccess}
 }

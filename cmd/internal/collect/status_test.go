@@ -49,12 +49,12 @@ func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?, fetched_at = ?", now.Add(-90*time.Second), now.Add(-5*time.Hour))
 		_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil)
 		require.NoError(t, err)
-		_, err = db.ReserveQuota(t.Context(), "test/common", "today", 30, 100)
+		_, err = db.ReserveUnits(t.Context(), "test/common", "today", 30, 100)
 		require.NoError(t, err)
-		_, err = db.ReserveQuota(t.Context(), "test/common", "yesterday", 99, 100)
+		_, err = db.ReserveUnits(t.Context(), "test/common", "yesterday", 99, 100)
 		require.NoError(t, err)
 		for name, until := range map[string]time.Duration{"test/common": time.Hour, "test": -time.Hour} {
-			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: name, Class: "quota_spent", Detail: "used up", BlockedUntil: now.Add(until), Strikes: 2}))
+			require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: name, Class: "quota_spent", Detail: "used up", BlockedUntil: now.Add(until), PausesSinceSuccess: 2}))
 		}
 
 		registry := prometheus.NewRegistry()
@@ -106,7 +106,7 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 			_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, published)
 			require.NoError(t, err)
 		}
-		_, err := db.ReserveQuota(t.Context(), "test/common", "today", 30, 100)
+		_, err := db.ReserveUnits(t.Context(), "test/common", "today", 30, 100)
 		require.NoError(t, err)
 		own, err := collect.ReadStatus(t.Context(), db.Store, sources)
 		require.NoError(t, err)

@@ -58,11 +58,11 @@ func newService(t *testing.T) *service {
 		if s.intercept != nil && s.intercept(w, r, len(s.requests)) {
 			return
 		}
-		answer, ok := s.responses[r.URL.Path]
+		response, ok := s.responses[r.URL.Path]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
 		}
-		_, _ = w.Write([]byte(answer))
+		_, _ = w.Write([]byte(response))
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -234,7 +234,7 @@ func TestMigration_refusesFolderOfAnotherMigration(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to another migration")
 }
 
-// The folder of another program must stay as it is, also if it has files with the names of a migration's files.
+// The folder of another program must stay as it is, even if it has files with the names of a migration's files.
 func TestMigration_refusesFolderWithOtherFiles(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -327,7 +327,7 @@ func TestMigration_refusesMadeUpNumbersInDatabaseWithRealNumbers(t *testing.T) {
 	require.ErrorAs(t, err, &kind)
 }
 
-// The summary must say that entries are missing, also after an interruption.
+// The summary must say that entries are missing, even after an interruption.
 func TestMigration_reportsEntriesThatTheServiceDoesNotList(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

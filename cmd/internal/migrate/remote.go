@@ -292,7 +292,8 @@ func (s *numberedPages) next(n, entries, before, after int, p pagination) (int, 
 		return n - 1, nil
 	}
 	s.least = min(s.least, p.Total)
-	// After a short page, the number of the next page skips entries. A page without new entries shows that the service ignores the number.
+	// If page n-1 was short, the service counts pages by the full page size, so it skipped the entries between the two pages. If page n has no new
+	// entries, the service ignores the page number.
 	if entries > 0 && (s.short || isNew && after == before && n <= p.TotalPages) {
 		return 0, fmt.Errorf("page %d of the list does not begin where page %d ends, so entries would be left out", n, n-1)
 	}

@@ -75,7 +75,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	require.Contains(t, page, "Last attempt failed</th>")
 	require.NotContains(t, page, ">Failing</th>", "the column \"Last attempt failed\" must not have the title \"Failing\", because the fetch status \"failing\" begins only at the second failed attempt")
 	require.Contains(t, page, `data-label="Priority">new or refreshed</td>`)
-	for _, word := range []string{">Lane<", ">interactive<", ">Parked<", "parked", ">Targets<", " target"} { // the page has words that an operator knows
+	for _, word := range []string{">Lane<", ">interactive<", ">Parked<", "parked", ">Targets<", " target"} { // the page must not use the internal terms of the queue
 		require.NotContains(t, page, word)
 	}
 	require.Contains(t, page, "Start the program <code>collector</code>")

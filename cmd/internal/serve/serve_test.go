@@ -69,7 +69,7 @@ func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	now := store.InstantOf(time.Now())
 	db.Exec(t, "INSERT INTO collectors (id, seen_at) VALUES (?, ?)", store.NewID(), now.Add(-time.Minute)) // the row of a collector that was killed a minute ago
-	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", Detail: "refused", BlockedUntil: now.Add(time.Hour), Strikes: 1}))
+	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", Detail: "refused", BlockedUntil: now.Add(time.Hour), PausesSinceSuccess: 1}))
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_METRICS_LISTEN": "127.0.0.1:0"})
 	serverAddress(t, p)

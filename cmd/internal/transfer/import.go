@@ -57,10 +57,10 @@ type BadRow struct {
 // Summary says what an import has done and what it skipped.
 type Summary struct {
 	Rows             int64 `json:"rows"`
-	Bad              int64 `json:"bad"`          // invalid rows, which were skipped
-	Interpolated     int64 `json:"interpolated"` // rows skipped because their counts are interpolated
-	WithoutCounts    int64 `json:"uncounted"`    // rows with a date but no counts; the import takes only the video from such a row
-	InvalidUsernames int64 `json:"unnamed"`      // rows imported without their username, because it is invalid on the platform
+	Bad              int64 `json:"bad"`               // invalid rows, which were skipped
+	Interpolated     int64 `json:"interpolated"`      // rows skipped because their counts are interpolated
+	WithoutCounts    int64 `json:"without_counts"`    // rows with a date but no counts; the import takes only the video from such a row
+	InvalidUsernames int64 `json:"invalid_usernames"` // rows imported without their username, because it is invalid on the platform
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`     // videos that were not in the organisation before
@@ -68,11 +68,11 @@ type Summary struct {
 
 	// Each of the next five fields is a number of history points, not of rows: several rows for the same video and day
 	// are one point.
-	Added     int64 `json:"added"`   // new points
-	Folded    int64 `json:"folded"`  // old points that were not stored, because only the last point of their week is kept
-	Existing  int64 `json:"there"`   // points that existed already, with the same counts
-	Conflicts int64 `json:"kept"`    // points that were not stored, because a point of the same day or week exists with other counts
-	TooOld    int64 `json:"too_old"` // points that were not stored, because they are older than the retention
+	Added     int64 `json:"added"`     // new points
+	RolledUp  int64 `json:"rolled_up"` // old points that were not stored, because only the last point of their week is kept
+	Existing  int64 `json:"existing"`  // points that existed already, with the same counts
+	Conflicts int64 `json:"conflicts"` // points that were not stored, because a point of the same day or week exists with other counts
+	TooOld    int64 `json:"too_old"`   // points that were not stored, because they are older than the retention
 }
 
 // RefusedError reports that nothing was imported because the file has invalid rows.
@@ -317,11 +317,11 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 		switch result {
 		case backfill.PointAdded:
 			s.Added++
-		case backfill.PointFolded:
-			s.Folded++
-		case backfill.PointThere:
+		case backfill.PointRolledUp:
+			s.RolledUp++
+		case backfill.PointUnchanged:
 			s.Existing++
-		case backfill.PointKept:
+		case backfill.PointConflicts:
 			s.Conflicts++
 		case backfill.PointTooOld:
 			s.TooOld++

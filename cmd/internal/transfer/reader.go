@@ -277,7 +277,7 @@ func (r *jsonReader) unexpectedCharacter(where string) error {
 	return fileErrorf("line %d: the file has %q %s", r.line, string(c), where)
 }
 
-// readObject reads a JSON object up to its closing bracket and returns its text.
+// readObject reads a JSON object up to its closing brace and returns its text.
 func (r *jsonReader) readObject() ([]byte, error) {
 	var text []byte
 	depth, quoted, escaped := 0, false, false

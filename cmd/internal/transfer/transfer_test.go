@@ -142,7 +142,7 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 			for _, v := range videos {
 				points += int64(len(v.Points))
 			}
-			require.LessOrEqual(rt, summary.Added+summary.Folded, points)
+			require.LessOrEqual(rt, summary.Added+summary.RolledUp, points)
 			require.Zero(rt, summary.InvalidUsernames+summary.WithoutCounts)
 			require.Equal(rt, int64(strings.Count(out, "true,")+strings.Count(out, `"interpolated":true`)) > 0, summary.Interpolated > 0)
 			require.Equal(rt, sortedLines(out), sortedLines(exportedText(t, to, f, q)))
@@ -335,7 +335,7 @@ func TestImport_sortsRowsAndMergesRowsOfSameDay(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1400, summary.Rows)
 	require.EqualValues(t, 1, summary.Videos)
-	require.EqualValues(t, 700, summary.Added+summary.Folded)
+	require.EqualValues(t, 700, summary.Added+summary.RolledUp)
 	points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, today-699, today)
 	require.NoError(t, err)
 	require.InDelta(t, 697, len(points), 3, "points older than 90 days must be reduced to one a week")

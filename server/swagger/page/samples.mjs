@@ -76,16 +76,16 @@ function golang({ method, target, headers, body }) {
     "\t}",
     '\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("REELTALLY_TOKEN"))',
     ...headers.map(([name, value]) => `\trequest.Header.Set(${JSON.stringify(name)}, ${JSON.stringify(value)})`),
-    "\tanswer, err := http.DefaultClient.Do(request)",
+    "\tresponse, err := http.DefaultClient.Do(request)",
     "\tif err != nil {",
     "\t\tlog.Fatal(err)",
     "\t}",
-    "\tdefer answer.Body.Close()",
-    "\ttext, err := io.ReadAll(answer.Body)",
+    "\tdefer response.Body.Close()",
+    "\ttext, err := io.ReadAll(response.Body)",
     "\tif err != nil {",
     "\t\tlog.Fatal(err)",
     "\t}",
-    "\tfmt.Println(answer.StatusCode, string(text))",
+    "\tfmt.Println(response.StatusCode, string(text))",
     "}",
   ];
   return lines.join("\n") + "\n";
@@ -108,8 +108,8 @@ function python({ method, target, headers, body }) {
     `    headers={"Authorization": "Bearer " + os.environ["REELTALLY_TOKEN"]${fields.join("")}},`,
     ...(body === null ? [] : [`    data=json.dumps(${pythonLiteral(body)}).encode(),`]),
     ")",
-    "with urllib.request.urlopen(request) as answer:",
-    "    print(answer.status, answer.read().decode())",
+    "with urllib.request.urlopen(request) as response:",
+    "    print(response.status, response.read().decode())",
   ];
   return lines.join("\n") + "\n";
 }
@@ -132,12 +132,12 @@ function pythonLiteral(value) {
 function typescript({ method, target, headers, body }) {
   const fields = headers.map(([name, value]) => `, ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
   const lines = [
-    `const answer = await fetch(process.env.REELTALLY_URL + ${JSON.stringify(target)}, {`,
+    `const response = await fetch(process.env.REELTALLY_URL + ${JSON.stringify(target)}, {`,
     ...(method === "GET" ? [] : [`  method: "${method}",`]),
     `  headers: { Authorization: \`Bearer \${process.env.REELTALLY_TOKEN}\`${fields.join("")} },`,
     ...(body === null ? [] : [`  body: JSON.stringify(${JSON.stringify(body)}),`]),
     "});",
-    "console.log(answer.status, await answer.text());",
+    "console.log(response.status, await response.text());",
   ];
   return lines.join("\n") + "\n";
 }

@@ -17,7 +17,7 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// call sends a request and decodes the answer into result, if result is not nil.
+// call sends a request and decodes the response into result, if result is not nil.
 func call(method, path string, body, result any) {
 	var content io.Reader
 	if body != nil {
@@ -29,17 +29,17 @@ func call(method, path string, body, result any) {
 	failUnless(err == nil, method, path, err)
 	request.Header.Set("Authorization", "Bearer "+os.Getenv("REELTALLY_TOKEN"))
 	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	failUnless(err == nil, method, path, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	failUnless(err == nil && answer.StatusCode < 300, method, path, answer.Status, string(text))
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	failUnless(err == nil && response.StatusCode < 300, method, path, response.Status, string(text))
 	if result != nil {
 		failUnless(json.Unmarshal(text, result) == nil, method, path, string(text))
 	}
 }
 
-// get sends a request and returns the answer, which is a JSON object.
+// get sends a request and returns the response, which is a JSON object.
 func get(method, path string, body any) (result object) {
 	call(method, path, body, &result)
 	return result

@@ -3,13 +3,13 @@
 import assert from "node:assert";
 
 async function call(method, path, body) {
-  const answer = await fetch(process.env.REELTALLY_URL + path, {
+  const response = await fetch(process.env.REELTALLY_URL + path, {
     method,
     headers: { Authorization: `Bearer ${process.env.REELTALLY_TOKEN}`, "Content-Type": "application/json" },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
-  const text = await answer.text();
-  assert(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
+  const text = await response.text();
+  assert(response.ok, `${method} ${path}: ${response.status} ${text}`);
   return text === "" ? undefined : JSON.parse(text);
 }
 

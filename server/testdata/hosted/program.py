@@ -17,8 +17,8 @@ def call(method, path, body=None):
         headers={"Authorization": "Bearer " + os.environ["REELTALLY_TOKEN"], "Content-Type": "application/json"},
         data=None if body is None else json.dumps(body).encode(),
     )
-    with urllib.request.urlopen(request) as answer:
-        text = answer.read()
+    with urllib.request.urlopen(request) as response:
+        text = response.read()
     return json.loads(text) if text else None
 
 

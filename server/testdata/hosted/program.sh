@@ -10,7 +10,7 @@ call() {
 # member NAME reads JSON from standard input and prints the value of the first member with this name. The value must be a string.
 member() { grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
 # has TEXT fails if standard input does not contain the text.
-has() { grep -q -- "$1" <<<"$(cat)" || { echo "the answer lacks $1" >&2; exit 1; }; }
+has() { grep -q -- "$1" <<<"$(cat)" || { echo "the response lacks $1" >&2; exit 1; }; }
 
 link=https://www.tiktok.com/@northwind.studio/video/7338812345678901234
 quoted=https%3A%2F%2Fwww.tiktok.com%2F%40northwind.studio%2Fvideo%2F7338812345678901234

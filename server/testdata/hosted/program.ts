@@ -1,5 +1,5 @@
-// This program stands for one that a customer has written in TypeScript for the hosted service. It calls every operation of that service's
-// API. ReelTally has the same operations, so the program works with the address and the token of a ReelTally server.
+// This program is an example of a program that a customer has written for a hosted service. It calls every operation of the service's API. ReelTally
+// has the same operations, so the test runs the program unchanged, with the address and a token of ReelTally.
 import assert from "node:assert";
 
 interface Collection { id: string; name: string; video_count?: number }
@@ -11,13 +11,13 @@ interface Page<T> { data: T[]; pagination: { total: number; page: number; limit:
 interface Message { message: string }
 
 async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const answer = await fetch(`${process.env["REELTALLY_URL"]}${path}`, {
+  const response = await fetch(`${process.env["REELTALLY_URL"]}${path}`, {
     method,
     headers: { Authorization: `Bearer ${process.env["REELTALLY_TOKEN"]}`, "Content-Type": "application/json" },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  const text = await answer.text();
-  assert(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
+  const text = await response.text();
+  assert(response.ok, `${method} ${path}: ${response.status} ${text}`);
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 

@@ -1,5 +1,5 @@
-// This program changes a collection and a webhook, whose ids are its arguments. First it changes only their name and address, and prints
-// their other members. Then it removes these other members.
+// The arguments of this program are the ids of a collection and a webhook. It changes the name of the collection and the URL of the webhook, and
+// prints other members of both. Then it clears these members.
 import { ReelTally } from "@reeltally/client";
 
 const [collection, webhook] = process.argv.slice(2);

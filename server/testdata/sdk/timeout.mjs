@@ -1,4 +1,4 @@
-// This program sends one request with the timeout of the first argument, in seconds, and prints the organisation of the answer or the error.
+// This program sends one request. Its first argument is the timeout in seconds. It prints the organisation in the response, or the error.
 
 import { ReelTally, ReelTallyError } from "@reeltally/client";
 

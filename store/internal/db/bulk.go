@@ -35,7 +35,7 @@ func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rowCount int64) error {
 	return nil
 }
 
-// BulkTx runs f in one transaction. Like Tx, it repeats f after conflicts. The argument insert is a function that inserts rows in the engine's
+// BulkTx runs f in one transaction. Like Tx, it retries f after conflicts. The argument insert is a function that inserts rows in the engine's
 // fastest way.
 func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
@@ -106,7 +106,7 @@ func insertMany(table string, columns []string, rows [][]any, exec func(text str
 // bulkTx runs f in a transaction. The function "insert", which f receives, uses COPY.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	err := runCopyTx(ctx, d, f)
-	// On Citus, COPY reports every broken constraint as the same error, XX000. So repeat f with INSERT,
+	// On Citus, COPY reports every broken constraint as the same error, XX000. So retry f with INSERT,
 	// which names the constraint.
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && d.sharded && e.Code == "XX000" {
 		return runInsertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error { return tx.Exec(text, args...).Error })

@@ -95,14 +95,14 @@ func TestSchema_isTheSameOnEveryEngine(t *testing.T) {
 
 func TestSchema_hasNoNameLongerThan50Characters(t *testing.T) {
 	t.Parallel()
-	const most = 50 // Citus appends the number of the shard to each name, and PostgreSQL truncates names to 63 characters
+	const maxNameLength = 50 // Citus appends the number of the shard to each name, and PostgreSQL truncates names to 63 characters
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		query := `SELECT name FROM sqlite_master WHERE length(name) > ?`
 		if db.Engine != "sqlite" {
 			query = `SELECT name FROM (SELECT relname::text AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace
 UNION ALL SELECT conname::text FROM pg_constraint WHERE connamespace = 'public'::regnamespace) AS names WHERE length(name) > CAST(? AS integer)`
 		}
-		require.Empty(t, storetest.Column[string](t, db, query, most))
+		require.Empty(t, storetest.Column[string](t, db, query, maxNameLength))
 	})
 }
 

@@ -19,7 +19,7 @@ func TestChangeInBulk_reportsADuplicateAlthoughCitusReportsAnInternalError(t *te
 	t.Parallel()
 	d := storetest.New(t, "citus")
 	o := storetest.NewOrg(t, d)
-	video := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].VideoID
+	video := storetest.Track(t, o, storetest.VideoLink(t, 1))[0].ID
 	load := func(tags ...string) error {
 		return d.Store.DB().ChangeInBulk(t.Context(), o.ID(), func(_ *gorm.DB, insert db.InsertRows) error {
 			rows := make([][]any, len(tags))

@@ -134,17 +134,17 @@ func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithCo
 const (
 	// MaxAttempts is the maximum number of times that a transaction is run if it fails because of deadlocks or other conflicts.
 	MaxAttempts = 5
-	// repeatTimeout is the time after which a failed transaction is not run again. A transaction fails, for example, if another process has
+	// retryTimeout is the time after which a failed transaction is not run again. A transaction fails, for example, if another process has
 	// the SQLite file locked.
-	repeatTimeout = 30 * time.Second
+	retryTimeout = 30 * time.Second
 )
 
-// Tx runs f in one transaction that can write. It repeats f after conflicts, so f must have no
+// Tx runs f in one transaction that can write. It retries f after conflicts, so f must have no
 // effects outside of the transaction.
 func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	own, cancel := d.withTimeout(ctx)
 	defer cancel()
-	repeat, stop := context.WithTimeout(own, repeatTimeout)
+	retry, stop := context.WithTimeout(own, retryTimeout)
 	defer stop()
 	for attempt := 1; ; attempt++ {
 		err := d.write.WithContext(own).Transaction(f)
@@ -155,10 +155,10 @@ func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		case ctx.Err() == nil && own.Err() != nil:
 			return fmt.Errorf("%w: the transaction did not end within %s: %w", ErrUnavailable, d.timeout, err)
-		case repeat.Err() != nil, !d.dialect.isWorthRepeating(err, attempt):
+		case retry.Err() != nil, !d.dialect.isRetryable(err, attempt):
 			return Translate(err)
 		}
-		if waitFor(repeat, time.Duration(min(attempt, MaxAttempts)*min(attempt, MaxAttempts))*5*time.Millisecond) != nil {
+		if waitFor(retry, time.Duration(min(attempt, MaxAttempts)*min(attempt, MaxAttempts))*5*time.Millisecond) != nil {
 			return Translate(err)
 		}
 	}
@@ -172,9 +172,8 @@ func (d *DB) withTimeout(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, d.timeout)
 }
 
-// RepeatOnDuplicate calls runTx again if it fails with ErrDuplicate, at most MaxAttempts times in
-// all.
-func RepeatOnDuplicate(runTx func() error) error {
+// RetryOnDuplicate runs runTx until it does not fail with ErrDuplicate, at most MaxAttempts times.
+func RetryOnDuplicate(runTx func() error) error {
 	for attempt := 1; ; attempt++ {
 		// ErrDuplicate means that another transaction has inserted the same row meanwhile. The next attempt
 		// finds this row.

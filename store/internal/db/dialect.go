@@ -40,8 +40,8 @@ type dialect interface {
 	open(ctx context.Context, o Options) (connections, error)
 	// gooseSettings returns the settings for the migration tool: its dialect, the folder of the migrations, and options.
 	gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error)
-	// isWorthRepeating returns true if a transaction that failed with err may succeed when it is run again. The attempt is the number of runs so far.
-	isWorthRepeating(err error, attempt int) bool
+	// isRetryable returns true if a transaction that failed with err may succeed when it is run again. The attempt is the number of runs so far.
+	isRetryable(err error, attempt int) bool
 	// hasRowLocks returns true if transactions lock rows. If it returns false, only one transaction at a time can write.
 	hasRowLocks() bool
 	// hasPartitions returns true if snapshots_daily has a partition for each month. The partition of a month must be created before the first point
@@ -107,6 +107,9 @@ func (sqliteDialect) readinessQuery() string { return "SELECT COUNT(*) FROM sqli
 // short, because the end of the context does not end this wait.
 const sqliteBusyTimeout = 400 * time.Millisecond
 
+// sqliteMaxIdleTime is the time after which an unused connection for reads is closed, because its cache takes up to 4 MB.
+const sqliteMaxIdleTime = time.Minute
+
 // open opens the SQLite file with one pool for writes and one pool for reads. Without o.MustExist,
 // it creates a missing file and its folder.
 func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err error) {
@@ -154,14 +157,17 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	if c.write, err = open("immediate", 1); err != nil {
 		return c, err
 	}
-	c.read, err = open("deferred", max(4, runtime.NumCPU()))
-	return c, err
+	if c.read, err = open("deferred", max(16, 4*runtime.NumCPU())); err != nil {
+		return c, err
+	}
+	c.pools[1].SetConnMaxIdleTime(sqliteMaxIdleTime)
+	return c, nil
 }
 
 // awaitUnlocked opens the first connection of the pool. While another process has the file locked,
-// it tries again, for at most repeatTimeout.
+// it tries again, for at most retryTimeout.
 func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
-	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
+	wait, cancel := context.WithTimeout(ctx, retryTimeout)
 	defer cancel()
 	for {
 		// Another process locks the file to switch it to WAL mode or to recover it after a crash.
@@ -193,7 +199,7 @@ func (s appliedMigrations) Insert(ctx context.Context, tx database.DBTxConn, req
 	return s.Store.Insert(ctx, tx, req)
 }
 
-func (sqliteDialect) isWorthRepeating(err error, _ int) bool { return isLockTimeout(err) }
+func (sqliteDialect) isRetryable(err error, _ int) bool { return isLockTimeout(err) }
 
 // modernc is GORM's dialector for SQLite with another Translate, because GORM's Translate does not know the errors of the driver
 // modernc.org/sqlite.
@@ -352,8 +358,8 @@ func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) err
 	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
 }
 
-// isWorthRepeating returns true for serialization failures and deadlocks, unless MaxAttempts is reached.
-func (postgresDialect) isWorthRepeating(err error, attempt int) bool {
+// isRetryable returns true for serialization failures and deadlocks, unless MaxAttempts is reached.
+func (postgresDialect) isRetryable(err error, attempt int) bool {
 	var e *pgconn.PgError
 	return attempt < MaxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }

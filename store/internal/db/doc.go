@@ -3,7 +3,7 @@
 //
 // Start reading at [Open] and [DB.Tx]:
 //
-//   - db.go: connections, transactions and their repetition after conflicts
+//   - db.go: connections, transactions and their retries after conflicts
 //   - dialect.go, bulk.go, values.go: the differences between the engines, including row locks and column types
 //   - versions.go: transactions that change an organisation's data, and the version that rises with every change
 //   - page.go: ordered lists, pages of lists, and the allow-list of the columns by which a list can be ordered

@@ -72,7 +72,7 @@ func (s watchedStatements) QueryRowContext(ctx context.Context, query string, ar
 	return s.statements.QueryRowContext(ctx, query, args...)
 }
 
-// watchedPool is a connection pool for GORM. It watches each statement, also in transactions.
+// watchedPool is a connection pool for GORM. It watches each statement, including statements in transactions.
 type watchedPool struct {
 	watchedStatements
 	pool      *sql.DB

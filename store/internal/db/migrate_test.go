@@ -105,7 +105,7 @@ func TestMigrate_createsPartitionsOfLastMonthThisMonthAndNextMonth(t *testing.T)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		v := storetest.Track(t, o, storetest.VideoLinks(t, 1)...)[0].VideoID
+		v := storetest.Track(t, o, storetest.VideoLinks(t, 1)...)[0].ID
 		today := store.DateOf(db.Clock.Now())
 		for _, day := range []store.Date{today - 31, today, today + 62} {
 			db.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, fetched_at, source) VALUES (?, ?, ?, ?, 0, 'test')`, o.ID(), v, day, day.Week())
@@ -241,14 +241,14 @@ func TestMigrate_foldsCaptionsAndHashtags(t *testing.T) {
 		require.NoError(t, err)
 		want := map[uuid.UUID]string{}
 		for i, text := range texts {
-			id, old := videos[i].VideoID, strings.ToLower(text)
+			id, old := videos[i].ID, strings.ToLower(text)
 			want[id] = textsToFold[text]
 			d.Exec(t, "UPDATE videos SET title = ?, title_folded = ? WHERE organisation_id = ? AND id = ?", text, old, o.ID(), id)
 			d.Exec(t, "INSERT INTO video_hashtags (organisation_id, tag, video_id) VALUES (?, ?, ?), (?, 'all', ?)", o.ID(), old, id, o.ID(), id)
 			d.Exec(t, "INSERT INTO collection_hashtags (organisation_id, collection_id, tag, added_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", o.ID(), c.ID, old, 100+i)
 		}
 		// This video has both spellings of a hashtag already.
-		d.Exec(t, "INSERT INTO video_hashtags (organisation_id, tag, video_id) VALUES (?, ?, ?), (?, ?, ?)", o.ID(), "no\u0308", videos[0].VideoID, o.ID(), "n\u00f6", videos[0].VideoID)
+		d.Exec(t, "INSERT INTO video_hashtags (organisation_id, tag, video_id) VALUES (?, ?, ?), (?, ?, ?)", o.ID(), "no\u0308", videos[0].ID, o.ID(), "n\u00f6", videos[0].ID)
 		d.Exec(t, "INSERT INTO collection_hashtags (organisation_id, collection_id, tag, added_at) VALUES (?, ?, ?, 7), (?, ?, ?, 8)", o.ID(), c.ID, "no\u0308", o.ID(), c.ID, "n\u00f6")
 		_, err = d.Migrate(t.Context())
 		require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestMigrate_foldsCaptionsAndHashtags(t *testing.T) {
 		for id, folded := range want {
 			require.Equal(t, []string{folded}, storetest.Column[string](t, d, "SELECT title_folded FROM videos WHERE organisation_id = ? AND id = ?", o.ID(), id))
 			tags := []string{"all", folded}
-			if id == videos[0].VideoID {
+			if id == videos[0].ID {
 				tags = append(tags, "n\u00f6")
 			}
 			require.ElementsMatch(t, tags, storetest.Column[string](t, d, "SELECT tag FROM video_hashtags WHERE organisation_id = ? AND video_id = ?", o.ID(), id))

@@ -54,6 +54,17 @@ func ReadSequence(ctx context.Context, d *DB, q *gorm.DB, sort SortColumns, o Or
 	return s, nil
 }
 
+// NewCountSequence returns the order of rows by a count that is not a column of the database. sort[o.Column] must come from SortByCount. A
+// row without an entry in counts has the count 0.
+func NewCountSequence(sort SortColumns, o Order, ids []uuid.UUID, counts map[uuid.UUID]int64) *Sequence {
+	s := &Sequence{column: sort[o.Column], order: o, rows: make([]sequenceRow, len(ids))}
+	for i, id := range ids {
+		s.rows[i] = sequenceRow{sortKey{number: counts[id]}, id}
+	}
+	slices.SortFunc(s.rows, s.compareRows)
+	return s
+}
+
 // Len returns the number of rows of the list. It returns 0 if s is nil.
 func (s *Sequence) Len() int64 {
 	if s == nil {

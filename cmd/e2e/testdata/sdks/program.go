@@ -1,5 +1,5 @@
 // Command caller uses the installed Go client. It tracks 10,000 videos, lists some of them, reads all pages of the list, and exports the list to
-// the file in its argument. It prints how many videos each of these steps has handled.
+// the file that its argument names. It prints how many videos each of these steps has handled.
 package main
 
 import (
@@ -34,11 +34,11 @@ func run(ctx context.Context, path string) error {
 		for n := range links {
 			links[n] = fmt.Sprintf("https://www.tiktok.com/@creator/video/73012345%011d", first+n)
 		}
-		answer, err := c.TrackVideos(ctx, client.TrackVideosOptions{Links: links})
+		response, err := c.TrackVideos(ctx, client.TrackVideosOptions{Links: links})
 		if err != nil {
 			return err
 		}
-		tracked += int(answer.Summary.Succeeded)
+		tracked += int(response.Summary.Succeeded)
 	}
 
 	page, err := c.ListVideos(ctx, client.ListVideosOptions{OrderBy: client.VideoOrderCreatedAt, Limit: 5})

@@ -1,7 +1,7 @@
 """Uses the installed Python client.
 
-Tracks 10,000 videos, lists some of them, reads all pages of the list, and exports the list to the file in the argument. Prints how many
-videos each step has given.
+Tracks 10,000 videos, lists some of them, reads all pages of the list, and exports the list to the file that the argument names. Prints how
+many videos each step has handled.
 """
 
 import sys

@@ -1,5 +1,5 @@
 // This program uses the installed TypeScript client. It tracks 10,000 videos, lists some of them, reads all pages of the list, and exports the
-// list to the file in its argument. It prints how many videos each of these steps has handled.
+// list to the file that its argument names. It prints how many videos each of these steps has handled.
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { CSV, ReelTally, type Video } from "@reeltally/client";

@@ -17,18 +17,18 @@ import (
 // collection's descendants also contain the video.
 
 const (
-	// MaxCampaignVideos is the highest number of videos whose counts Campaign adds up. For a larger collection, Campaign returns a
+	// MaxTotalsVideos is the highest number of videos whose counts CollectionTotals adds up. For a larger collection, CollectionTotals returns a
 	// *TooManyVideosError.
-	MaxCampaignVideos = 5000
-	// MaxCampaignVideoDays limits the number of videos multiplied by the number of days. At the
+	MaxTotalsVideos = 5000
+	// MaxTotalsVideoDays limits the number of videos multiplied by the number of days. At the
 	// limit, the server and PostgreSQL each need half a second.
-	MaxCampaignVideoDays = 155_000
+	MaxTotalsVideoDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
 )
 
-// CampaignQuery is the argument of the method Org.Campaign. It selects the videos and the days whose counts this method adds up.
-type CampaignQuery struct {
+// CollectionTotalsQuery is the argument of the method Org.CollectionTotals. It selects the videos and the days whose counts this method adds up.
+type CollectionTotalsQuery struct {
 	Collection      uuid.UUID
 	IncludeChildren bool    // include the videos of all collections below the collection
 	From, To        db.Date // first and last day of the period
@@ -36,11 +36,11 @@ type CampaignQuery struct {
 	Points bool
 }
 
-// Campaign has the counts of the videos of a collection, added up for each day.
-type Campaign struct {
-	Collections []CollectionName // the collection, and all collections below it if CampaignQuery.IncludeChildren is true
-	Days        []CampaignDay    // one entry for each day on which the collection had a video, the oldest first
-	Videos      []CampaignVideo  // the videos, ordered by id, without videos that were added after the last day
+// CollectionTotals has the counts of the videos of a collection, added up for each day.
+type CollectionTotals struct {
+	Collections []CollectionName  // the collection, and all collections below it if CollectionTotalsQuery.IncludeChildren is true
+	Days        []CollectionDay   // one entry for each day on which the collection had a video, the oldest first
+	Videos      []CollectionVideo // the videos, ordered by id, without videos that were added after the last day
 }
 
 // CollectionName is the id and name of a collection.
@@ -49,8 +49,8 @@ type CollectionName struct {
 	Name string
 }
 
-// CampaignDay has the counts of one day, added up over the videos that are in the collection on that day.
-type CampaignDay struct {
+// CollectionDay has the counts of one day, added up over the videos that are in the collection on that day.
+type CollectionDay struct {
 	Day          db.Date
 	Videos       int64 // number of videos in the collection on this day
 	Added        int64 // number of videos that were added on this day
@@ -72,8 +72,8 @@ type CampaignDay struct {
 	ViewsFromKnown int64
 }
 
-// CampaignVideo is a video of a collection.
-type CampaignVideo struct {
+// CollectionVideo is a video of a collection, with the views that it gained in the period.
+type CollectionVideo struct {
 	ID      uuid.UUID
 	Link    string
 	Removed bool
@@ -84,7 +84,7 @@ type CampaignVideo struct {
 	StartViews   *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
 	EndViews     *int64   `gorm:"-"` // views of the last day; nil if unknown
 	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if one of them is unknown, or if EndDay is not after StartDay
-	StoredPoints []Point  `gorm:"-"` // the points from which the counts are computed, the oldest first; set only if CampaignQuery.Points is true
+	StoredPoints []Point  `gorm:"-"` // the points from which the counts are computed, the oldest first; set only if CollectionTotalsQuery.Points is true
 }
 
 // TooManyVideosError reports that a collection has too many videos to add up their counts.
@@ -111,26 +111,28 @@ func (e *TooManyPointsError) Error() string {
 	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
-// campaignVideos selects the videos in the collections @in. The column added_at tells when a video first became
-// a member. For a member through an account or hashtag, this is never before the video was tracked.
-const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
+// collectionTotalsVideos selects the videos in the collections @in. The column added_at tells when a video first became
+// a member. For a member through an account or hashtag, this is never before the video was tracked. For speed, the query reads the
+// videos of each account and hashtag only once, with the earliest time at which one of the collections got the account or hashtag.
+const collectionTotalsVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
   UNION ALL
-  SELECT va.id AS video_id, CASE WHEN va.created_at > ma.added_at THEN va.created_at ELSE ma.added_at END AS added_at FROM collection_accounts ma
-    JOIN videos va ON va.organisation_id = ma.organisation_id AND va.linked_account_id = ma.account_id
-   WHERE ma.organisation_id = @org AND ma.collection_id IN @in
+  SELECT va.id AS video_id, CASE WHEN va.created_at > ma.added_at THEN va.created_at ELSE ma.added_at END AS added_at
+    FROM (SELECT a.account_id, MIN(a.added_at) AS added_at FROM collection_accounts a WHERE a.organisation_id = @org AND a.collection_id IN @in GROUP BY a.account_id) AS ma
+    JOIN videos va ON va.organisation_id = @org AND va.linked_account_id = ma.account_id
   UNION ALL
-  SELECT vh.id AS video_id, CASE WHEN vh.created_at > mh.added_at THEN vh.created_at ELSE mh.added_at END AS added_at FROM collection_hashtags mh
-    JOIN video_hashtags h ON h.organisation_id = mh.organisation_id AND h.tag = mh.tag
-    JOIN videos vh ON vh.organisation_id = h.organisation_id AND vh.id = h.video_id
-   WHERE mh.organisation_id = @org AND mh.collection_id IN @in
+  SELECT vh.id AS video_id, CASE WHEN vh.created_at > mh.added_at THEN vh.created_at ELSE mh.added_at END AS added_at
+    FROM (SELECT h.video_id, MIN(t.added_at) AS added_at
+      FROM (SELECT c.tag, MIN(c.added_at) AS added_at FROM collection_hashtags c WHERE c.organisation_id = @org AND c.collection_id IN @in GROUP BY c.tag) AS t
+      JOIN video_hashtags h ON h.organisation_id = @org AND h.tag = t.tag GROUP BY h.video_id) AS mh
+    JOIN videos vh ON vh.organisation_id = @org AND vh.id = mh.video_id
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for stored points, ordered by video and day. It selects at least
+// collectionTotalsPoints is a SQL query for stored points, ordered by video and day. It selects at least
 // the points that determine the counts of the days from @from to @to.
-const campaignPoints = `WITH wanted AS (SELECT v.id,
+const collectionTotalsPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
   (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,
@@ -145,32 +147,32 @@ SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
 
-// Campaign adds up the counts of a collection's videos on each day from q.From to q.To, but not
-// after today. It can return ErrNotFound, *TooManyVideosError, *TooManyDaysError and
-// *TooManyPointsError.
-func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
-	q.To = min(q.To, o.s.db.Now().Day())
-	c := Campaign{Days: []CampaignDay{}}
+// readCollectionTotals is like CollectionTotals, but always reads the counts from the database. q.To must not be after today.
+func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
+	c := CollectionTotals{Days: []CollectionDay{}}
 	var err error
-	if c.Collections, err = o.campaignCollections(ctx, q); err != nil {
+	if c.Collections, err = o.queriedCollections(ctx, q); err != nil {
 		return c, err
 	}
 	ids := make([]uuid.UUID, len(c.Collections))
 	for n, collection := range c.Collections {
 		ids[n] = collection.ID
 	}
-	args := map[string]any{"org": o.id, "in": ids, "until": db.InstantOf((q.To + 1).Time()), "limit": MaxCampaignVideos + 1}
-	if err := o.s.db.Read(ctx).Raw(campaignVideos, args).Scan(&c.Videos).Error; err != nil {
+	if err := o.checkMembers(ctx, ids, MaxTotalsMembers, MaxTotalsHashtags); err != nil {
+		return c, err
+	}
+	args := map[string]any{"org": o.id, "in": ids, "until": db.InstantOf((q.To + 1).Time()), "limit": MaxTotalsVideos + 1}
+	if err := o.s.db.Read(ctx).Raw(collectionTotalsVideos, args).Scan(&c.Videos).Error; err != nil {
 		return c, db.Translate(err)
 	}
-	if len(c.Videos) > MaxCampaignVideos {
-		return c, &TooManyVideosError{Limit: MaxCampaignVideos}
+	if len(c.Videos) > MaxTotalsVideos {
+		return c, &TooManyVideosError{Limit: MaxTotalsVideos}
 	}
 	if q.To < q.From || len(c.Videos) == 0 {
 		return c, nil
 	}
-	if days := int(q.To - q.From + 1); len(c.Videos)*days > MaxCampaignVideoDays {
-		return c, &TooManyDaysError{Videos: len(c.Videos), Days: days, Allowed: MaxCampaignVideoDays / len(c.Videos)}
+	if days := int(q.To - q.From + 1); len(c.Videos)*days > MaxTotalsVideoDays {
+		return c, &TooManyDaysError{Videos: len(c.Videos), Days: days, Allowed: MaxTotalsVideoDays / len(c.Videos)}
 	}
 	t := newTally(q)
 	points := 0
@@ -183,8 +185,8 @@ func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 	return c, nil
 }
 
-// campaignCollections returns the collection of a query, and the collections below it if the query includes them.
-func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]CollectionName, error) {
+// queriedCollections returns the collection of a query, and the collections below it if the query includes them.
+func (o *Org) queriedCollections(ctx context.Context, q CollectionTotalsQuery) ([]CollectionName, error) {
 	if err := o.requireCollection(ctx, q.Collection); err != nil {
 		return nil, err
 	}
@@ -200,7 +202,7 @@ func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]Colle
 
 // tallyVideos reads the points of the videos and adds the counts to the tally. *pointsRead is the
 // number of points that all calls have read.
-func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos []CampaignVideo, pointsRead *int) error {
+func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally, videos []CollectionVideo, pointsRead *int) error {
 	ids := make([]uuid.UUID, len(videos))
 	for n := range videos {
 		ids[n] = videos[n].ID
@@ -211,7 +213,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	}
 	// A weekly point can be up to 6 days after the Monday of its week, and the query compares these Mondays
 	// with @before. So @before is 6 days earlier than @from.
-	rows, err := o.s.db.Read(ctx).Raw(campaignPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "before": from - 6, "to": q.To}).Rows()
+	rows, err := o.s.db.Read(ctx).Raw(collectionTotalsPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "before": from - 6, "to": q.To}).Rows()
 	if err != nil {
 		return db.Translate(err)
 	}
@@ -257,10 +259,10 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	return nil
 }
 
-// campaignPointsSQL is the complete text of the query campaignPoints: it has the columns of the metrics instead of {d} and {w}.
-var campaignPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}")).Replace(campaignPoints)
+// collectionTotalsPointsSQL is the complete text of the query collectionTotalsPoints: it has the columns of the metrics instead of {d} and {w}.
+var collectionTotalsPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}")).Replace(collectionTotalsPoints)
 
-// pointRow has the values of one row that the query campaignPoints returns.
+// pointRow has the values of one row that the query collectionTotalsPoints returns.
 type pointRow struct {
 	video   uuid.UUID
 	day     db.Date
@@ -315,18 +317,18 @@ func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
 
 // gainStartDay returns the later of two days: the day before periodStart, and the day when the
 // video was added. Earlier views do not count for the video's gain.
-func (v *CampaignVideo) gainStartDay(periodStart db.Date) db.Date {
+func (v *CollectionVideo) gainStartDay(periodStart db.Date) db.Date {
 	return max(periodStart-1, v.AddedAt.Day())
 }
 
 // tally has the sums of the counts of videos by day.
 type tally struct {
 	from, to db.Date
-	days     []CampaignDay // the first element is for the day before the period
+	days     []CollectionDay // the first element is for the day before the period
 }
 
-func newTally(q CampaignQuery) *tally {
-	t := &tally{from: q.From, to: q.To, days: make([]CampaignDay, q.To-q.From+2)}
+func newTally(q CollectionTotalsQuery) *tally {
+	t := &tally{from: q.From, to: q.To, days: make([]CollectionDay, q.To-q.From+2)}
 	for n := range t.days {
 		t.days[n].Day = q.From - 1 + db.Date(n)
 	}
@@ -335,7 +337,7 @@ func newTally(q CampaignQuery) *tally {
 
 // addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to
 // Gained. The points must be ordered by day.
-func (t *tally) addVideo(v *CampaignVideo, points []Point) {
+func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
 	var last *int64
@@ -389,7 +391,7 @@ func (t *tally) addVideo(v *CampaignVideo, points []Point) {
 
 // countVideo returns a video's counts on d.Day, and increments a field such as d.Measured that says where they
 // come from. The points are ordered by day, and points[nextPoint] is the first point after d.Day.
-func (d *CampaignDay) countVideo(points []Point, nextPoint int) Counts {
+func (d *CollectionDay) countVideo(points []Point, nextPoint int) Counts {
 	switch {
 	case nextPoint == 0:
 		d.WithoutPoint++
@@ -414,7 +416,7 @@ func (d *CampaignDay) countVideo(points []Point, nextPoint int) Counts {
 }
 
 // finishDays computes ViewsFromKnown of each day, and returns the days of the period. It leaves out the days before the first video was added.
-func (t *tally) finishDays() []CampaignDay {
+func (t *tally) finishDays() []CollectionDay {
 	for n := 1; n < len(t.days); n++ {
 		d := &t.days[n]
 		d.ViewsFromKnown = d.Views - t.days[n-1].Views - d.ViewsGained - d.ViewsFromAdded
@@ -427,7 +429,7 @@ func (t *tally) finishDays() []CampaignDay {
 }
 
 // KnownSums returns the sum of each metric. Unknown counts add nothing. The sum is nil if the count of every video is unknown.
-func (d *CampaignDay) KnownSums() Counts {
+func (d *CollectionDay) KnownSums() Counts {
 	var c Counts
 	for n, field := range c.Fields() {
 		if *d.Unknown.Fields()[n] < d.Videos {
@@ -438,19 +440,19 @@ func (d *CampaignDay) KnownSums() Counts {
 	return c
 }
 
-// CampaignGains says how many views the videos of a collection gained in a period.
-type CampaignGains struct {
-	Removed    int64       // number of videos whose tracking was stopped
-	Last       CampaignDay // the last day of the period
-	StartViews *int64      // sum of CampaignVideo.StartViews of the videos whose gain is known; nil if no gain is known
-	Gained     *int64      // sum of the known gains; nil if no gain is known
-	Unknown    int64       // number of videos whose gain is unknown
-	Corrected  int64       // sum of the negative changes of views in the period; at most 0
+// CollectionGains says how many views the videos of a collection gained in a period.
+type CollectionGains struct {
+	Removed    int64         // number of videos whose tracking was stopped
+	Last       CollectionDay // the last day of the period
+	StartViews *int64        // sum of CollectionVideo.StartViews of the videos whose gain is known; nil if no gain is known
+	Gained     *int64        // sum of the known gains; nil if no gain is known
+	Unknown    int64         // number of videos whose gain is unknown
+	Corrected  int64         // sum of the negative changes of views in the period; at most 0
 }
 
 // Gains returns the total gain of the collection's videos in the period. Videos whose gain is unknown add nothing.
-func (c *Campaign) Gains() CampaignGains {
-	var g CampaignGains
+func (c *CollectionTotals) Gains() CollectionGains {
+	var g CollectionGains
 	var start, gained int64
 	for i := range c.Videos {
 		v := &c.Videos[i]
@@ -473,14 +475,14 @@ func (c *Campaign) Gains() CampaignGains {
 
 // RankByGain returns up to n videos whose gain is known. If "best" is true, the highest gain comes
 // first, otherwise the lowest. Videos with equal gains are ordered by id.
-func (c *Campaign) RankByGain(best bool, n int) []CampaignVideo {
-	var known []CampaignVideo
+func (c *CollectionTotals) RankByGain(best bool, n int) []CollectionVideo {
+	var known []CollectionVideo
 	for i := range c.Videos {
 		if c.Videos[i].Gained != nil {
 			known = append(known, c.Videos[i])
 		}
 	}
-	slices.SortStableFunc(known, func(a, b CampaignVideo) int {
+	slices.SortStableFunc(known, func(a, b CollectionVideo) int {
 		if best {
 			return cmp.Compare(*b.Gained, *a.Gained)
 		}

@@ -12,27 +12,27 @@ import (
 	"github.com/google/uuid"
 )
 
-// webhookSeal encrypts the secrets of webhooks for the database with AES-256-GCM.
-type webhookSeal struct{ aead cipher.AEAD }
+// webhookCipher encrypts the secrets of webhooks for the database with AES-256-GCM.
+type webhookCipher struct{ aead cipher.AEAD }
 
-// newWebhookSeal returns a webhookSeal. It derives its encryption key from serverKey.
-func newWebhookSeal(serverKey []byte) (webhookSeal, error) {
+// newWebhookCipher returns a webhookCipher. It derives its encryption key from serverKey.
+func newWebhookCipher(serverKey []byte) (webhookCipher, error) {
 	derived, err := hkdf.Key(sha256.New, serverKey, nil, "reeltally webhook secret", 32)
 	if err != nil {
-		return webhookSeal{}, err
+		return webhookCipher{}, err
 	}
 	block, err := aes.NewCipher(derived)
 	if err != nil {
-		return webhookSeal{}, err
+		return webhookCipher{}, err
 	}
 	aead, err := cipher.NewGCM(block)
-	return webhookSeal{aead}, err
+	return webhookCipher{aead}, err
 }
 
 // newSecret returns a new secret for a webhook, as text and encrypted. The encrypted secret can be decrypted only for the same organisation
 // and webhook.
-func (s webhookSeal) newSecret(org, webhook uuid.UUID) (secret string, sealed []byte, err error) {
-	random, nonce := make([]byte, 32), make([]byte, s.aead.NonceSize())
+func (c webhookCipher) newSecret(org, webhook uuid.UUID) (secret string, encrypted []byte, err error) {
+	random, nonce := make([]byte, 32), make([]byte, c.aead.NonceSize())
 	if _, err := rand.Read(random); err != nil {
 		return "", nil, err
 	}
@@ -40,21 +40,21 @@ func (s webhookSeal) newSecret(org, webhook uuid.UUID) (secret string, sealed []
 		return "", nil, err
 	}
 	secret = "whsec_" + base64.StdEncoding.EncodeToString(random)
-	return secret, s.aead.Seal(nonce, nonce, []byte(secret), encryptionContext(org, webhook)), nil
+	return secret, c.aead.Seal(nonce, nonce, []byte(secret), encryptionContext(org, webhook)), nil
 }
 
-var errWebhookSealed = errors.New("the stored secret was encrypted with another key")
+var errWrongWebhookKey = errors.New("the stored secret was encrypted with another key")
 
 // decryptSecret decrypts a webhook's secret that newSecret encrypted. It fails if the organisation, the webhook or the key differs from the one that
 // was used for the encryption.
-func (s webhookSeal) decryptSecret(org, webhook uuid.UUID, sealed []byte) (string, error) {
-	n := s.aead.NonceSize()
-	if len(sealed) < n {
-		return "", errWebhookSealed
+func (c webhookCipher) decryptSecret(org, webhook uuid.UUID, encrypted []byte) (string, error) {
+	n := c.aead.NonceSize()
+	if len(encrypted) < n {
+		return "", errWrongWebhookKey
 	}
-	secret, err := s.aead.Open(nil, sealed[:n], sealed[n:], encryptionContext(org, webhook))
+	secret, err := c.aead.Open(nil, encrypted[:n], encrypted[n:], encryptionContext(org, webhook))
 	if err != nil {
-		return "", errWebhookSealed
+		return "", errWrongWebhookKey
 	}
 	return string(secret), nil
 }

@@ -11,54 +11,53 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// fetchableCacheTime is how long fetchableReader keeps the last answer of the database.
+// fetchableCacheTime is how long fetchableReader keeps the last result of its database query.
 const fetchableCacheTime = 5 * time.Second
 
-// fetchableReader reads from the database which videos and accounts the running collectors can fetch. It uses an answer of the database for
-// fetchableCacheTime.
+// fetchableReader reads from the database which videos and accounts the running collectors can fetch. It uses a query result for fetchableCacheTime.
 type fetchableReader struct {
 	queue *queue.Queue
 	now   func() time.Time
 
 	reading sync.Mutex // held while a request reads the database
-	last    atomic.Pointer[fetchableAnswer]
+	last    atomic.Pointer[fetchableResult]
 }
 
-// fetchableAnswer is an answer of the database.
-type fetchableAnswer struct {
-	served queue.Fetchable
-	at     time.Time
+// fetchableResult is a query result.
+type fetchableResult struct {
+	fetchable queue.Fetchable
+	at        time.Time
 }
 
-// isFresh returns true if the answer can still be used at the given time.
-func (a *fetchableAnswer) isFresh(now time.Time) bool {
-	return a != nil && !now.Before(a.at) && now.Before(a.at.Add(fetchableCacheTime))
+// isFresh returns true if the result can still be used at the given time.
+func (r *fetchableResult) isFresh(now time.Time) bool {
+	return r != nil && !now.Before(r.at) && now.Before(r.at.Add(fetchableCacheTime))
 }
 
 // readFetchable returns which videos and accounts the running collectors can fetch. The result can be as old as fetchableCacheTime. While another request
-// reads the database, and if the database does not answer, the result is the last answer.
+// reads the database, and if the database does not answer, it returns the last query result.
 func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, error) {
 	last := r.last.Load()
 	if last.isFresh(r.now()) {
-		return last.served, nil
+		return last.fetchable, nil
 	}
 	if last == nil {
 		r.reading.Lock()
 	} else if !r.reading.TryLock() {
-		return last.served, nil
+		return last.fetchable, nil
 	}
 	defer r.reading.Unlock()
 	if last = r.last.Load(); last.isFresh(r.now()) { // another request has read the database in the meantime
-		return last.served, nil
+		return last.fetchable, nil
 	}
-	served, err := r.queue.Fetchable(ctx)
+	fetchable, err := r.queue.Fetchable(ctx)
 	switch {
 	case err == nil:
-		r.last.Store(&fetchableAnswer{served, r.now()})
+		r.last.Store(&fetchableResult{fetchable, r.now()})
 	case last != nil:
-		return last.served, nil
+		return last.fetchable, nil
 	}
-	return served, err
+	return fetchable, err
 }
 
 // platformNames are the names of the platforms as they are written in sentences for callers.
@@ -66,7 +65,7 @@ var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagr
 
 // checkFetchable returns a warning if the running collectors cannot fetch the video or account of a link. If no
 // other link to it would help, it also returns a reason. If no collector is running, both results are "".
-func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string) {
+func checkFetchable(fetchable queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
 	platform := platformNames[l.Platform]
@@ -75,9 +74,9 @@ func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string
 		needed = byID
 	}
 	switch {
-	case !served.IsKnown() || served.CanFetch(needed):
+	case !fetchable.IsKnown() || fetchable.CanFetch(needed):
 		return "", ""
-	case !served.CanFetch(byHandle) && !served.CanFetch(byID):
+	case !fetchable.CanFetch(byHandle) && !fetchable.CanFetch(byID):
 		// The collectors cannot fetch any form of the link, so `reason` is set too.
 		reason = fmt.Sprintf("No configured source can fetch %ss of %s", l.Kind, platform)
 		return reason, reason + "; the operator can configure one."
@@ -95,10 +94,10 @@ func checkFetchable(served queue.Fetchable, l link.Link) (reason, warning string
 }
 
 // warningsAboutLinks returns the warnings about links that the running collectors cannot fetch, without duplicates, in the order of the links.
-func warningsAboutLinks(served queue.Fetchable, links []link.Link) []string {
+func warningsAboutLinks(fetchable queue.Fetchable, links []link.Link) []string {
 	warnings, seen := []string{}, map[string]bool{}
 	for _, l := range links {
-		if _, warning := checkFetchable(served, l); warning != "" && !seen[warning] {
+		if _, warning := checkFetchable(fetchable, l); warning != "" && !seen[warning] {
 			seen[warning] = true
 			warnings = append(warnings, warning)
 		}

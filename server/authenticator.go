@@ -34,14 +34,14 @@ const (
 // tokenHash is the hash of a token. The caches contain hashes, so that tokens do not stay in memory.
 type tokenHash [sha256.Size]byte
 
-// identities looks up secrets, and caches the results. The server has one identities value for
-// tokens, and one for browser sessions. Each value is safe for concurrent use.
-type identities struct {
+// authenticator looks up the organisation and permissions of a secret, and caches the results. The server has one authenticator for tokens, and one for
+// browser sessions. An authenticator is safe for concurrent use.
+type authenticator struct {
 	store         *store.Store
 	authenticate  func(ctx context.Context, secret string) (store.Identity, error) // looks up a secret in the database
 	addressLimits *addressLimits                                                   // rate limits for requests without a valid token
 	now           func() time.Time
-	later         *laterWrites
+	background    *backgroundWrites
 
 	known      *lru.Cache[tokenHash, knownIdentity] // results for valid tokens, by the hash of the token
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens; a separate cache, so that they do not evict valid tokens
@@ -62,9 +62,9 @@ type refusedToken struct {
 	at  time.Time // start time of the look-up in the database
 }
 
-// newIdentities returns an identities value with empty caches. The parameter authenticate is a function that looks up a secret in the database.
-func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, later *laterWrites) *identities {
-	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, later: later,
+// newAuthenticator returns an authenticator with empty caches. The parameter authenticate is a function that looks up a secret in the database.
+func newAuthenticator(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, background *backgroundWrites) *authenticator {
+	return &authenticator{store: s, authenticate: authenticate, addressLimits: limits, now: now, background: background,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),
 		newLookUps: make(chan struct{}, maxNewLookUps)}
 }
@@ -80,20 +80,20 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 
 // findToken returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. If
 // the IP address has sent too many unknown tokens, it returns *limitExceeded for tokens that are not in the cache.
-func (i *identities) findToken(ctx context.Context, token, address string) (store.Identity, error) {
+func (a *authenticator) findToken(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
-	if id, known, err := i.findCached(hash); known {
+	if id, known, err := a.findCached(hash); known {
 		return id, err
 	}
-	result := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
-		if id, known, err := i.findCached(hash); known { // another call may have finished its look-up since the first check of the cache
+	result := a.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
+		if id, known, err := a.findCached(hash); known { // another call may have finished its look-up since the first check of the cache
 			return id, err
 		}
-		return i.lookUpToken(ctx, hash, token, address)
+		return a.lookUpToken(ctx, hash, token, address)
 	})
 	select {
 	case <-ctx.Done():
-		i.later.running.Go(func() { <-result }) // the look-up continues after the caller has closed the connection, and Server.Close waits for it
+		a.background.running.Go(func() { <-result }) // the look-up continues after the caller has closed the connection, and Server.Close waits for it
 		return store.Identity{}, ctx.Err()
 	case f := <-result:
 		if f.Err != nil {
@@ -105,13 +105,13 @@ func (i *identities) findToken(ctx context.Context, token, address string) (stor
 
 // findCached returns the cached result of the last look-up of a token. isKnown is false if no look-up is cached, or if the cached look-up
 // is too old.
-func (i *identities) findCached(hash tokenHash) (id store.Identity, isKnown bool, err error) {
-	now := i.now()
+func (a *authenticator) findCached(hash tokenHash) (id store.Identity, isKnown bool, err error) {
+	now := a.now()
 	within := func(at time.Time, life time.Duration) bool { return !now.Before(at) && now.Sub(at) < life }
-	if k, ok := i.known.Get(hash); ok && within(k.at, identityTTL) && (k.Token.ExpiresAt == nil || k.Token.ExpiresAt.Time().After(now)) {
+	if k, ok := a.known.Get(hash); ok && within(k.at, identityTTL) && (k.Token.ExpiresAt == nil || k.Token.ExpiresAt.Time().After(now)) {
 		return k.Identity, true, nil
 	}
-	if r, ok := i.refused.Get(hash); ok && within(r.at, refusalTTL) {
+	if r, ok := a.refused.Get(hash); ok && within(r.at, refusalTTL) {
 		return store.Identity{}, true, r.err
 	}
 	return store.Identity{}, false, nil
@@ -119,45 +119,45 @@ func (i *identities) findCached(hash tokenHash) (id store.Identity, isKnown bool
 
 // lookUpToken looks up a token in the database and caches the result. If the database fails,
 // nothing is cached.
-func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
+func (a *authenticator) lookUpToken(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
 	// The look-up continues after the caller disconnects, so that the request still counts towards the rate limit.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
-	if !i.known.Contains(hash) {
-		if err := i.addressLimits.checkLimit(unknownTokens, address); err != nil { // check the limit first, so that a refused request does not wait for other look-ups
+	if !a.known.Contains(hash) {
+		if err := a.addressLimits.checkLimit(unknownTokens, address); err != nil { // check the limit first, so that a refused request does not wait for other look-ups
 			return store.Identity{}, err
 		}
 		select {
-		case i.newLookUps <- struct{}{}:
-			defer func() { <-i.newLookUps }()
+		case a.newLookUps <- struct{}{}:
+			defer func() { <-a.newLookUps }()
 		case <-ctx.Done():
 			return store.Identity{}, ctx.Err()
 		}
-		if err := i.addressLimits.countRequest(ctx, unknownTokens, address); err != nil {
+		if err := a.addressLimits.countRequest(ctx, unknownTokens, address); err != nil {
 			return store.Identity{}, err
 		}
 		defer func() {
 			if !isTokenRefusal(err) {
-				i.addressLimits.uncountRequest(ctx, unknownTokens, address)
+				a.addressLimits.uncountRequest(ctx, unknownTokens, address)
 			}
 		}()
 	}
-	now := i.now()
-	id, err = i.authenticate(ctx, token)
+	now := a.now()
+	id, err = a.authenticate(ctx, token)
 	switch {
 	case err == nil:
-		i.refused.Remove(hash)
-		i.known.Add(hash, knownIdentity{id, now})
-		i.recordUse(ctx, id.Token.ID, now)
+		a.refused.Remove(hash)
+		a.known.Add(hash, knownIdentity{id, now})
+		a.recordUse(ctx, id.Token.ID, now)
 	case isTokenRefusal(err):
-		i.known.Remove(hash)
-		i.refused.Add(hash, refusedToken{err, now})
+		a.known.Remove(hash)
+		a.refused.Add(hash, refusedToken{err, now})
 	}
 	return id, err
 }
 
 // forgetToken removes a token or the secret of a session from the cache of valid secrets.
-func (i *identities) forgetToken(secret string) { i.known.Remove(sha256.Sum256([]byte(secret))) }
+func (a *authenticator) forgetToken(secret string) { a.known.Remove(sha256.Sum256([]byte(secret))) }
 
 // isTokenRefusal returns true if err says that the token is unknown, expired or revoked. It returns false for any other error and for nil.
 func isTokenRefusal(err error) bool {
@@ -165,11 +165,11 @@ func isTokenRefusal(err error) bool {
 }
 
 // recordUse writes the time of a token's last use to the database, but at most once in lastUseInterval. It does not wait for the write.
-func (i *identities) recordUse(ctx context.Context, token uuid.UUID, now time.Time) {
-	if last, ok := i.used.Get(token); ok && now.Sub(last) < lastUseInterval {
+func (a *authenticator) recordUse(ctx context.Context, token uuid.UUID, now time.Time) {
+	if last, ok := a.used.Get(token); ok && now.Sub(last) < lastUseInterval {
 		return
 	}
-	i.used.Add(token, now)
-	i.later.startWrite(ctx, "last use of a token",
-		func(ctx context.Context) error { return i.store.SaveTokenUse(ctx, token, now) }, "token_id", token)
+	a.used.Add(token, now)
+	a.background.startWrite(ctx, "last use of a token",
+		func(ctx context.Context) error { return a.store.SaveTokenUse(ctx, token, now) }, "token_id", token)
 }

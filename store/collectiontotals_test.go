@@ -1,0 +1,107 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestCollectionTotals_videoCountsFromItsFirstMembership(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.VideoLinks(t, 4)...)
+		facts := map[link.Link]ingest.VideoFacts{}
+		for i, l := range storetest.VideoLinks(t, 4) {
+			facts[l] = ingest.VideoFacts{Username: new([]string{"ann", "bob"}[i%2]), Title: new([]string{"#dog #cat", "#cat"}[i/2]), Views: new(int64(10))}
+		}
+		storetest.Measure(t, db, db.Clock.Now(), facts)
+		root := storetest.Collection(t, o, "Root", nil)
+		child := storetest.Collection(t, o, "Child", &root.ID)
+		outside := storetest.Collection(t, o, "Outside", nil)
+		id := func(i int) uuid.UUID { return storetest.VideoOf(t, o, storetest.VideoLink(t, i)).ID }
+		account := func(name string) uuid.UUID {
+			return storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@"+name)).ID
+		}
+		created := map[uuid.UUID]store.Instant{}
+		for i := range 4 {
+			created[id(i)] = storetest.VideoOf(t, o, storetest.VideoLink(t, i)).CreatedAt
+		}
+		// The columns added_at are written directly, so that members are older and newer than the videos.
+		at := func(hours int) store.Instant { return created[id(0)].Add(time.Duration(hours) * time.Hour) }
+		member := func(table, column string, collection uuid.UUID, value any, hours int) {
+			db.Exec(t, "INSERT INTO collection_"+table+" (organisation_id, collection_id, "+column+", added_at) VALUES (?, ?, ?, ?)", o.ID(), collection, value, at(hours))
+		}
+		member("videos", "video_id", root.ID, id(0), 9)
+		member("videos", "video_id", child.ID, id(0), 7)
+		member("videos", "video_id", outside.ID, id(3), -9)
+		member("accounts", "account_id", root.ID, account("ann"), 6)
+		member("accounts", "account_id", child.ID, account("ann"), 8)
+		member("accounts", "account_id", outside.ID, account("bob"), -9)
+		member("hashtags", "tag", root.ID, "cat", 5)
+		member("hashtags", "tag", child.ID, "cat", 3)
+		member("hashtags", "tag", root.ID, "dog", -4)
+		member("hashtags", "tag", child.ID, "dog", 2)
+		member("hashtags", "tag", outside.ID, "cat", -9)
+		db.Clock.Advance(24 * time.Hour)
+		addedAt := func(children bool) map[uuid.UUID]store.Instant {
+			totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, IncludeChildren: children, From: storetest.Today(db) - 1, To: storetest.Today(db), Points: true})
+			require.NoError(t, err)
+			got := map[uuid.UUID]store.Instant{}
+			for _, v := range totals.Videos {
+				got[v.ID] = v.AddedAt
+			}
+			return got
+		}
+		require.Equal(t, map[uuid.UUID]store.Instant{id(0): created[id(0)], id(1): created[id(1)], id(2): at(3), id(3): at(3)}, addedAt(true),
+			"a video must count from its first membership, but not before it was tracked")
+		require.Equal(t, map[uuid.UUID]store.Instant{id(0): created[id(0)], id(1): created[id(1)], id(2): at(5), id(3): at(5)}, addedAt(false))
+		db.Exec(t, "DELETE FROM collection_hashtags WHERE organisation_id = ?", o.ID())
+		require.Equal(t, map[uuid.UUID]store.Instant{id(0): at(6), id(2): at(6)}, addedAt(true))
+		db.Exec(t, "DELETE FROM collection_accounts WHERE organisation_id = ?", o.ID())
+		require.Equal(t, map[uuid.UUID]store.Instant{id(0): at(7)}, addedAt(true))
+		require.Equal(t, map[uuid.UUID]store.Instant{id(0): at(9)}, addedAt(false))
+	})
+}
+
+func TestCollectionTotals_readsPointsOnlyOnceForEachVersion(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.VideoLink(t, 0))
+		root := storetest.Collection(t, o, "Root", nil)
+		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).ID})
+		require.NoError(t, err)
+		query := store.CollectionTotalsQuery{Collection: root.ID, From: storetest.Today(db), To: storetest.Today(db)}
+		readViews := func(q store.CollectionTotalsQuery) (views int64, reads int) {
+			db.Guard.Statements()
+			totals, err := o.CollectionTotals(t.Context(), q)
+			require.NoError(t, err)
+			for _, statement := range db.Guard.Statements() {
+				reads += strings.Count(statement, "CROSS JOIN snapshots_daily")
+			}
+			return totals.Days[0].Views, reads
+		}
+		for _, want := range []int64{5, 8} {
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{storetest.VideoLink(t, 0): storetest.Views(want)})
+			for n := range 3 {
+				views, reads := readViews(query)
+				require.Equal(t, want, views)
+				require.Equal(t, map[bool]int{true: 1, false: 0}[n == 0], reads)
+			}
+		}
+		query.Points = true
+		for range 2 {
+			_, reads := readViews(query)
+			require.Equal(t, 1, reads, "a report must be computed from the database")
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package ingest
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// applyLength sets the length of a video if the reported length is known and not less exact than the known length.
+func applyLength(v *store.Video, reportedSeconds *float64) {
+	switch {
+	case reportedSeconds == nil:
+	case *reportedSeconds == 0:
+		if v.VideoLength != nil && *v.VideoLength == "0" { // older releases stored "0" for an unknown length
+			v.VideoLength = nil
+		}
+	case !isRoundedLength(v.VideoLength, *reportedSeconds):
+		v.VideoLength = new(strconv.FormatFloat(*reportedSeconds, 'f', -1, 64))
+	}
+}
+
+// isRoundedLength returns true if reportedSeconds is the known length, rounded or truncated to
+// whole seconds. Such a value must not replace the known length.
+func isRoundedLength(known *string, reportedSeconds float64) bool {
+	if known == nil {
+		return false
+	}
+	exact, err := strconv.ParseFloat(*known, 64)
+	return err == nil && (math.Floor(exact) == reportedSeconds || math.Round(exact) == reportedSeconds)
+}
+
+// isRoundedFrom returns true if a source that shows numbers from 10,000 on with at most one decimal place, such as 573.9K, would report
+// exact as n. The source can round down or to the nearest number.
+func isRoundedFrom(n, exact int64) bool {
+	if exact < 10_000 {
+		return false
+	}
+	step := int64(100)
+	for exact >= step*10_000 && step < 1e8 {
+		step *= 1000
+	}
+	return n == exact/step*step || n == (exact+step/2)/step*step
+}
