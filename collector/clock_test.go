@@ -92,7 +92,7 @@ func TestCollector_repairsNothingIfTheClockIsSteady(t *testing.T) {
 		c := w.newCollector(db.Store, db.Clock.Now)
 		_, err := c.ClaimAndFetch(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "rate_limited", Strikes: 1, BlockedUntil: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}))
+		require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "rate_limited", PausesSinceSuccess: 1, BlockedUntil: store.InstantOf(db.Clock.Now().Add(24 * time.Hour))}))
 		const rows = "SELECT next_at FROM fetch_targets UNION ALL SELECT blocked_until FROM source_pauses UNION ALL SELECT turn FROM org_turns"
 		before, updated := storetest.Column[int64](t, db, rows), *w.video(tracked[0]).LatestUpdatedAt
 		db.Clock.Advance(10 * time.Minute)
