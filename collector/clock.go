@@ -9,8 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// A clock that is ahead for a moment writes due times and times of fetches that lie in the future, and fetching would stop until then. On PostgreSQL,
-// a collector whose clock differs from the clock of the database claims nothing. On both engines, repairTimes corrects such times.
+// While a clock is ahead, the collector stores due times and times of fetches that later turn out to be in the future. Nothing would be fetched until
+// then. On PostgreSQL, a collector whose clock differs from the clock of the database claims nothing. On both engines, repairTimes corrects such times.
 
 const (
 	// clockStep is how far the clock must go back to count as corrected.
@@ -22,22 +22,23 @@ const (
 	repairEvery = 24 * time.Hour
 	// longestPause is the longest pause of a source: until midnight in the time zone of the source, on a day of 25 hours.
 	longestPause = 25 * time.Hour
-	// longestUsualPause is the limit after the clock went back. A longer pause may be right, but the source then begins it again after one call.
+	// longestUsualPause replaces longestPause in a repair after the clock went back. A longer pause may have begun with a right clock. The next call
+	// of the source then fails, and the pause begins again.
 	longestUsualPause = time.Hour
-	// clockWarnEvery is the interval of the warning that the collector claims nothing.
+	// clockWarnEvery is the shortest time between two warnings about a wrong clock.
 	clockWarnEvery = 10 * time.Minute
 )
 
 // clockGuard remembers what the clock of the collector has shown. Its methods can be called concurrently.
 type clockGuard struct {
 	mu       sync.Mutex
-	latest   time.Time // the latest time that a worker has used, since the clock last went back
-	repairAt time.Time
+	latest   time.Time // the latest recorded time since the clock last went back; zero before the first call of note
+	repairAt time.Time // when the next repair is due
 	wentBack bool      // the clock went back since the last repair
 	warnedAt time.Time // the time of the last warning; zero if the clock was right since
 }
 
-// note records the time of a claim or of an answer. If the clock went back, a repair is due after clockSteadyFor.
+// note records the present time. If the clock went back since the last call, a repair is due after clockSteadyFor.
 func (g *clockGuard) note(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -292,7 +292,6 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	case reply.Stopped:
 		return nil, w.queue.Release(writing, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
-	w.clock.note(reply.At)
 	mixedUp := verify.FindMixedUpResults(reply.Targets, reply.Results)
 	var outcomes []ingest.Outcome
 	for i, t := range reply.Targets {

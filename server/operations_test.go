@@ -29,8 +29,8 @@ func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestETagInputs_changeWithTheTextOfTheContract requires that ETags depend on the text of the contract. After an upgrade, an ETag from the old version
-// then never causes a response with status 304.
+// TestETagInputs_changeWithTheTextOfTheContract requires that ETags depend on the text of the contract. So after an upgrade, a request with an
+// ETag from the old version never gets status 304.
 func TestETagInputs_changeWithTheTextOfTheContract(t *testing.T) {
 	t.Parallel()
 	inputs := func(document string) string {

@@ -186,7 +186,7 @@ func faultPlace(f client.Fault) string {
 	return *f.Name
 }
 
-// A CSV file of the dashboard has no labels, so the server must not read them. In JSON, the labels of these videos would have 88 MB.
+// A CSV file of the dashboard has no labels, so the server must not read them. As JSON, the labels of these videos would take 88 MB.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_csvFileOfTheDashboardDoesNotReadLabels(t *testing.T) {

@@ -23,15 +23,16 @@ const (
 // TooManyMembersError reports that collections have too many members to add up the counts of their videos.
 type TooManyMembersError struct {
 	Limit int
-	What  string // "added videos and accounts" or "videos with their hashtags"
+	What  string // what the collections have too many of, for example "added videos and accounts"
 }
 
 func (e *TooManyMembersError) Error() string {
 	return fmt.Sprintf("the collections have more than %d %s", e.Limit, e.What)
 }
 
-// memberCounts is a SQL query for two numbers of the collections that match {collections}: the number of videos and accounts that were added to
-// them, and the number of hashtags of videos that are hashtags of the collections. It counts no further than @added and @tagged.
+// memberCounts is a SQL query that returns two numbers. The first is the number of videos and accounts that were added to the collections. The
+// second is the number of hashtags of videos that are also hashtags of the collections. The query stops counting at @added and @tagged.
+// {collections} is a condition that selects the collections.
 const memberCounts = `SELECT (SELECT COUNT(*) FROM (
  SELECT 1 AS one FROM collection_videos m WHERE m.organisation_id = @org AND {collections}
  UNION ALL SELECT 1 AS one FROM collection_accounts m WHERE m.organisation_id = @org AND {collections} LIMIT @added) AS a),

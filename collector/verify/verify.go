@@ -29,7 +29,7 @@ const (
 	// confirmNewAfter is the minimum time between the first and the last suspicious answer, for a target that
 	// has no stored counts.
 	confirmNewAfter = time.Hour
-	// implausibleDrop is a fraction of the stored number of views, likes, comments, shares, bookmarks or followers. A fetched number below this fraction is suspicious.
+	// implausibleDrop is a fraction. A fetched count is suspicious if it is below this fraction of the stored count.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
@@ -94,8 +94,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	return &s
 }
 
-// IsWiped returns true if the source reports zero views of a video with at least manyViews stored views, or of any video with stored views if
-// the source also reports other counts, and all are zero. Some sources report zeros for removed videos.
+// IsWiped returns true if the source reports zero views, although the stored number of views is not zero. If it is less than manyViews, the
+// source must also report other counts, and all of them must be zero. Some sources report zeros for removed videos.
 func IsWiped(t source.Target, r source.Result) bool {
 	f := r.Facts
 	if f == nil || f.Views == nil || *f.Views != 0 || t.Views == nil || *t.Views == 0 {

@@ -91,22 +91,13 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			}
 			last.Source, last.Kind, last.ExternalID = t.Source, t.Kind, t.ExternalID
 		}
-		var n int64
-		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-			n = 0
-			for _, group := range GroupByKind(orphans) {
-				// Check the conditions again in the statement that locks the rows, because an
-				// organisation may have subscribed to a target meanwhile.
-				done := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
+		n, err := s.changeTargets(ctx, orphans, func(tx *gorm.DB, g KindGroup) *gorm.DB {
+			// Check the conditions again in the statement that locks the rows, because an
+			// organisation may have subscribed to a target meanwhile.
+			return tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
  AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
   WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,
-					Bucket, group.Platform, group.Kind, group.IDs, unclaimedSince, unclaimedSince)
-				if done.Error != nil {
-					return done.Error
-				}
-				n += done.RowsAffected
-			}
-			return nil
+				Bucket, g.Platform, g.Kind, g.IDs, unclaimedSince, unclaimedSince)
 		})
 		if err != nil {
 			return err

@@ -336,6 +336,22 @@ func GroupByKind(targets []Target) []KindGroup {
 	return groups
 }
 
+// changeTargets runs change in one transaction for each platform and kind of the targets. It returns the number of changed or deleted rows.
+func (s *Queue) changeTargets(ctx context.Context, targets []Target, change func(tx *gorm.DB, g KindGroup) *gorm.DB) (rows int64, err error) {
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		rows = 0
+		for _, g := range GroupByKind(targets) {
+			done := change(tx, g)
+			if done.Error != nil {
+				return done.Error
+			}
+			rows += done.RowsAffected
+		}
+		return nil
+	})
+	return rows, err
+}
+
 // Heartbeat records that a collector is running. The claimed targets of collectors without a new
 // heartbeat for longer than deadAfter become due. This time is measured by the clock of this process, so the clocks of two collectors may differ.
 // Heartbeat returns the number of these targets.

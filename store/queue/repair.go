@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
-	"github.com/reeltally/reeltally/store/link"
 )
 
 const (
@@ -52,45 +51,24 @@ func (s *Queue) RepairFutureTimes(ctx context.Context, longestPause time.Duratio
 func (s *Queue) repairTargets(ctx context.Context, repaired map[string]int64) error {
 	// One pass over the table in the order of its key, so the time does not grow with the number of transactions.
 	const wrong = "(fetched_at > ? OR next_at > ?)"
-	var last struct {
-		Source     link.Platform
-		Kind       Kind
-		ExternalID string
-	}
+	var last Target // the last target that was found
 	for {
 		now := s.db.Now()
 		future, latest := now.Add(db.FutureTolerance), now.Add(longestWait)
-		var found []struct {
-			Source     link.Platform
-			Kind       Kind
-			ExternalID string
-		}
+		var found []Target // only with the columns of the key
 		err := s.db.Read(ctx).Raw(`SELECT source, kind, external_id FROM fetch_targets WHERE bucket = ? AND (source, kind, external_id) > (?, ?, ?) AND `+wrong+`
- ORDER BY source, kind, external_id LIMIT ?`, Bucket, last.Source, last.Kind, last.ExternalID, future, latest, db.DeleteBatch).Scan(&found).Error
+ ORDER BY source, kind, external_id LIMIT ?`, Bucket, last.Platform, last.Kind, last.ExternalID, future, latest, db.DeleteBatch).Scan(&found).Error
 		if err != nil || len(found) == 0 {
 			return db.Translate(err)
 		}
 		last = found[len(found)-1]
-		targets := make([]Target, len(found))
-		for i, f := range found {
-			targets[i] = Target{Platform: f.Source, Kind: f.Kind, ExternalID: f.ExternalID}
-		}
-		var n int64
-		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-			n = 0
-			for _, g := range GroupByKind(targets) {
-				// The end of the lease drops the answer of a fetch that began while the clock was wrong.
-				done := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL,
+		n, err := s.changeTargets(ctx, found, func(tx *gorm.DB, g KindGroup) *gorm.DB {
+			// The end of the lease drops the answer of a fetch that began while the clock was wrong.
+			return tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL,
   fetched_at = CASE WHEN fetched_at > ? THEN ? ELSE fetched_at END, details_at = CASE WHEN details_at > ? THEN ? ELSE details_at END,
   requested_at = CASE WHEN requested_at > ? THEN ? ELSE requested_at END, turn = CASE WHEN turn > ? THEN ? ELSE turn END
  WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND `+wrong,
-					now, future, now, future, now, future, now, future, now, Bucket, g.Platform, g.Kind, g.IDs, future, latest)
-				if done.Error != nil {
-					return done.Error
-				}
-				n += done.RowsAffected
-			}
-			return nil
+				now, future, now, future, now, future, now, future, now, Bucket, g.Platform, g.Kind, g.IDs, future, latest)
 		})
 		if err != nil {
 			return err

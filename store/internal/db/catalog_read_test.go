@@ -136,9 +136,8 @@ func readPostgresCatalog(t *testing.T, db *storetest.DB) catalog {
 SELECT a.attname, a.attnotnull, COALESCE(pg_get_expr(d.adbin, d.adrelid), '') || a.attidentity::text || a.attgenerated::text
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = CAST(? AS text)::regclass AND a.attnum > 0 AND NOT a.attisdropped`, name)
-		// SQLite has no INCLUDE columns. The schema for SQLite has these columns as key columns of an index, and
-		// leaves them out of a primary key. So this expression returns the INCLUDE columns of an index of
-		// PostgreSQL, but not those of a primary key.
+		// PostgreSQL's indexes have INCLUDE columns, and SQLite's do not. The schema for SQLite adds these columns to the columns of an index,
+		// but not to a primary key. This expression does the same, so that both schemas can be compared.
 		const keys = "CASE WHEN x.indisprimary THEN (x.indkey::int[])[0:x.indnkeyatts - 1] ELSE x.indkey::int[] END"
 		eachRow(t, db, []any{&col, &unique, &partial, &primary, &cols}, func() {
 			if primary {

@@ -14,10 +14,10 @@ import (
 // in clockCondition prevent that.
 
 const (
-	// clockDrift is the largest accepted difference between the store's clock and the database's clock for deleting rows. If the
-	// store's clock goes back by more than clockDrift, this counts as a jump.
+	// clockDrift limits the difference between the store's clock and the database's clock. If the difference is larger, no rows are deleted by
+	// their age. The store's clock also counts as having jumped if it goes back by more than clockDrift.
 	clockDrift = Day
-	// maxFetchDrift is the largest accepted difference between the store's clock and the database's clock for fetching.
+	// maxFetchDrift limits the same difference for fetching. If the difference is larger, nothing is fetched.
 	maxFetchDrift = 5 * time.Minute
 	// FutureTolerance is how far a stored time of a fetch may be ahead of the store's clock. It is longer than twice maxFetchDrift, because the clocks of
 	// two collectors can differ by that.

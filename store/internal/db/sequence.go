@@ -54,8 +54,8 @@ func ReadSequence(ctx context.Context, d *DB, q *gorm.DB, sort SortColumns, o Or
 	return s, nil
 }
 
-// NewCountSequence returns the order of rows by a count that is not a column of the database. sort[o.Column] must come from SortByCount. A
-// row without an entry in counts has the count 0.
+// NewCountSequence returns the rows with the given ids in the order o. They are ordered by their number in counts, which is not a column of the
+// database. A row that is not in counts has the number 0. sort[o.Column] must come from SortByCount.
 func NewCountSequence(sort SortColumns, o Order, ids []uuid.UUID, counts map[uuid.UUID]int64) *Sequence {
 	s := &Sequence{column: sort[o.Column], order: o, rows: make([]sequenceRow, len(ids))}
 	for i, id := range ids {
