@@ -90,7 +90,9 @@ func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) 
 			return repeated.Error
 		}
 		if repeated.RowsAffected > 0 {
-			return db.Scoped(tx, "webhooks", o.id).Where("id = ?", w.ID).Take(&w).Error // the webhook keeps its times, and can be disabled meanwhile
+			var err error
+			w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), w.ID) // the webhook keeps its times, and can be disabled meanwhile
+			return err
 		}
 		var have int64
 		if err := db.Scoped(tx, "webhooks", o.id).Count(&have).Error; err != nil {

@@ -47,3 +47,31 @@ func TestHeartbeat_freesNothingIfTheClocksOfTwoCollectorsDiffer(t *testing.T) {
 		})
 	}
 }
+
+func TestHeartbeat_freesTargetsOfADeadCollectorAfterTheClockWentBack(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const deadAfter = 10 * time.Second
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLink(t, 1))
+		dead, alive := store.NewID(), store.NewID()
+		_, err := db.Heartbeat(t.Context(), dead, deadAfter, nil)
+		require.NoError(t, err)
+		_, err = db.Claim(t.Context(), storetest.NewClaimRequest(dead, link.TikTok, "video", 1, time.Hour, queue.LaneInteractive))
+		require.NoError(t, err)
+		other, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, other.Close()) })
+		observe := func() int64 {
+			t.Helper()
+			freed, err := other.Queue.Heartbeat(t.Context(), alive, deadAfter, nil)
+			require.NoError(t, err)
+			return freed
+		}
+		db.Clock.Advance(time.Hour)
+		require.Zero(t, observe(), "the process sees this heartbeat for the first time, and its clock is an hour ahead")
+		db.Clock.Advance(-time.Hour)
+		require.Zero(t, observe())
+		db.Clock.Advance(deadAfter + time.Microsecond)
+		require.EqualValues(t, 1, observe())
+	})
+}
