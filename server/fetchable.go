@@ -60,15 +60,12 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 	return fetchable, err
 }
 
-// platformNames are the names of the platforms as they are written in sentences for callers.
-var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
-
 // checkFetchable returns a warning if the running collectors cannot fetch the video or account of a link. If no
 // other link to it would help, it also returns a reason. If no collector is running, both results are "".
 func checkFetchable(fetchable queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
-	platform := platformNames[l.Platform]
+	platform := l.Platform.Title()
 	needed := byHandle
 	if l.Handle == "" {
 		needed = byID

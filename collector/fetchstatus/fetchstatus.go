@@ -125,9 +125,6 @@ func PrivateAccountReason(sourceName string) string {
 	return fmt.Sprintf("%s says that the account is private, so its videos are not listed", sourceTitle(sourceName))
 }
 
-// platformTitles maps each platform to its name in a sentence.
-var platformTitles = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
-
 // sourceTitle returns the title of a source for the beginning of a sentence. For a platform's
 // source, the title is the platform's name, such as "YouTube".
 func sourceTitle(sourceName string) string {
@@ -136,7 +133,7 @@ func sourceTitle(sourceName string) string {
 	}
 	for _, p := range link.Platforms {
 		if strings.HasPrefix(sourceName, string(p)) {
-			return platformTitles[p]
+			return p.Title()
 		}
 	}
 	return "The source " + sourceName

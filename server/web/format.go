@@ -13,6 +13,7 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // unknown is the text that pages show instead of a number that is not known. Such a number is never shown as 0.
@@ -37,7 +38,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"date":     func(t *time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"state":    func(s any) state { return stateOfStatus[fmt.Sprint(s)] },
 		"stateOf":  stateOf,
-		"platform": func(name any) string { return platformLabels[fmt.Sprint(name)] },
+		"platform": func(name any) string { return link.Platform(fmt.Sprint(name)).Title() },
 		"title":    titleOf,
 		"bare":     shortenLink,
 		"picture":  p.thumbnailPath,
@@ -393,9 +394,6 @@ func stateOf(item any) string {
 	}
 	return waitingFirst
 }
-
-// platformLabels maps each platform to the name that pages show.
-var platformLabels = map[string]string{"tiktok": "TikTok", "instagram": "Instagram", "youtube": "YouTube", "facebook": "Facebook"}
 
 // titleOf returns the caption of a video. If the caption is empty, it returns the link of the video without https:// and www.
 func titleOf(v client.Video) string {

@@ -18,6 +18,21 @@ const (
 // Platforms lists every platform, in the order in which the API contract lists them.
 var Platforms = []Platform{TikTok, Instagram, YouTube, Facebook}
 
+// Title returns the name of the platform in texts for people, such as "YouTube". It returns "" if p is not one of Platforms.
+func (p Platform) Title() string {
+	switch p {
+	case TikTok:
+		return "TikTok"
+	case Instagram:
+		return "Instagram"
+	case YouTube:
+		return "YouTube"
+	case Facebook:
+		return "Facebook"
+	}
+	return ""
+}
+
 // Kind says what a link leads to: a video, an account, or a short link.
 type Kind string
 

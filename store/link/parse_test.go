@@ -221,3 +221,12 @@ func linksWithSurroundings() []acceptedLink {
 		{"link with an upper-case path and parameter name", "https://www.youtube.com/Watch?V=" + youtubeID, youtubeVideo()},
 	}
 }
+
+func TestPlatform_hasATitleInTheRightCase(t *testing.T) {
+	t.Parallel()
+	for _, p := range link.Platforms {
+		require.True(t, strings.EqualFold(string(p), p.Title()), p)
+		require.NotEqual(t, string(p), p.Title())
+	}
+	require.Empty(t, link.Platform("vimeo").Title())
+}
