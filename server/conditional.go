@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -17,38 +16,6 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 )
-
-// bufferedResponse is an http.ResponseWriter that keeps the response in memory. The response can then be stored, sent or replaced.
-type bufferedResponse struct {
-	header http.Header
-	body   bytes.Buffer
-	status int
-}
-
-func (b *bufferedResponse) Header() http.Header         { return b.header }
-func (b *bufferedResponse) Write(p []byte) (int, error) { return b.body.Write(p) }
-func (b *bufferedResponse) WriteHeader(status int)      { b.status = status }
-
-// bufferResponse calls the next handler and returns its response. It does not send the response to the caller.
-func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, error) {
-	w := c.Response()
-	original := w.Writer
-	b := &bufferedResponse{header: w.Header()}
-	w.Writer = b
-	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // after a panic, the original writer is needed for the response with status 500
-	return b, next(c)
-}
-
-// send sends the buffered response to the caller.
-func (b *bufferedResponse) send(c echo.Context) error {
-	w := c.Response()
-	w.WriteHeader(b.status)
-	if b.body.Len() == 0 {
-		return nil
-	}
-	_, err := w.Write(b.body.Bytes())
-	return err
-}
 
 // errNotModified is the error that an operation returns if the caller already has the current response. The server then answers with status
 // 304.

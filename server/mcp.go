@@ -133,42 +133,11 @@ func (a *mcpResponse) Write(b []byte) (int, error) {
 // serveTool sends the HTTP request of a tool call through all middleware and returns the response. If the response is incomplete, serveTool
 // returns a response with status 500.
 func (s *Server) serveTool(r *http.Request) mcp.Response {
-	response := &toolResponse{header: http.Header{}, status: http.StatusOK}
-	if !s.serveInternalRequest(response, r) {
+	response, complete := s.serveInternalRequest(r, mcp.MaxResponseBytes)
+	if !complete {
 		return mcp.Response{Status: http.StatusInternalServerError, Header: http.Header{}, Body: []byte("{}")}
 	}
 	return mcp.Response{Status: response.status, Header: response.header, Size: response.size, Body: response.body.Bytes()}
-}
-
-// toolResponse is an http.ResponseWriter that stores the API's response to a tool call.
-type toolResponse struct {
-	header http.Header
-	status int
-	size   int          // size of the response body in bytes
-	body   bytes.Buffer // response body; empty if size is more than mcp.MaxResponseBytes
-}
-
-func (a *toolResponse) Header() http.Header    { return a.header }
-func (a *toolResponse) WriteHeader(status int) { a.status = status }
-
-func (a *toolResponse) Write(b []byte) (int, error) {
-	if a.size += len(b); a.size > mcp.MaxResponseBytes {
-		a.body = bytes.Buffer{}
-		return len(b), nil
-	}
-	return a.body.Write(b)
-}
-
-// serveInternalRequest sends a request through all middleware and writes the response to w. It returns false if the response is incomplete,
-// because the handler aborted it with http.ErrAbortHandler.
-func (s *Server) serveInternalRequest(w http.ResponseWriter, r *http.Request) (complete bool) {
-	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http also compares a panic with this exact value
-			panic(p)
-		}
-	}()
-	s.handler.ServeHTTP(w, r)
-	return true
 }
 
 // acceptRefusal is the beginning of the SDK's error message for a request whose header Accept lacks a media type. The SDK's own status is 400.

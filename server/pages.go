@@ -232,11 +232,11 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 		r.Body = http.NoBody // handlers read the body, so it must not be nil
 	}
 	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, target
-	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
-	if !b.s.serveInternalRequest(w, r) {
+	response, complete := b.s.serveInternalRequest(r, 0)
+	if !complete {
 		return web.Response{}, errors.New("the API aborted its response")
 	}
-	return web.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
+	return web.Response{Status: response.status, Header: response.header, Body: response.body.Bytes()}, nil
 }
 
 // Operations implements web.Backend. It returns the JSON of /status, and the versions of the
@@ -246,12 +246,11 @@ func (b pageBackend) Operations(visitorRequest *http.Request) ([]byte, web.Versi
 	if b.s.status == nil {
 		return nil, version, b.problem(visitorRequest.Context(), problem(CodeNotFound, "This server does not know the state of the queue and the sources."))
 	}
-	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
-	b.s.status.ServeHTTP(w, visitorRequest)
-	if w.status != http.StatusOK {
+	response := bufferHandler(b.s.status, visitorRequest, 0)
+	if response.status != http.StatusOK {
 		return nil, version, b.problem(visitorRequest.Context(), problem(CodeUnavailable, "The state of the queue and the sources cannot be read now. Try again in a few seconds."))
 	}
-	return w.body.Bytes(), version, nil
+	return response.body.Bytes(), version, nil
 }
 
 // CollectionSums returns the sums over the tracked videos of each collection. If the tier hides numbers, the map is nil.
