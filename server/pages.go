@@ -277,9 +277,10 @@ func (b pageBackend) readInSlot(ctx context.Context, organisation uuid.UUID, rea
 	return b.problem(ctx, read(b.s.store.Org(organisation)))
 }
 
-// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
+// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link. The result can be as old as
+// fetchableCacheTime.
 func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error) {
-	fetchable, err := b.s.store.Queue.Fetchable(ctx)
+	fetchable, err := b.s.fetchable.readFetchable(ctx)
 	return fetchable, b.problem(ctx, err)
 }
 

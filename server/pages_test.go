@@ -286,6 +286,12 @@ func TestSettingsPage_saysWhatTheCollectorsCanFetch(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 		require.Contains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), "No collector is running")
+		a.Guard.Statements()
+		v.visit("/settings").requireStatus(http.StatusOK)
+		for _, statement := range a.Guard.Statements() {
+			require.NotContains(t, statement, "FROM collectors", "the second page must not read again from the database what the collectors can fetch")
+		}
+		a.Clock.Advance(10 * time.Second)
 		_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, nil, queue.Form{Platform: link.YouTube, Kind: queue.KindVideo},
 			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})
 		require.NoError(t, err)

@@ -61,7 +61,8 @@ type Backend interface {
 	// Operations returns the JSON of /status and the versions of the program and the API. visitorRequest is the
 	// request that the browser sent for the page.
 	Operations(visitorRequest *http.Request) (status []byte, version Version, err error)
-	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
+	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link. The result can be a few
+	// seconds old.
 	FetchableLinks(ctx context.Context) (queue.Fetchable, error)
 	// TargetsWithStatus returns the videos and accounts that have the given fetch status, from all organisations. limit is the maximum
 	// number of results.
