@@ -11,7 +11,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/gen/api"
 )
 
@@ -78,9 +77,9 @@ func scanBody(t *testing.T, body string) []api.Fault {
 // listVideosOperation returns the operation GET /videos of the contract.
 func listVideosOperation(tb testing.TB) *operation {
 	tb.Helper()
-	ops, err := readOperations(reeltally.OpenAPI)
+	contract, err := embeddedContract()
 	require.NoError(tb, err)
-	return ops.byRoute["GET /videos"]
+	return contract.byRoute["GET /videos"]
 }
 
 func TestCheckQuery_acceptsOnlyTrueAndFalseAsBooleans(t *testing.T) {

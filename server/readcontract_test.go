@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally"
 )
 
-func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
+func TestReadContract_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 	t.Parallel()
 	for fact, replacement := range map[string]string{
 		"x-rate-group: authenticate": "x-rate-group: often",
@@ -21,11 +21,11 @@ func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 		for _, with := range []string{replacement, ""} {
 			broken := strings.Replace(reeltally.OpenAPI, "      "+fact+"\n", "      "+with+"\n", 1)
 			require.NotEqual(t, reeltally.OpenAPI, broken)
-			_, err := readOperations(broken)
-			require.ErrorContains(t, err, "/authenticate", "readOperations must return an error if the contract has %q instead of %q", with, fact)
+			_, err := readContract(broken)
+			require.ErrorContains(t, err, "/authenticate", "readContract must return an error if the contract has %q instead of %q", with, fact)
 		}
 	}
-	_, err := readOperations(reeltally.OpenAPI)
+	_, err := readContract(reeltally.OpenAPI)
 	require.NoError(t, err)
 }
 
@@ -34,9 +34,9 @@ func TestReadOperations_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 func TestETagInputs_changeWithTheTextOfTheContract(t *testing.T) {
 	t.Parallel()
 	inputs := func(document string) string {
-		ops, err := readOperations(document)
+		parsed, err := readContract(document)
 		require.NoError(t, err)
-		s := &Server{now: func() time.Time { return time.Unix(0, 0) }, contract: &contract{operations: ops}}
+		s := &Server{now: func() time.Time { return time.Unix(0, 0) }, contract: parsed}
 		b, err := s.etagInputs(Caller{}, "listVideos", nil)
 		require.NoError(t, err)
 		return string(b)

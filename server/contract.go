@@ -56,63 +56,50 @@ func (o *operation) queryNames() []string {
 	return names
 }
 
-// operations contains all operations of the OpenAPI contract. The web framework echo finds the
-// route of a request, and byRoute contains the route's operation.
-type operations struct {
-	doc     *openapi3.T
+// contract contains the parts of the OpenAPI contract that the server needs. The web framework echo finds the route of a request, and byRoute
+// contains the route's operation.
+type contract struct {
 	version string                // date of the OpenAPI contract, such as "2026-11-23"
 	etag    string                // ETag of the OpenAPI document, which changes with every change of the contract
+	json    []byte                // OpenAPI document as JSON, which GET /openapi.json returns
+	tools   mcp.Tools             // MCP tools, which mcp.ToolsFromOpenAPI derives from the operations
 	byRoute map[string]*operation // operations by route, such as "GET /videos/:ad_id"
 	methods map[string][]string   // sorted HTTP methods of each path of the contract; a key is a path such as /videos/:ad_id
 	sorted  []*operation          // all operations, sorted by operation id
 }
 
-// contract contains the parts of the OpenAPI contract that the server needs: the operations, the JSON of the document and the MCP tools.
-type contract struct {
-	*operations
-	json  []byte    // OpenAPI document as JSON, which GET /openapi.json returns
-	tools mcp.Tools // MCP tools, which mcp.ToolsFromOpenAPI derives from the operations
-}
-
 // embeddedContract returns the OpenAPI contract that is compiled into the program. The contract is
 // parsed only once, because parsing takes about 100 ms.
-var embeddedContract = sync.OnceValues(func() (*contract, error) {
-	ops, err := readOperations(reeltally.OpenAPI)
-	if err != nil {
-		return nil, err
-	}
-	c := &contract{operations: ops}
-	if c.json, err = ops.doc.MarshalJSON(); err != nil {
-		return nil, fmt.Errorf("OpenAPI contract: %w", err)
-	}
-	c.tools, err = mcp.ToolsFromOpenAPI(ops.doc)
-	return c, err
-})
+var embeddedContract = sync.OnceValues(func() (*contract, error) { return readContract(reeltally.OpenAPI) })
 
-// readOperations parses an OpenAPI document. It fails if an operation lacks a required x- member.
+// readContract parses an OpenAPI document. It fails if an operation lacks a required x- member.
 // It does not validate the document: the tests validate openapi.yaml.
-func readOperations(document string) (*operations, error) {
+func readContract(document string) (*contract, error) {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(document))
 	if err != nil {
 		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
-	ops := &operations{doc: doc, version: strings.ReplaceAll(doc.Info.Version, ".", "-"), etag: bodyETag([]byte(document)), byRoute: map[string]*operation{}, methods: map[string][]string{}}
+	out := &contract{version: strings.ReplaceAll(doc.Info.Version, ".", "-"), etag: bodyETag([]byte(document)), byRoute: map[string]*operation{}, methods: map[string][]string{}}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			o, err := readOperation(doc, path, method, item, op)
 			if err != nil {
 				return nil, fmt.Errorf("OpenAPI contract: the operation %s %s is not valid: %w", method, path, err)
 			}
-			ops.byRoute[method+" "+o.template] = o
-			ops.methods[o.template] = append(ops.methods[o.template], method)
-			ops.sorted = append(ops.sorted, o)
+			out.byRoute[method+" "+o.template] = o
+			out.methods[o.template] = append(out.methods[o.template], method)
+			out.sorted = append(out.sorted, o)
 		}
 	}
-	for _, methods := range ops.methods {
+	for _, methods := range out.methods {
 		slices.Sort(methods)
 	}
-	slices.SortFunc(ops.sorted, func(a, b *operation) int { return strings.Compare(a.id, b.id) })
-	return ops, nil
+	slices.SortFunc(out.sorted, func(a, b *operation) int { return strings.Compare(a.id, b.id) })
+	if out.json, err = doc.MarshalJSON(); err != nil {
+		return nil, fmt.Errorf("OpenAPI contract: %w", err)
+	}
+	out.tools, err = mcp.ToolsFromOpenAPI(doc)
+	return out, err
 }
 
 // readOperation converts one operation of an OpenAPI document. It fails if the operation id or a required x- member is missing or invalid.
@@ -171,10 +158,10 @@ func toRoutePath(path string) string {
 
 // requestedOperation returns the operation that a request calls, or nil if the request's route is not in the OpenAPI contract. For a HEAD request it
 // returns the GET operation.
-func (ops *operations) requestedOperation(c echo.Context) *operation {
+func (k *contract) requestedOperation(c echo.Context) *operation {
 	method := c.Request().Method
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	return ops.byRoute[method+" "+c.Path()]
+	return k.byRoute[method+" "+c.Path()]
 }
