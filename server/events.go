@@ -40,7 +40,7 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	var found *store.List[store.Event]
 	var failed error
 	list, err := answerList(ctx, s, listRequest[store.Event]{page: page, tag: []any{p}, encode: newRowEncoder(toAPIEvent), allRows: true,
-		find: func(o *store.Org, w store.Window, _ func(*store.Event) error) (*store.List[store.Event], error) {
+		find: func(o *store.Org, w store.Window) (*store.List[store.Event], error) {
 			query.Window = w
 			found, failed = o.ListEvents(ctx, query)
 			return found, failed
