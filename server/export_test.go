@@ -36,3 +36,16 @@ func (s *Server) UsedSlots(organisation uuid.UUID) int {
 func (s *Server) AcquireShareSlot(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
 	return s.inFlightShares.acquire(ctx, organisation)
 }
+
+// SendDueWebhooks sends all due events, and returns after the last attempt.
+func (s *Server) SendDueWebhooks(ctx context.Context) error {
+	defer s.webhookTransport.CloseIdleConnections()
+	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
+	for {
+		started, err := s.startSenders(ctx, &sending)
+		sending.wait.Wait()
+		if err != nil || started == 0 {
+			return err
+		}
+	}
+}

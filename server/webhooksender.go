@@ -104,19 +104,6 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 	}
 }
 
-// SendDueWebhooks sends all due events, and returns after the last attempt. Tests call it instead of SendWebhooks.
-func (s *Server) SendDueWebhooks(ctx context.Context) error {
-	defer s.webhookTransport.CloseIdleConnections()
-	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
-	for {
-		started, err := s.startSenders(ctx, &sending)
-		sending.wait.Wait()
-		if err != nil || started == 0 {
-			return err
-		}
-	}
-}
-
 // webhookSenders is the group of running senders of a server. A sender is a goroutine that sends events to one webhook.
 type webhookSenders struct {
 	slots chan struct{} // semaphore: contains one element for each running sender
