@@ -194,6 +194,6 @@ func toolArgumentFaults(r *http.Request) []api.Fault {
 		values[name] = value
 	}
 	// A query or a header is text, in which the number 1 and the string "1" are equal. So the types are checked here.
-	found.addError(call.Schema.VisitJSON(values, append([]openapi3.SchemaValidationOption{openapi3.MultiErrors(), openapi3.VisitAsRequest()}, formats...)...), nil)
+	found.addError(call.Schema.VisitJSON(values, append([]openapi3.SchemaValidationOption{openapi3.MultiErrors(), openapi3.VisitAsRequest()}, stringFormats...)...), nil)
 	return found.faults
 }

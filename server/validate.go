@@ -174,7 +174,7 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 			SkipSettingDefaults:     true, // with defaults, a PATCH request would change values that the caller did not send
 			ExcludeRequestBody:      !op.hasBody || !withBody || len(body) == 0,
 			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // the middleware authenticate has already checked the token
-			SchemaValidationOptions: formats,
+			SchemaValidationOptions: stringFormats,
 		}})
 	found := faultCollector{at: map[string]int{}}
 	found.addError(err, nil)

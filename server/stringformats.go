@@ -8,9 +8,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// formats are the validators for the string formats that the OpenAPI contract uses. The OpenAPI library has no validator for uuid, and its
+// stringFormats are the validators for the string formats that the OpenAPI contract uses. The OpenAPI library has no validator for uuid, and its
 // validator for date accepts 30 February.
-var formats = []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
+var stringFormats = []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
 	"uuid":      openapi3.NewRegexpFormatValidator(canonicalUUID.String()),
 	"date":      openapi3.NewCallbackValidator(checkDate),
 	"date-time": openapi3.NewCallbackValidator(func(s string) error { _, err := parseTime(s); return err }),
