@@ -1,53 +1,14 @@
 package web
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 )
-
-// tile is a box of a page that shows one number and its change in the period.
-type tile struct {
-	Label  string
-	Value  *int64   // the number that the tile shows; nil if it is unknown, or if the tile shows a percentage
-	Ratio  *float64 // the percentage that the tile shows if IsRate is true
-	IsRate bool     // true if the tile shows a percentage instead of a number
-	Change *int64   // the change of Value in the period; nil if it is unknown
-	// The field Before is the sum over the previous period if PerDay is true, and the change in the previous period if not. It is nil if unknown.
-	Before *int64
-	// NoBefore is true if the tile does not show the field Before.
-	NoBefore bool
-	Span     string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
-	Plain    bool     // true if the tile does not show Change; it shows Percent or Note instead, if one of them is set
-	Percent  *float64 // the change of Value in the period, in percent
-	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
-	Stopped  *int64   // number of videos that are no longer tracked
-	PerDay   bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period
-	Spark    string   // points of a small line chart, as sparkline returns them
-	Link     string   // URL query with which the same page shows a chart of this metric; "" if no chart can show the metric
-	Shown    bool     // true if the chart shows the metric
-	// NewCounts names the counts, such as "views", if Change and Before include the ones that videos already had when their tracking started.
-	// Such changes are not gains. It is "" for other tiles.
-	NewCounts string
-}
-
-// Note says which videos are missing in the number of a tile, or how many of the counted videos are no longer tracked. It returns "" if
-// there are no such videos.
-func (t tile) Note() string {
-	switch {
-	case t.Unknown != nil && *t.Unknown > 0:
-		return "unknown for " + plural(t.Unknown, "video", "videos")
-	case t.Stopped != nil && *t.Stopped > 0:
-		return formatCount(t.Stopped) + " no longer tracked"
-	}
-	return ""
-}
 
 // overviewPage is the data for the template of the overview.
 type overviewPage struct {
@@ -354,22 +315,4 @@ func statusesWithoutNewNumbers(s client.StatusCounts) []statusCount {
 		}
 	}
 	return out
-}
-
-// hidesNumbers returns true if the organisation's tier hides numbers.
-func (v *visit) hidesNumbers() bool {
-	return v.id.Organisation.Tier != "" && v.Backend.HidesNumbers(v.id.Organisation.Tier)
-}
-
-// pageNumber returns the page number in the query parameter "page". The default is 1.
-func (v *visit) pageNumber() (int, error) {
-	text := v.r.URL.Query().Get("page")
-	if text == "" {
-		return 1, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, &Problem{Status: http.StatusBadRequest, Title: "Invalid page", Detail: fmt.Sprintf("page is %q; it must be 1 or more.", text)}
-	}
-	return n, nil
 }

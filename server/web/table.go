@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -36,6 +37,19 @@ func (v *visit) tableView(defaultColumn string) (tableView, error) {
 		t.Column = defaultColumn
 	}
 	return t, nil
+}
+
+// pageNumber returns the page number in the query parameter "page". The default is 1.
+func (v *visit) pageNumber() (int, error) {
+	text := v.r.URL.Query().Get("page")
+	if text == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, &Problem{Status: http.StatusBadRequest, Title: "Invalid page", Detail: fmt.Sprintf("page is %q; it must be 1 or more.", text)}
+	}
+	return n, nil
 }
 
 // Query returns the query parameters with which the API returns the rows of this page of the table.

@@ -71,6 +71,11 @@ func (v *visit) isReadOnly() bool {
 	return v.id.Organisation.Name != "" && !v.id.Token.HasScope(store.ScopeWrite)
 }
 
+// hidesNumbers returns true if the organisation's tier hides numbers.
+func (v *visit) hidesNumbers() bool {
+	return v.id.Organisation.Tier != "" && v.Backend.HidesNumbers(v.id.Organisation.Tier)
+}
+
 // executeTemplate sends a page. The file templateFile, whose name is given without .html, must contain the template definitionName. If the template
 // fails, executeTemplate sends nothing.
 func (v *visit) executeTemplate(status int, templateFile, definitionName string, data any) error {
