@@ -106,24 +106,26 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 		from := a.daysAgo(days - 1)
 		sums, joined, known := map[string]int64{}, map[string]int64{}, map[string]int64{}
 		var gained int64
-		last := store.DateOf(a.Clock.Now()).String()
 		for id, added := range c.added {
 			points := decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history?start_date="+from, nil).requireStatus(http.StatusOK))
 			var end, start *int64
-			for _, p := range points { // the points are ordered by day, the newest first
+			for n := range points { // the points are ordered by day, the newest first
+				p := points[len(points)-1-n]
 				day := p.Date.String()
-				if day < added || p.Views == nil {
-					continue
-				}
-				sums[day] += *p.Views
-				known[day]++
-				if day == added {
-					joined[day] += *p.Views
-				}
-				if day == last {
+				if p.Views != nil {
 					end = p.Views
 				}
-				start = p.Views
+				if day < added || end == nil {
+					continue
+				}
+				sums[day] += *end // if the views of the day are unknown, the last known views are added
+				known[day]++
+				if day == added {
+					joined[day] += *end
+				}
+				if start == nil {
+					start = end
+				}
 			}
 			if end != nil && start != nil {
 				gained += *end - *start
@@ -235,6 +237,51 @@ func TestCollectionStatistics_gainBeginsWithTheFirstKnownViews(t *testing.T) {
 		} {
 			s := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics?start_date="+of.from+"&end_date="+of.to, nil).requireStatus(http.StatusOK))
 			require.Equal(t, []string{of.unknown, of.atStart, of.gained}, []string{digits(s.UnknownGains), digits(s.ViewsAtStart), digits(s.ViewsGained)}, "%s to %s", of.from, of.to)
+		}
+	})
+}
+
+func TestCollectionStatistics_useTheLastKnownCountIfAFetchLacksIt(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		id := c.track(videoURL(1))
+		c.addVideos(collection, id)
+		for _, f := range []ingest.VideoFacts{
+			{Views: new(int64(1000)), Likes: new(int64(100)), Shares: new(int64(50))},
+			{Views: new(int64(1300)), Likes: new(int64(110)), Shares: new(int64(60))},
+			{Likes: new(int64(120))}, // another source gives neither views nor shares
+			{Likes: new(int64(130))},
+		} {
+			a.Clock.Advance(24 * time.Hour)
+			a.fetch(func(queue.Target) ingest.VideoFacts { return f })
+		}
+		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
+		for _, period := range []struct{ from, start, gained string }{
+			{a.daysAgo(3), "1000", "300"},
+			{a.daysAgo(2), "1000", "300"},
+			{a.daysAgo(0), "1300", ""}, // the views have been unknown since before the period
+		} {
+			path := "/collections/" + collection.String()
+			s := decode[client.CollectionStatistics](c.send(http.MethodGet, path+"/statistics?start_date="+period.from, nil).requireStatus(http.StatusOK))
+			require.Equal(t, *v.LatestViews, *s.Views, period.from)
+			require.Equal(t, *v.LatestLikes+*v.LatestShares, *s.Engagements, period.from)
+			require.Equal(t, []string{"0", "0"}, []string{digits(s.UnknownViews), digits(s.UnknownShares)}, period.from)
+			require.Equal(t, period.gained, digits(s.ViewsGained), period.from)
+			if period.gained == "" {
+				continue
+			}
+			require.Equal(t, period.start, digits(s.ViewsAtStart), period.from)
+			require.Equal(t, a.daysAgo(2), s.Best[0].EndDay.String(), "the gain must end on the last day whose views are known")
+			var gained int64
+			for n, p := range decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, path+"/history?start_date="+period.from, nil).requireStatus(http.StatusOK)) {
+				gained += *p.ViewsGained
+				if n == 0 {
+					require.Equal(t, []int64{1300, 60, 1}, []int64{*p.Views, *p.Shares, *p.Measured})
+				}
+			}
+			require.Equal(t, *s.ViewsGained, gained, "the gains of the days must add up to the gain of the period")
 		}
 	})
 }

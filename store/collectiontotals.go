@@ -59,16 +59,16 @@ type CollectionDay struct {
 	Interpolated int64 // number of videos without a point of this day, but with points before and after it; some or all of their counts can be unknown
 	Carried      int64 // number of videos whose last point is of an earlier day; the counts of that day are used
 	WithoutPoint int64 // number of videos with no stored point up to this day
-	Sums               // sums of the known counts
-	Unknown      Sums  // for each metric: the number of videos whose count is unknown
+	Sums               // sums of the last known counts of the videos, up to this day
+	Unknown      Sums  // for each metric: the number of videos whose count is unknown on this day and before
 	// UnknownEngagements is the number of videos whose likes, comments, bookmarks and shares are all unknown.
 	UnknownEngagements int64
 
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // sum of the changes of the videos whose views fell: 0 or a negative number; ViewsGained includes it
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown is the change in Views that comes from videos whose views became known or
-	// unknown on this day. The other changes in Views are ViewsGained and ViewsFromAdded.
+	// ViewsFromKnown is the sum of the views of the videos whose views became known on this day. The other changes in Views are ViewsGained and
+	// ViewsFromAdded.
 	ViewsFromKnown int64
 }
 
@@ -82,8 +82,8 @@ type CollectionVideo struct {
 	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	EndDay       *db.Date `gorm:"-"` // the last day whose views are known, up to the end of the period; nil if no views are known
 	StartViews   *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
-	EndViews     *int64   `gorm:"-"` // views of the last day; nil if unknown
-	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if one of them is unknown, or if EndDay is not after StartDay
+	EndViews     *int64   `gorm:"-"` // the views of EndDay; nil if no views are known
+	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if no views are known, or if EndDay is not after StartDay
 	StoredPoints []Point  `gorm:"-"` // the points from which the counts are computed, the oldest first; set only if CollectionTotalsQuery.Points is true
 }
 
@@ -130,10 +130,11 @@ const collectionTotalsVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM 
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// collectionTotalsPoints is a SQL query for stored points, ordered by video and day. It selects at least
-// the points that determine the counts of the days from @from to @to.
+// collectionTotalsPoints is a SQL query for stored points, ordered by video and day. It selects at least the points that determine the
+// counts of the days from @from to @to, beginning with the last point with views.
 const collectionTotalsPoints = `WITH wanted AS (SELECT v.id,
-  (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
+  COALESCE((SELECT MAX(kd.day) FROM snapshots_daily kd WHERE kd.organisation_id = @org AND kd.video_id = v.id AND kd.day <= @from AND kd.views IS NOT NULL),
+   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from)) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
   (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,
   (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week
@@ -336,18 +337,24 @@ func newTally(q CollectionTotalsQuery) *tally {
 }
 
 // addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to
-// Gained. The points must be ordered by day.
+// Gained. The points must be ordered by day. If a count of a day is unknown, the last known count before it is added.
 func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	joined := v.AddedAt.Day()
-	next := 0 // index of the first point after the day
-	var last *int64
+	next := 0       // index of the first point after the day
+	var last Counts // the last known counts before the day
 	var endDay db.Date
-	for day := v.gainStartDay(t.from); day <= t.to; day++ {
+	firstDay := v.gainStartDay(t.from)
+	for ; next < len(points) && points[next].Day < firstDay; next++ {
+		last.Update(points[next].Counts)
+	}
+	for day := firstDay; day <= t.to; day++ {
 		for next < len(points) && points[next].Day <= day {
 			next++
 		}
 		d := &t.days[day-t.from+1]
-		counts := d.countVideo(points, next)
+		of := d.countVideo(points, next)
+		counts := last
+		counts.Update(of)
 		for n, count := range counts.All() {
 			if count == nil {
 				*d.Unknown.Fields()[n]++
@@ -366,26 +373,27 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 			switch {
 			case day == joined:
 				d.ViewsFromAdded += *counts.Views
-			case last != nil:
-				d.ViewsGained += *counts.Views - *last
-				d.ViewsCorrected += min(0, *counts.Views-*last)
+			case last.Views != nil:
+				d.ViewsGained += *counts.Views - *last.Views
+				d.ViewsCorrected += min(0, *counts.Views-*last.Views)
 			}
-			if last == nil {
+			if v.StartViews == nil {
 				v.StartDay, v.StartViews = &d.Day, counts.Views
 			}
+		}
+		if of.Views != nil {
 			if endDay = day; next == len(points) { // without a later point, the views are those of the last point
 				endDay = points[next-1].Day
 			}
-			last = counts.Views
 		}
-		v.EndViews = counts.Views
+		last = counts
 	}
-	if last != nil {
+	if v.EndViews = last.Views; v.EndViews != nil {
 		v.EndDay = &endDay
-	}
-	if v.EndViews != nil && endDay > *v.StartDay {
-		gained := *v.EndViews - *v.StartViews
-		v.Gained = &gained
+		if endDay > *v.StartDay {
+			gained := *v.EndViews - *v.StartViews
+			v.Gained = &gained
+		}
 	}
 }
 

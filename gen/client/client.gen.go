@@ -643,7 +643,7 @@ type CollectionHistoryPoint struct {
 	// Bookmarks The sum of the known bookmarks of the videos; null if none is known.
 	Bookmarks *int64 `json:"bookmarks"`
 
-	// Carried The number of videos whose counts are those of their last point, which is older.
+	// Carried The number of videos without a point on this day or later, whose counts are those of their last point.
 	Carried *int64 `json:"carried"`
 
 	// Comments The sum of the known comments of the videos; null if none is known.
@@ -703,7 +703,7 @@ type CollectionHistoryPoint struct {
 	// ViewsFromAdded The views of the videos that were added on this day.
 	ViewsFromAdded *int64 `json:"views_from_added"`
 
-	// ViewsFromKnown The views that became known on this day, minus the views that became unknown. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
+	// ViewsFromKnown The sum of the views of the videos whose views became known on this day. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
 	ViewsFromKnown *int64 `json:"views_from_known"`
 
 	// ViewsGained The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day.

@@ -256,7 +256,7 @@ export type CollectionHistory = CollectionHistoryPoint[];
 export interface CollectionHistoryPoint {
   /** The sum of the known bookmarks of the videos; null if none is known. */
   bookmarks: number | null;
-  /** The number of videos whose counts are those of their last point, which is older. */
+  /** The number of videos without a point on this day or later, whose counts are those of their last point. */
   carried: number | null;
   /** The sum of the known comments of the videos; null if none is known. */
   comments: number | null;
@@ -296,7 +296,7 @@ export interface CollectionHistoryPoint {
   views_corrected: number | null;
   /** The views of the videos that were added on this day. */
   views_from_added: number | null;
-  /** The views that became known on this day, minus the views that became unknown. */
+  /** The sum of the views of the videos whose views became known on this day. */
   views_from_known: number | null;
   /** The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day. */
   views_gained: number | null;

@@ -246,7 +246,7 @@ class CollectionHistoryPoint(TypedDict):
 
     # The sum of the known bookmarks of the videos; null if none is known.
     bookmarks: int | None
-    # The number of videos whose counts are those of their last point, which is older.
+    # The number of videos without a point on this day or later, whose counts are those of their last point.
     carried: int | None
     # The sum of the known comments of the videos; null if none is known.
     comments: int | None
@@ -286,7 +286,7 @@ class CollectionHistoryPoint(TypedDict):
     views_corrected: int | None
     # The views of the videos that were added on this day.
     views_from_added: int | None
-    # The views that became known on this day, minus the views that became unknown.
+    # The sum of the views of the videos whose views became known on this day.
     views_from_known: int | None
     # The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day.
     views_gained: int | None
