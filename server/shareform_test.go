@@ -289,3 +289,28 @@ func TestCollectionPage_shareFormKeepsOtherSettingsAndLineBreaks(t *testing.T) {
 		require.Equal(t, description, text)
 	})
 }
+
+func TestCollectionPage_warnsThatItsSharePageLeavesOutSubcollections(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	parent := c.createNamedCollection("Campaigns")
+	child := c.createNamedCollection("Launch", parent)
+	v, page := c.newSignedInVisitor(t), "/collection/"+parent.String()
+	require.NotContains(t, string(v.visit(page).body), "Visitors will see", "without videos, the share page leaves out none")
+
+	c.addVideos(child, c.track(videoURL(1)), c.track(videoURL(2)))
+	const none = "Visitors will see 0 videos: the 2 videos are in subcollections, which share pages leave out."
+	for _, query := range []string{"", "?subtree=true"} {
+		require.Equal(t, 1, strings.Count(string(v.visit(page+query).body), none), "the form must warn before the page is shared")
+	}
+	c.shareCollection(parent, "public", nil)
+	for _, query := range []string{"", "?subtree=true"} {
+		require.Equal(t, 2, strings.Count(string(v.visit(page+query).body), none), "the form and the address of the page must have the warning")
+	}
+	c.addVideos(parent, c.track(videoURL(3)))
+	require.NotContains(t, string(v.visit(page).body), "Visitors will see")
+	require.Contains(t, string(v.visit(page+"?subtree=true").body), "Visitors will see 1 video of 3. The others are in subcollections, which share pages leave out.")
+	c.addVideos(parent, c.track(videoURL(1)), c.track(videoURL(2)))
+	require.NotContains(t, string(v.visit(page+"?subtree=true").body), "Visitors will see")
+}

@@ -48,6 +48,7 @@ type collectionPage struct {
 	Reports                []client.ReportSummary
 	ReportCount            int64               // number of reports of the collection; the page can list fewer
 	VideosBelow            int64               // number of tracked videos in the collections below this one, if the collection itself has none and Subtree is false; 0 if unknown
+	ShareOmits             string              // warning that the share page leaves out the videos of subcollections; "" if it leaves out none, or if this is unknown
 	Collections            []client.Collection // collections to which the selected videos can be added
 	Link                   string              // URL query of the same page with the opposite value of Subtree
 
@@ -215,10 +216,44 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 			content.Children = append(content.Children, c)
 		}
 	}
-	if videos.Pagination.Total > 0 || len(content.Children) == 0 || content.Subtree || content.View.Masked {
+	if len(content.Children) == 0 || content.View.Masked {
 		return nil
 	}
-	return v.countVideosBelow(path, content)
+	if content.Subtree {
+		return v.countSharedVideos(path, content)
+	}
+	if videos.Pagination.Total > 0 {
+		return nil
+	}
+	if err := v.countVideosBelow(path, content); err != nil {
+		return err
+	}
+	content.ShareOmits = describeOmittedVideos(0, content.VideosBelow)
+	return nil
+}
+
+// countSharedVideos sets content.ShareOmits of a page whose list has the videos of all subcollections.
+func (v *visit) countSharedVideos(path string, content *collectionPage) error {
+	var own client.CollectionVideoPage
+	if err := v.getFromAPI(path+"/videos", url.Values{"limit": {"1"}}, &own); err != nil {
+		return err
+	}
+	content.ShareOmits = describeOmittedVideos(own.Pagination.Total, content.View.Total-own.Pagination.Total)
+	return nil
+}
+
+// describeOmittedVideos returns the warning that a share page shows only the `shown` videos of its collection, and not the `omitted` videos that
+// are only in subcollections. It returns "" if no video is omitted.
+func describeOmittedVideos(shown, omitted int64) string {
+	switch {
+	case omitted <= 0:
+		return ""
+	case shown > 0:
+		return fmt.Sprintf("Visitors will see %s of %d. The others are in subcollections, which share pages leave out.", plural(shown, "video", "videos"), shown+omitted)
+	case omitted == 1:
+		return "Visitors will see 0 videos: the only video is in a subcollection, which share pages leave out."
+	}
+	return fmt.Sprintf("Visitors will see 0 videos: the %s are in subcollections, which share pages leave out.", plural(omitted, "video", "videos"))
 }
 
 // countVideosBelow sets content.VideosBelow. It counts nothing if a list cannot have the videos of all subcollections.
