@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // accountSection returns the text of the section "Accounts" of a page, and the text of each row of its table. If the page does not have
@@ -95,4 +98,63 @@ func TestPages_sayHowManyAccountsOfACollectionTheyList(t *testing.T) {
 	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 	a.Clock.Advance(time.Second)
 	requireAccounts(1, "")
+}
+
+func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	views := int64(1000)
+	fetchAll := func() {
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(views), Username: new("northwind.studio"), AccountID: new("6890000000000000000")}
+		})
+		views += 100
+	}
+	nextDay := func() {
+		a.Clock.Advance(24 * time.Hour)
+		fetchAll()
+	}
+	first, second := c.track(videoURL(1)), c.track(videoURL(2))
+	fetchAll()
+	nextDay()
+	page := "/account/tiktok/" + c.video(first.String()).LinkedAccountID.String()
+	// tileOfViews returns the text of the tile of views, and whether the change has a colour.
+	tileOfViews := func(query string) (text string, coloured bool) {
+		for _, link := range findElements(v.visit(page + query).requireStatus(http.StatusOK).parsePage(), "a") {
+			if attributeValue(link, "class") != "tile" || !strings.Contains(textOf(link), "Views") {
+				continue
+			}
+			for _, span := range findElements(link, "span") {
+				coloured = coloured || strings.HasPrefix(attributeValue(span, "class"), "trend ")
+			}
+			text = strings.Join(strings.Fields(textOf(link)), " ")
+		}
+		return text, coloured
+	}
+	text, coloured := tileOfViews("")
+	require.Contains(t, text, "+200 since")
+	require.NotContains(t, text, "joined")
+	require.True(t, coloured)
+
+	a.Clock.Advance(24 * time.Hour)
+	c.track(videoURL(3))
+	fetchAll()
+	text, coloured = tileOfViews("")
+	require.Contains(t, text, "1 video joined")
+	require.NotContains(t, text, "left")
+	require.False(t, coloured, "the change contains the earlier views of the third video")
+
+	c.stopVideos(http.StatusOK, first.String(), second.String())
+	nextDay()
+	text, coloured = tileOfViews("")
+	require.Contains(t, text, "1 video joined, 2 left")
+	require.False(t, coloured, "the views of the videos did not fall")
+	body := string(v.visit(page).body)
+	require.NotContains(t, body, "corrected")
+	require.NotContains(t, body, "lower than before")
+	text, coloured = tileOfViews("?start=" + a.daysAgo(2) + "&end=" + a.daysAgo(1))
+	require.Contains(t, text, "with 1 video fewer")
+	require.False(t, coloured)
 }

@@ -101,7 +101,7 @@ func showAccount(v *visit) error {
 	for n, h := range history {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: textOrEmpty(h.Quality), Source: textOrEmpty(h.Source), Fetched: h.FetchedAt}
 	}
-	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a new video is tracked, the sums rise by the counts that it already has. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
+	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a video is tracked, the sums rise by the counts that it already has. When its tracking is stopped, the sums fall by its counts. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
 		Detail: account.FetchDetail, Unknown: notGiven}
@@ -111,7 +111,6 @@ func showAccount(v *visit) error {
 	if content.Chart.Metric == 0 {
 		content.Chart.Missing.Unknown = "the profile of the account was not fetched on these days, or the source did not give them"
 	}
-	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	query := content.View.Query()
 	query.Set("paginated", "true")
 	switch v.csvPart() {
@@ -132,8 +131,16 @@ func showAccount(v *visit) error {
 	if v.redirectToLastPage(content.View) {
 		return nil
 	}
-	if content.Uploads, err = v.accountUploads(id); err != nil {
+	latest, err := v.latestUploads(id)
+	if err != nil {
 		return err
+	}
+	content.Uploads = diagramOfUploads(latest.Data)
+	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
+	for m := range content.Tiles {
+		if name := accountMetrics[m].Name; name != "followers" && name != "videos" {
+			content.Tiles[m].Members = describeMembers(points, p, latest.Data, latest.Pagination.Total)
+		}
 	}
 	if content.Collections, err = v.collections(); err != nil {
 		return err
@@ -142,6 +149,44 @@ func showAccount(v *visit) error {
 		content.Wait = v.secondsToWait(account.NextFetchAt)
 	}
 	return v.renderPage(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
+}
+
+// describeMembers says how many videos joined or left the sums of an account in the period. It returns "" if none did. The points must be sorted
+// by day, the newest first. `listed` are tracked videos of the account, and `total` is the number of all its tracked videos.
+func describeMembers(points []point, p period, listed []client.Video, total int64) string {
+	m := len(accountMetrics) - 1 // the metric "videos" is the last one
+	first, last := endsOfChange(points, m, p)
+	if first == nil {
+		return ""
+	}
+	change := *last.Values[m] - *first.Values[m]
+	if p.End < p.today || int64(len(listed)) < total { // the list lacks videos of the period, so only the difference is known
+		switch {
+		case change > 0:
+			return "with " + plural(change, "more video", "more videos")
+		case change < 0:
+			return "with " + plural(-change, "video fewer", "videos fewer")
+		}
+		return "with the same number of videos"
+	}
+	var created int64
+	for _, video := range listed {
+		if day := store.DateOf(video.CreatedAt); day > first.Day && day <= last.Day {
+			created++
+		}
+	}
+	// A video that was tracked again has an old creation time. So the number of joined videos comes from the difference, and can be higher than created.
+	left := max(0, created-change)
+	joined := change + left
+	switch {
+	case joined > 0 && left > 0:
+		return plural(joined, "video", "videos") + " joined, " + formatCount(left) + " left"
+	case joined > 0:
+		return plural(joined, "video", "videos") + " joined"
+	case left > 0:
+		return plural(left, "video", "videos") + " left"
+	}
+	return ""
 }
 
 // IsTracked returns true if the organisation tracks the account itself. It returns false if the organisation tracks only some of the

@@ -23,6 +23,9 @@ type tile struct {
 	// NewCounts names the counts, such as "views", if Change and Before include the ones that videos already had when their tracking started.
 	// Such changes are not gains. It is "" for other tiles.
 	NewCounts string
+	// Members says how many videos joined or left the sum in the period, if the change of the sum contains their counts. Such a change is not a gain.
+	// It is "" for other tiles.
+	Members string
 }
 
 // Note says which videos are missing in the number of a tile, or how many of the counted videos are no longer tracked. It returns "" if

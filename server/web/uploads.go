@@ -48,15 +48,12 @@ type uploadColumn struct {
 	Uploads             int
 }
 
-// accountUploads returns the diagram of an account's latest uploads. It returns nil if fewer than three of these videos have a known upload
-// day and known views.
-func (v *visit) accountUploads(id string) (*uploads, error) {
+// latestUploads reads the latest uploads of an account that are tracked, at most maxUploads.
+func (v *visit) latestUploads(id string) (client.AccountVideoPage, error) {
 	var found client.AccountVideoPage
 	query := url.Values{"paginated": {"true"}, "limit": {formatPlain(maxUploads)}, "order_by": {"uploaded_at"}}
-	if err := v.getFromAPI("/accounts/"+id+"/videos", query, &found); err != nil {
-		return nil, err
-	}
-	return diagramOfUploads(found.Data), nil
+	err := v.getFromAPI("/accounts/"+id+"/videos", query, &found)
+	return found, err
 }
 
 func diagramOfUploads(videos []client.Video) *uploads {

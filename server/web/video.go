@@ -136,9 +136,27 @@ func lastKnownValue(points []point, m int, day store.Date) *int64 {
 // computeChange returns the change of a metric in the period, or nil if too few values are known. The
 // points must be sorted by day, the newest first. The result `span` names the days that the change covers.
 func computeChange(points []point, m int, p period) (change *int64, span string) {
-	// `first` is the newest point before the period that has a known value. Without such a point, it is the
-	// oldest point in the period that has a known value.
-	var first, last *point
+	first, last := endsOfChange(points, m, p)
+	if first == nil {
+		return nil, ""
+	}
+	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because fetches are daily
+	// span stays "" if the change covers the whole period.
+	switch {
+	case late && early:
+		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)
+	case late:
+		span = fmt.Sprintf("since %s", first.Day)
+	case early:
+		span = fmt.Sprintf("until %s", last.Day)
+	}
+	return difference(last.Values[m], first.Values[m]), span
+}
+
+// endsOfChange returns the two points between which the change of a metric in the period is computed. `first` is the newest point before the
+// period that has a known value. Without such a point, it is the oldest point in the period that has a known value. Both results are nil if too
+// few values are known. The points must be sorted by day, the newest first.
+func endsOfChange(points []point, m int, p period) (first, last *point) {
 	for n := range points {
 		at := &points[n]
 		if at.Day > p.End || at.Values[m] == nil {
@@ -153,19 +171,9 @@ func computeChange(points []point, m int, p period) (change *int64, span string)
 	}
 	// The change needs a known value in the period, and an earlier known value.
 	if last == nil || last.Day < p.Start || first == last {
-		return nil, ""
+		return nil, nil
 	}
-	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because fetches are daily
-	// span stays "" if the change covers the whole period.
-	switch {
-	case late && early:
-		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)
-	case late:
-		span = fmt.Sprintf("since %s", first.Day)
-	case early:
-		span = fmt.Sprintf("until %s", last.Day)
-	}
-	return difference(last.Values[m], first.Values[m]), span
+	return first, last
 }
 
 // changeVideo performs the action of a button on the page of a video, and shows the page again.
