@@ -223,3 +223,26 @@ func TestCollectionPage_listsTheLowestGainsOnlyIfTheyAreOfOtherVideos(t *testing
 		require.Equal(t, lists, strings.Join(headings, ", "))
 	}
 }
+
+func TestPages_sayThatTheVideosOfAPastPeriodHaveTheNumbersOfToday(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v, share := c.newSignedInVisitor(t), c.shareCollection(collection, "public", nil)
+	page := "/collection/" + collection.String()
+	past := "?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(1)
+	today := "?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(0)
+	for _, path := range []string{page, share} {
+		body := string(v.visit(path + past).requireStatus(http.StatusOK).body)
+		require.Contains(t, body, "<h2>Videos now</h2>")
+		require.Contains(t, body, "The table has the videos and numbers of today. The numbers above are those of the period until "+a.daysAgo(1)+".")
+		for _, query := range []string{"", today} {
+			body = string(v.visit(path + query).requireStatus(http.StatusOK).body)
+			require.Contains(t, body, "<h2>Videos</h2>")
+			require.NotContains(t, body, "numbers of today")
+		}
+	}
+	require.Contains(t, v.visit(page+past+"&csv=videos").Header.Get("Content-Disposition"), "filename=collection-videos-now-")
+	require.NotContains(t, v.visit(page+today+"&csv=videos").Header.Get("Content-Disposition"), "now")
+}

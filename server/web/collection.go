@@ -140,7 +140,11 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 		if err != nil {
 			return err
 		}
-		return v.sendVideos("collection-videos", content.View, list, query)
+		name := "collection-videos"
+		if !p.EndsToday() {
+			name += "-now"
+		}
+		return v.sendVideos(name, content.View, list, query)
 	case "":
 	default:
 		return v.refuseCSV()

@@ -114,6 +114,9 @@ func (p period) Last() string { return cmp.Or(p.last, p.End.String()) }
 // Today returns the current day.
 func (p period) Today() store.Date { return p.today }
 
+// EndsToday returns true if the last day of the period is the current day. The newest numbers are then those of the period.
+func (p period) EndsToday() bool { return p.End == p.today }
+
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
