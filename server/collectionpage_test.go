@@ -246,3 +246,34 @@ func TestPages_sayThatTheVideosOfAPastPeriodHaveTheNumbersOfToday(t *testing.T) 
 	require.Contains(t, v.visit(page+past+"&csv=videos").Header.Get("Content-Disposition"), "filename=collection-videos-now-")
 	require.NotContains(t, v.visit(page+today+"&csv=videos").Header.Get("Content-Disposition"), "now")
 }
+
+func TestPages_sayOnHowManyDaysSumsOfACollectionWereNotMeasured(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c) // nothing was fetched on the last two days
+	v, share := c.newSignedInVisitor(t), c.shareCollection(collection, "public", nil)
+	pages := []string{"/collection/" + collection.String(), share, "/collection/report/" + c.createReport(collection).String()}
+	for _, page := range pages {
+		got := v.visit(page).requireStatus(http.StatusOK)
+		text := textOf(got.parsePage())
+		require.Contains(t, text, "On 2 days, counts of some videos are those of an earlier day, because nothing was fetched since then. On 2 days, no video was fetched.", page)
+		require.NotContains(t, text, "are computed from the points", page)
+		require.Equal(t, 2, strings.Count(string(got.body), `data-quality="carried" data-note="3 carried"`), page)
+		rows := v.visit(page + "?csv=history").table()
+		require.Equal(t, []string{"videos_interpolated", "videos_carried"}, rows[0][len(rows[0])-2:], page)
+		require.Equal(t, []string{"0", "0"}, rows[len(rows)-3][len(rows[0])-2:], page)
+		require.Equal(t, []string{"0", "3"}, rows[len(rows)-1][len(rows[0])-2:], page)
+	}
+	c.stopVideos(http.StatusOK, videos[0].String())
+	a.fetch(factsWithViews(9000))
+	for _, page := range pages[:2] {
+		got := v.visit(page).requireStatus(http.StatusOK)
+		text := textOf(got.parsePage())
+		require.Contains(t, text, "On 1 day, counts of some videos are computed from the points before and after. On 2 days, counts of some videos are those of an earlier day", page)
+		require.Contains(t, text, "On 1 day, no video was fetched.", page)
+		require.Contains(t, string(got.body), `data-quality="interpolated" data-note="2 computed, 1 carried"`, page)
+		require.Contains(t, string(got.body), `" data-note="1 carried"`, page)
+	}
+	require.NotContains(t, textOf(v.visit(pages[0]+"?start="+a.daysAgo(5)+"&end="+a.daysAgo(2)).parsePage()), "no video was fetched")
+}

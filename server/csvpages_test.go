@@ -59,7 +59,7 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 			require.Contains(t, string(v.visit(wrong).requireStatus(http.StatusBadRequest).body), "this page has no such file", wrong)
 		}
 		path := c.shareCollection(collection, "public", nil)
-		require.Equal(t, []string{"date", "views", "likes", "comments"}, (&visitor{app: a, t: t}).visit(path + "?csv=history").table()[0])
+		require.Equal(t, []string{"date", "views", "likes", "comments", "videos_interpolated", "videos_carried"}, (&visitor{app: a, t: t}).visit(path + "?csv=history").table()[0])
 	})
 }
 

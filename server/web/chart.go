@@ -26,7 +26,10 @@ type point struct {
 	Values  []*int64
 	Gains   []*int64 // change of each metric since the day before; nil if the number of either day is unknown
 	Joined  *int64   // number of videos that were added to the collection on this day; nil if it is unknown
-	Quality string   // "measured", "interpolated", "corrected" or "rounded"; "" if the quality is not known
+	// Interpolated and Carried are the numbers of videos of a collection whose counts were not measured on this day: they were computed from the points
+	// before and after, or carried from an earlier point. They are nil if they are unknown.
+	Interpolated, Carried *int64
+	Quality string   // "measured", "interpolated", "corrected" or "rounded"; for a collection, "interpolated" or "carried" if no video was measured; "" if the quality is not known
 	Source  string
 	Fetched *time.Time
 	// Computed says for each metric whether its value is interpolated. It is nil, except on the page that compares videos.
@@ -45,6 +48,7 @@ type chart struct {
 	Gain    bool    // true if the chart shows the change on each day instead of the total
 	Quality bool    // true if each point has its quality, source and fetch time
 	Joined  bool    // true if the table shows how many videos were added to the collection on each day
+	Sums    bool    // true if the numbers are sums over the videos of a collection, so that each point has the fields Interpolated and Carried
 	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
 	Compared bool
 	// CSVNames are the names of the metrics' columns in a CSV file. If it is nil, the columns have the names of the metrics.
@@ -193,6 +197,65 @@ func (c chart) Provenance() string {
 		parts = append(parts, fmt.Sprintf("%d %s without a number", missing, wasOrWere(missing)))
 	}
 	return fmt.Sprintf("Of the %d days in the period, %s.", c.Period.Days, strings.Join(parts, ", "))
+}
+
+// Unmeasured says on how many days the sums contain counts that were not measured on that day. It returns "" if the field Sums is false, if the
+// tier hides the numbers, or if there are no such days.
+func (c chart) Unmeasured() string {
+	if !c.Sums || c.Masked {
+		return ""
+	}
+	var interpolated, carried, unmeasured int64
+	for _, at := range c.Points {
+		if isPositive(at.Interpolated) {
+			interpolated++
+		}
+		if isPositive(at.Carried) {
+			carried++
+		}
+		if at.Quality != "" {
+			unmeasured++
+		}
+	}
+	var sentences []string
+	if interpolated > 0 {
+		sentences = append(sentences, fmt.Sprintf("On %s, counts of some videos are computed from the points before and after.", plural(interpolated, "day", "days")))
+	}
+	if carried > 0 {
+		sentences = append(sentences, fmt.Sprintf("On %s, counts of some videos are those of an earlier day, because nothing was fetched since then.", plural(carried, "day", "days")))
+	}
+	if unmeasured > 0 {
+		sentences = append(sentences, fmt.Sprintf("On %s, no video was fetched.", plural(unmeasured, "day", "days")))
+	}
+	return strings.Join(sentences, " ")
+}
+
+// isPositive returns true if n is known and more than 0.
+func isPositive(n *int64) bool { return n != nil && *n > 0 }
+
+// Note says of how many videos the counts of the day were not measured, for example "2 computed, 1 carried". It returns "" if there are none.
+func (p point) Note() string {
+	var parts []string
+	if isPositive(p.Interpolated) {
+		parts = append(parts, formatCount(p.Interpolated)+" computed")
+	}
+	if isPositive(p.Carried) {
+		parts = append(parts, formatCount(p.Carried)+" carried")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pointOfCollection returns the point of a day of a collection's history, with the given values.
+func pointOfCollection(h *client.CollectionHistoryPoint, values ...*int64) point {
+	p := point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Interpolated: h.Interpolated, Carried: h.Carried, Values: values}
+	switch {
+	case h.Measured == nil || *h.Measured > 0:
+	case isPositive(h.Interpolated):
+		p.Quality = "interpolated"
+	case isPositive(h.Carried):
+		p.Quality = "carried"
+	}
+	return p
 }
 
 // MissingReasons says why days have no number, and why the shown metric is unknown on other days. It returns "" if no reason is known, or if the

@@ -294,13 +294,14 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		return err
 	}
 	points := make([]point, len(history))
-	for n, h := range history {
-		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
+	for n := range history {
+		h := &history[n]
+		points[n] = pointOfCollection(h, h.ViewsGained, h.Views, h.Engagements, h.Videos)
 	}
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views do not include the views that a video already had when it was added. Days are UTC.",
 		p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(history))
-	content.Chart.Joined = true
+	content.Chart.Joined, content.Chart.Sums = true, true
 	content.Tiles = collectionTiles(content.Statistics, content.Chart, points, p)
 	return nil
 }

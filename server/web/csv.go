@@ -151,6 +151,9 @@ func (v *visit) sendHistory(name string, c chart) error {
 	if c.Joined {
 		head = append(head, "videos_joined")
 	}
+	if c.Sums {
+		head = append(head, "videos_interpolated", "videos_carried")
+	}
 	if c.Quality {
 		head = append(head, "quality", "source", "fetched_at")
 	}
@@ -163,6 +166,9 @@ func (v *visit) sendHistory(name string, c chart) error {
 		}
 		if c.Joined {
 			row = append(row, csvNumber(p.Joined))
+		}
+		if c.Sums {
+			row = append(row, csvNumber(p.Interpolated), csvNumber(p.Carried))
 		}
 		if c.Quality {
 			row = append(row, p.Quality, p.Source, csvValue(p.Fetched))

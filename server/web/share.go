@@ -322,7 +322,7 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 	}
 	points := make([]point, len(history))
 	for n := range history {
-		points[n].Day = store.DateOf(history[n].Date.Time)
+		points[n] = pointOfCollection(&history[n])
 		for _, m := range sums {
 			points[n].Values = append(points[n].Values, m.sumOfDay(&history[n]))
 		}
@@ -338,6 +338,7 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 	}
 	c := s.visit.newChart("The value of a day is the sum over the videos that were in the collection on that day. Views per day leave out the views that a video had when it was added. Days are UTC.", p, names, points)
 	c.setViewsGained(collectionGains(history))
+	c.Sums = true
 	page.Chart = &c
 	return nil
 }

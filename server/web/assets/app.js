@@ -49,8 +49,8 @@
     return { days, points };
   }
 
-  // isComputed returns true if a point was computed from other points and not fetched.
-  const isComputed = point => point.quality === "interpolated";
+  // isComputed returns true if a point was not fetched: it was computed from other points, or it has the counts of an earlier day.
+  const isComputed = point => point.quality === "interpolated" || point.quality === "carried";
 
   const dates = { space: 70, values: (_, at) => at.map(t => new Date(t * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })) };
   const axisOf = () => ({ stroke: colour("muted"), grid: { stroke: colour("border"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" });
@@ -153,14 +153,14 @@
     const margin = Math.max(1, (highest === lowest ? Math.abs(lowest) : highest - lowest) * 0.05);
     const range = gain ? rounded(Math.min(0, lowest), Math.max(1, highest)) : rounded(lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin);
     figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
-      points.some(isComputed) && "Dashed: computed from the points before and after.",
+      points.some(isComputed) && (figure.hasAttribute("data-sums") ? "Dashed: no video was fetched." : "Dashed: computed from the points before and after."),
       corrected.some(v => v !== null) && "Ring: lower than before.", joined.some(v => v !== null) && "Ring: videos joined on this day."].filter(Boolean).join(" ");
     const last = points.findLastIndex(p => p.value !== null);
     const describe = n => {
       const p = points[n];
       if (!p || p.value === null) return n === undefined ? "" : new Date(days[n] * 1000).toISOString().slice(0, 10) + " · no number";
       const cells = p.row ? [...p.row.cells] : [];
-      const more = p.quality ? cells.slice(-3).map(c => c.textContent.trim()).filter(Boolean).join(" · ") : "";
+      const more = p.row?.hasAttribute("data-note") ? p.row.dataset.note : p.quality ? cells.slice(-3).map(c => c.textContent.trim()).filter(Boolean).join(" · ") : "";
       const other = view === "day" ? "" : p.row?.querySelector(`td[data-${gain ? "of" : "gain"}="${figure.dataset.metric}"] data`)?.textContent ?? "";
       const sign = view === "gain" && p.value > 0 ? "+" : "";
       const members = p.row?.dataset.joined ? p.row.dataset.joined + " joined" : "";
