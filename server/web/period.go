@@ -97,6 +97,28 @@ func (p period) Link(n int32) string {
 	return "?" + withParameters(p.query, "days", strconv.Itoa(int(n)), "start", "", "end", "").Encode()
 }
 
+// lastMonth returns the first and the last day of the calendar month before the current one.
+func (p period) lastMonth() (first, last store.Date) {
+	now := p.today.Time()
+	return store.DateOf(time.Date(now.Year(), now.Month()-1, 1, 0, 0, 0, 0, time.UTC)), store.DateOf(time.Date(now.Year(), now.Month(), 0, 0, 0, 0, 0, time.UTC))
+}
+
+// LastMonthLink returns the query of the same page with the last calendar month as its period. It returns "" if the organisation's tier does not
+// show the whole month.
+func (p period) LastMonthLink() string {
+	first, last := p.lastMonth()
+	if first < p.Oldest {
+		return ""
+	}
+	return "?" + withParameters(p.query, "days", "", "start", first.String(), "end", last.String()).Encode()
+}
+
+// IsLastMonth returns true if the period is the last calendar month.
+func (p period) IsLastMonth() bool {
+	first, last := p.lastMonth()
+	return p.Start == first && p.End == last
+}
+
 // HiddenFields returns the hidden inputs of the form for another period. They keep all parameters of the page except those of the period.
 func (p period) HiddenFields() []hiddenField {
 	return hiddenFields(withParameters(p.query, "days", "", "start", "", "end", ""))

@@ -3,6 +3,7 @@ package web
 import (
 	"image"
 	"image/draw"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -36,6 +37,28 @@ func TestLinksIn_findsLinksInPastedText(t *testing.T) {
 		" \n\t\n": nil,
 	} {
 		require.Equal(t, want, linksIn(text), "%q", text)
+	}
+}
+
+func TestPeriod_linksToTheLastMonth(t *testing.T) {
+	t.Parallel()
+	day := func(text string) store.Date {
+		at, err := time.Parse(time.DateOnly, text)
+		require.NoError(t, err)
+		return store.DateOf(at)
+	}
+	for today, want := range map[string]string{
+		"2026-11-29": "?end=2026-10-31&metric=views&start=2026-10-01",
+		"2026-03-31": "?end=2026-02-28&metric=views&start=2026-02-01",
+		"2026-01-01": "?end=2025-12-31&metric=views&start=2025-12-01",
+	} {
+		p := period{today: day(today), Oldest: day(today) - 90, query: url.Values{"days": {"7"}, "metric": {"views"}}}
+		require.Equal(t, want, p.LastMonthLink())
+		require.False(t, p.IsLastMonth())
+		p.Start, p.End = p.lastMonth()
+		require.True(t, p.IsLastMonth())
+		p.Oldest = p.Start + 1
+		require.Empty(t, p.LastMonthLink(), "the tier does not show the whole month")
 	}
 }
 
