@@ -266,6 +266,19 @@ func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity
 	return sums, err
 }
 
+// Reports returns the reports of all collections of the organisation, the newest first.
+func (b pageBackend) Reports(ctx context.Context, identity store.Identity) ([]store.Report, error) {
+	var reports []store.Report
+	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
+		list, err := o.ListReports(ctx, store.ReportQuery{AllCollections: true, Order: store.Order{Column: "number", Descending: true}, Window: store.Window{Limit: store.MaxReports}})
+		if err == nil {
+			reports = list.Rows
+		}
+		return err
+	})
+	return reports, err
+}
+
 // readInSlot calls read with the organisation. Meanwhile, it holds one of the organisation's slots for concurrent requests, as each API request
 // does. A page that holds a slot must not call Do: the API request needs a slot too, and pages that hold all slots would wait for each other.
 func (b pageBackend) readInSlot(ctx context.Context, organisation uuid.UUID, read func(o *store.Org) error) error {

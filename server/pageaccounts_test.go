@@ -122,7 +122,7 @@ func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
 	page := "/account/tiktok/" + c.video(first.String()).LinkedAccountID.String()
 	// tileOfViews returns the text of the tile of views, and whether the change has a colour.
 	tileOfViews := func(query string) (text string, coloured bool) {
-		for _, link := range findElements(v.visit(page + query).requireStatus(http.StatusOK).parsePage(), "a") {
+		for _, link := range findElements(v.visit(page+query).requireStatus(http.StatusOK).parsePage(), "a") {
 			if attributeValue(link, "class") != "tile" || !strings.Contains(textOf(link), "Views") {
 				continue
 			}

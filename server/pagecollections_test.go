@@ -144,3 +144,36 @@ func TestVideosPage_namesTheCollectionOfItsFilter(t *testing.T) {
 	require.Equal(t, "Autumn", chosen(autumn))
 	require.Equal(t, "Spring", chosen(spring), "the tier hides this collection in the list of collections")
 }
+
+func TestCollectionPage_namesTheEffectsOfItsDeletion(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	top := c.createNamedCollection("Campaigns")
+	parent := c.createNamedCollection("Launch", top)
+	c.createNamedCollection("Germany", parent)
+	c.createNamedCollection("France", parent)
+	c.addVideos(parent, c.track(videoURL(1)))
+	v, page := c.newSignedInVisitor(t), "/collection/"+parent.String()
+	text := textOf(v.visit(page).parsePage())
+	require.Contains(t, text, "2 subcollections move up to \"Campaigns\".")
+	require.Contains(t, textOf(v.visit("/collection/"+top.String()).parsePage()), "1 subcollection moves up to the top level.")
+	require.NotContains(t, text, "share page closes")
+	require.NotContains(t, text, "in the list of reports")
+
+	c.shareCollection(parent, "public", nil)
+	report := c.createReport(parent)
+	text = textOf(v.visit(page).parsePage())
+	require.Contains(t, text, "Its share page closes at once, and its address never opens again.")
+	require.Contains(t, text, "1 report stays in the list of reports on the page Collections.")
+
+	link := "/collection/report/" + report.String()
+	require.NotContains(t, textOf(v.visit("/collection").parsePage()), "(deleted)")
+	v.post(page + "/delete").requireStatus(http.StatusSeeOther)
+	list := v.visit("/collection").requireStatus(http.StatusOK)
+	require.Contains(t, string(list.body), link)
+	require.Contains(t, textOf(list.parsePage()), "Launch with subcollections (deleted)")
+	v.visit(link).requireStatus(http.StatusOK)
+	other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+	require.NotContains(t, string(other.visit("/collection").body), "Report 1")
+}

@@ -190,25 +190,29 @@ func (o *Org) reportRow(q *gorm.DB, id uuid.UUID) (reportRow, error) {
 	return found[0], nil
 }
 
-// ReportQuery selects the reports of a collection.
+// ReportQuery selects the reports of a collection, or all reports of the organisation.
 type ReportQuery struct {
-	CollectionID uuid.UUID
-	Order        db.Order // the column is one of ReportOrders
-	Window       db.Window
+	CollectionID   uuid.UUID
+	AllCollections bool     // true for the reports of all collections, including deleted ones; CollectionID has no effect then
+	Order          db.Order // the column is one of ReportOrders
+	Window         db.Window
 }
 
 // ReportOrders are the columns by which reports can be ordered.
 var ReportOrders = db.SortColumns{"number": db.SortBy("reports", "number", db.IntegerColumn)}
 
-// ListReports returns the reports of a collection without their documents, even if the collection
+// ListReports returns the reports that the query selects, without their documents, even if their collection
 // was deleted. It returns ErrNotFound if the collection is unknown and has no reports.
 func (o *Org) ListReports(ctx context.Context, query ReportQuery) (*db.List[Report], error) {
-	q := o.scopedQuery(ctx, "reports").Where("reports.collection_id = ?", query.CollectionID)
+	q := o.scopedQuery(ctx, "reports")
+	if !query.AllCollections {
+		q = q.Where("reports.collection_id = ?", query.CollectionID)
+	}
 	var total int64
 	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
 		return nil, db.Translate(err)
 	}
-	if total == 0 {
+	if total == 0 && !query.AllCollections {
 		if err := o.requireCollection(ctx, query.CollectionID); err != nil {
 			return nil, err
 		}

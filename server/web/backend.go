@@ -43,6 +43,8 @@ type Backend interface {
 	// CollectionSums returns the sums over the tracked videos of each collection, by the id of the collection. A collection without tracked
 	// videos is not in the map. If the tier hides numbers, the map is nil.
 	CollectionSums(ctx context.Context, id store.Identity) (map[uuid.UUID]store.CollectionSum, error)
+	// Reports returns the reports of all collections of the organisation, the newest first. It also returns the reports of deleted collections.
+	Reports(ctx context.Context, id store.Identity) ([]store.Report, error)
 	// CheckSharePassword checks a share page's password and returns a pass, which is a signed
 	// cookie value. The error is a *Problem after a wrong password or too many wrong passwords.
 	CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error)

@@ -22,16 +22,16 @@ type metric struct {
 // point contains the numbers of one day. The slices Values and Gains have one entry for each metric of the chart. An entry is nil if the
 // number is unknown.
 type point struct {
-	Day     store.Date
-	Values  []*int64
-	Gains   []*int64 // change of each metric since the day before; nil if the number of either day is unknown
-	Joined  *int64   // number of videos that were added to the collection on this day; nil if it is unknown
+	Day    store.Date
+	Values []*int64
+	Gains  []*int64 // change of each metric since the day before; nil if the number of either day is unknown
+	Joined *int64   // number of videos that were added to the collection on this day; nil if it is unknown
 	// Interpolated and Carried are the numbers of videos of a collection whose counts were not measured on this day: they were computed from the points
 	// before and after, or carried from an earlier point. They are nil if they are unknown.
 	Interpolated, Carried *int64
-	Quality string   // "measured", "interpolated", "corrected" or "rounded"; for a collection, "interpolated" or "carried" if no video was measured; "" if the quality is not known
-	Source  string
-	Fetched *time.Time
+	Quality               string // "measured", "interpolated", "corrected" or "rounded"; for a collection, "interpolated" or "carried" if no video was measured; "" if the quality is not known
+	Source                string
+	Fetched               *time.Time
 	// Computed says for each metric whether its value is interpolated. It is nil, except on the page that compares videos.
 	Computed []bool
 }

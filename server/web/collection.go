@@ -323,6 +323,25 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
+// DeleteEffects says what happens to the share page, the subcollections and the reports of the collection if it is deleted.
+func (p collectionPage) DeleteEffects() []string {
+	var effects []string
+	if p.ShareURL != "" {
+		effects = append(effects, "Its share page closes at once, and its address never opens again.")
+	}
+	if n := len(p.Children); n > 0 {
+		place := "the top level"
+		if p.Parent != nil {
+			place = strconv.Quote(p.Parent.Name)
+		}
+		effects = append(effects, plural(n, "subcollection moves", "subcollections move")+" up to "+place+".")
+	}
+	if p.ReportCount > 0 {
+		effects = append(effects, plural(p.ReportCount, "report stays", "reports stay")+" in the list of reports on the page Collections.")
+	}
+	return effects
+}
+
 // rowsForGains returns one row for each gain. knownVideos has the videos for the rows. If the video of a gain is not in knownVideos, the row has
 // no video.
 func rowsForGains(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {

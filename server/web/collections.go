@@ -37,7 +37,14 @@ type collectionsPage struct {
 	Collections []treeNode
 	New         form     // the form that creates a collection
 	Refused     *Problem // error of the server if the collections have too many members for their numbers to be computed; nil otherwise
-	SameName    string   // name in the form that another collection already has, so that the visitor must confirm it; "" otherwise
+	Reports     []reportEntry
+	SameName    string // name in the form that another collection already has, so that the visitor must confirm it; "" otherwise
+}
+
+// reportEntry is a report in the list of all reports.
+type reportEntry struct {
+	store.Report
+	Deleted bool // true if the collection of the report was deleted
 }
 
 // showCollections shows the tree of collections.
@@ -56,6 +63,14 @@ func (v *visit) renderCollections(status int, content collectionsPage) error {
 		content.Refused = problem
 	} else if err != nil {
 		return err
+	}
+	reports, err := v.Backend.Reports(v.r.Context(), v.id)
+	if err != nil {
+		return err
+	}
+	for _, r := range reports {
+		deleted := !slices.ContainsFunc(all, func(c client.Collection) bool { return c.ID == r.CollectionID })
+		content.Reports = append(content.Reports, reportEntry{r, deleted && !v.hidesNumbers()})
 	}
 	content.Collections = collectionTree(all)
 	for n := range content.Collections {
