@@ -168,11 +168,11 @@ func TestCollectionPage_namesTheEffectsOfItsDeletion(t *testing.T) {
 	require.Contains(t, text, "1 report stays in the list of reports on the page Collections.")
 
 	link := "/collection/report/" + report.String()
-	require.NotContains(t, textOf(v.visit("/collection").parsePage()), "(deleted)")
+	require.NotContains(t, textOf(v.visit("/collection").parsePage()), "was deleted")
 	v.post(page + "/delete").requireStatus(http.StatusSeeOther)
 	list := v.visit("/collection").requireStatus(http.StatusOK)
 	require.Contains(t, string(list.body), link)
-	require.Contains(t, textOf(list.parsePage()), "Launch with subcollections (deleted)")
+	require.Contains(t, textOf(list.parsePage()), "Launchwith subcollections · the collection was deleted")
 	v.visit(link).requireStatus(http.StatusOK)
 	other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 	require.NotContains(t, string(other.visit("/collection").body), "Report 1")

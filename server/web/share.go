@@ -323,6 +323,7 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 	points := make([]point, len(history))
 	for n := range history {
 		points[n] = pointOfCollection(&history[n])
+		points[n].Joined = nil // a share page does not mark the days on which videos joined
 		for _, m := range sums {
 			points[n].Values = append(points[n].Values, m.sumOfDay(&history[n]))
 		}
