@@ -415,3 +415,32 @@ func TestTrackPage_refusesTextThatIsTooLongForARequest(t *testing.T) {
 	require.Contains(t, string(got.requireStatus(http.StatusRequestEntityTooLarge).body), "The form may have at most 2 MiB")
 	require.Empty(t, c.listVideos("").Data)
 }
+
+func TestSettingsPage_sendsAFailedEventAgain(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		v, hook := c.newSignedInVisitor(t), c.createWebhook(r.URL)
+		r.answerWithFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "<b>Our queue is full</b>", http.StatusServiceUnavailable)
+		})
+		made := c.testWebhook(hook.ID)
+		a.sendDueEvents(t)
+		r.takeRequests()
+		got := v.visit("/settings?webhook=" + hook.ID.String()).requireStatus(http.StatusOK)
+		text := textOf(got.parsePage())
+		require.Contains(t, text, made.EventID.String())
+		require.Contains(t, text, "<b>Our queue is full</b>")
+		require.Contains(t, string(got.body), c.deliveries(hook.ID)[0].NextAttemptAt.UTC().Format("2006-01-02T15:04:05"))
+
+		path := "/settings/webhook/" + hook.ID.String() + "/replay"
+		v.post(path, "delivery", "x").requireStatus(http.StatusNotFound)
+		shown := v.post(path, "delivery", made.ID.String()).requireStatus(http.StatusSeeOther).Header.Get("Location")
+		require.Contains(t, textOf(v.visit(shown).parsePage()), "The event will be sent again within seconds.")
+		deliveries := c.deliveries(hook.ID)
+		require.Len(t, deliveries, 2)
+		require.Equal(t, made.EventID, deliveries[0].EventID)
+		other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+		other.post(path, "delivery", made.ID.String()).requireStatus(http.StatusNotFound)
+	})
+}

@@ -157,6 +157,7 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"token-revoked":   "The token was revoked.",
 	"webhook-delete":  "The webhook was deleted.",
 	"webhook-test":    "A test event will be sent within seconds. Reload the page to see the answer.",
+	"webhook-replay":  "The event will be sent again within seconds. Reload the page to see the answer.",
 	"webhook-enable":  "The webhook was enabled.",
 	"webhook-disable": "The webhook was disabled.",
 }

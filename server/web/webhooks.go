@@ -78,7 +78,8 @@ func (v *visit) showRefusedWebhook(err error) error {
 	return v.renderSettings(refused.Refused.Status, settingsPage{NewWebhook: refused})
 }
 
-// changeWebhook performs the action of a button beside a webhook: it deletes, tests, enables or disables the webhook.
+// changeWebhook performs the action of a button beside a webhook: it deletes, tests, enables or disables the webhook, or
+// sends the event of one of its deliveries again.
 func changeWebhook(v *visit) error {
 	id, action := v.r.PathValue("id"), v.r.PathValue("action")
 	var err error
@@ -87,6 +88,12 @@ func changeWebhook(v *visit) error {
 		_, err = v.callAPI(http.MethodDelete, webhookPath(id, ""), nil, nil)
 	case "test":
 		_, err = v.callAPI(http.MethodPost, webhookPath(id, "/test"), nil, nil)
+	case "replay":
+		delivery, invalid := uuid.Parse(v.r.PostFormValue("delivery"))
+		if invalid != nil {
+			return errNotFound
+		}
+		_, err = v.callAPI(http.MethodPost, webhookPath(id, "/deliveries/"+delivery.String()+"/replay"), nil, nil)
 	case "enable", "disable":
 		_, err = v.sendJSON(http.MethodPatch, webhookPath(id, ""), map[string]any{"enabled": action == "enable"}, nil)
 	default:
@@ -96,7 +103,7 @@ func changeWebhook(v *visit) error {
 		return v.showRefusedWebhook(err)
 	}
 	target := "/settings?notice=webhook-" + action
-	if action == "test" {
+	if action == "test" || action == "replay" {
 		target += "&webhook=" + url.QueryEscape(id)
 	}
 	v.redirectTo(target)
