@@ -201,7 +201,7 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 // AccountEntry returns the entry with which an account is added to the fetch queue, due now. The entry has the highest priority, the
 // interactive lane, if immediate is true. Otherwise it has the priority lane.
 func AccountEntry(a *Account, r TrackAccountsRequest, lane queue.Lane, immediate bool, now db.Instant) queue.Entry {
-	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
+	e := queue.Entry{Platform: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
 	if a.Removed { // the organisation has tracked the account before
 		db.Assign(&e.TrackedAt, a.TrackedAt)
