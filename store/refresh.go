@@ -52,7 +52,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported fu
 	if !a.Tracked {
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
-	e := queue.Entry{Platform: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
+	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
 	return o.enqueueRefresh(ctx, a.CheckedAt, e, unsupported, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
