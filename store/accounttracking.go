@@ -303,7 +303,7 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 
 // StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that
 // name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, it stops nothing.
-func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing bool) (unmatched []AccountRef, err error) {
+func (o *Org) StopAccounts(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched = nil
 		var ids []uuid.UUID

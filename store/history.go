@@ -61,7 +61,7 @@ func (p *Point) Engagement() *int64 {
 
 // History returns the points of the days "from" to "to", the newest first. It interpolates missing
 // days between two stored points. For an unknown video, it returns ErrNotFound.
-func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
+func (o *Org) History(ctx context.Context, ref Ref, from, to db.Date) ([]Point, error) {
 	video := ref.ID
 	if video == uuid.Nil {
 		var err error

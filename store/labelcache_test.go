@@ -85,7 +85,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 				for id, want := range map[uuid.UUID][]string{video: step.video, other: step.other, account: step.account} {
 					require.ElementsMatch(t, want, got[id], step.name)
 				}
-				one, err := reader.Video(ctx, store.VideoRef{ID: other})
+				one, err := reader.Video(ctx, store.Ref{ID: other})
 				require.NoError(t, err)
 				require.ElementsMatch(t, step.other, labelNames(one.Labels), step.name)
 			}

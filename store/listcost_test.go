@@ -110,11 +110,11 @@ func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.
 			}, 3}, // the statements read the version, the ids of the collections, and the order of their videos; there is no such collection, so a fourth statement for the rows is not needed
 			"a history that begins before the range": {func(o *store.Org) error {
 				db.Clock.Advance(24 * time.Hour)
-				_, err := o.History(t.Context(), store.VideoRef{ID: video}, today+1, today+1)
+				_, err := o.History(t.Context(), store.Ref{ID: video}, today+1, today+1)
 				return err
 			}, 2},
 			"a history that begins in the range": {func(o *store.Org) error {
-				_, err := o.History(t.Context(), store.VideoRef{ID: video}, today-700, today)
+				_, err := o.History(t.Context(), store.Ref{ID: video}, today-700, today)
 				return err
 			}, 3}, // one more statement reads the last point before the range
 			"the organisation's history": {func(o *store.Org) error {
@@ -138,7 +138,7 @@ func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.
 			require.Equal(t, now, remembered, name)
 		}
 		db.Guard.Statements()
-		_, err := o.Video(t.Context(), store.VideoRef{ID: video})
+		_, err := o.Video(t.Context(), store.Ref{ID: video})
 		require.NoError(t, err)
 		require.Len(t, db.Guard.Statements(), 2, "one statement must read the version, and another statement must read the video")
 	})
@@ -221,7 +221,7 @@ SELECT organisation_id, id, ?, ?, 1000000, 20000, 3000, 400, 50, 180000000000000
 	}
 	allocations := func(days int) float64 {
 		return testing.AllocsPerRun(20, func() {
-			points, err := o.History(t.Context(), store.VideoRef{Link: storetest.VideoLink(t, 1)}, today-store.Date(days)+1, today)
+			points, err := o.History(t.Context(), store.Ref{Link: storetest.VideoLink(t, 1)}, today-store.Date(days)+1, today)
 			require.NoError(t, err)
 			require.Len(t, points, days)
 		})

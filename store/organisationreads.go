@@ -27,7 +27,7 @@ var accountDays = "SELECT day, followers, following, videos, " + MetricColumns("
 
 // AccountHistory returns the points of an account on the days from..to, both inclusive, the newest first. It returns ErrNotFound for an
 // unknown account.
-func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Date) ([]AccountPoint, error) {
+func (o *Org) AccountHistory(ctx context.Context, ref Ref, from, to db.Date) ([]AccountPoint, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return nil, err

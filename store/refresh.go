@@ -27,7 +27,7 @@ type Refreshed struct {
 // RefreshVideo schedules an immediate fetch of a video. It returns ErrNotFound if the video is not tracked, and ErrNotFetched if it is only saved. It
 // schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the video. The
 // function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
-func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(link.Link) string) (Refreshed, error) {
+func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.Link) string) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
 		return Refreshed{}, err
@@ -44,7 +44,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(l
 // RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only
 // saved. It schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the
 // account. The function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
-func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported func(link.Link) string) (Refreshed, error) {
+func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link.Link) string) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return Refreshed{}, err

@@ -64,9 +64,9 @@ func requireSameHistories(t *testing.T, r *replicatedStore, o *store.Org) {
 	today := r.Clock.Now()
 	from, to := store.DateOf(today)-10, store.DateOf(today)
 	histories := func(o *store.Org) ([]any, error) {
-		points, err := o.History(t.Context(), store.VideoRef{ID: page.Videos[0].ID}, from, to)
+		points, err := o.History(t.Context(), store.Ref{ID: page.Videos[0].ID}, from, to)
 		days, err2 := o.OrganisationHistory(t.Context(), from, to)
-		accounts, err3 := o.AccountHistory(t.Context(), store.AccountRef{ID: *page.Videos[0].LinkedAccountID}, from, to)
+		accounts, err3 := o.AccountHistory(t.Context(), store.Ref{ID: *page.Videos[0].LinkedAccountID}, from, to)
 		return []any{points, days, accounts}, errors.Join(err, err2, err3)
 	}
 	want, err := histories(o)

@@ -27,7 +27,7 @@ func TestListVideos_returnsTheSameValuesAsReadingEachVideo(t *testing.T) {
 		require.NoError(t, err)
 		require.Greater(t, len(page.Videos), 1)
 		for _, v := range page.Videos {
-			single, err := o.Video(t.Context(), store.VideoRef{ID: v.ID})
+			single, err := o.Video(t.Context(), store.Ref{ID: v.ID})
 			require.NoError(t, err)
 			require.Equal(t, single, v)
 		}

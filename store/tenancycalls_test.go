@@ -20,11 +20,11 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			v, err := o.Video(ctx, store.VideoRef{ID: x.video})
+			v, err := o.Video(ctx, store.Ref{ID: x.video})
 			return newAnswer(err, v)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			v, err := o.Video(ctx, store.VideoRef{Link: x.clip})
+			v, err := o.Video(ctx, store.Ref{Link: x.clip})
 			return newAnswer(err, v)
 		},
 	},
@@ -47,11 +47,11 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"History": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			points, err := o.History(ctx, store.VideoRef{ID: x.video}, x.today-30, x.today)
+			points, err := o.History(ctx, store.Ref{ID: x.video}, x.today-30, x.today)
 			return newAnswer(err, points)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			points, err := o.History(ctx, store.VideoRef{Link: x.clip}, x.today-700, x.today)
+			points, err := o.History(ctx, store.Ref{Link: x.clip}, x.today-700, x.today)
 			return newAnswer(err, points)
 		},
 	},
@@ -67,17 +67,17 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	},
 	"StopVideos": {
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			unmatched, err := o.StopVideos(ctx, []store.VideoRef{{ID: x.video}, {Link: x.clip}, {ID: mine.video}}, false)
+			unmatched, err := o.StopVideos(ctx, []store.Ref{{ID: x.video}, {Link: x.clip}, {ID: mine.video}}, false)
 			return newAnswer(err, unmatched)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			unmatched, err := o.StopVideos(ctx, []store.VideoRef{{ID: x.video}, {Link: x.clip}}, true)
+			unmatched, err := o.StopVideos(ctx, []store.Ref{{ID: x.video}, {Link: x.clip}}, true)
 			return newAnswer(err, unmatched)
 		},
 	},
 	"RefreshVideo": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		r, err := o.RefreshVideo(ctx, store.VideoRef{ID: x.video}, nil)
-		_, byLink := o.RefreshVideo(ctx, store.VideoRef{Link: x.clip}, nil)
+		r, err := o.RefreshVideo(ctx, store.Ref{ID: x.video}, nil)
+		_, byLink := o.RefreshVideo(ctx, store.Ref{Link: x.clip}, nil)
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
 	"VideoStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {
@@ -86,11 +86,11 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"Account": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			a, err := o.Account(ctx, store.AccountRef{ID: x.account})
+			a, err := o.Account(ctx, store.Ref{ID: x.account})
 			return newAnswer(err, a)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			a, err := o.Account(ctx, store.AccountRef{Link: x.profile})
+			a, err := o.Account(ctx, store.Ref{Link: x.profile})
 			return newAnswer(err, a)
 		},
 	},
@@ -125,7 +125,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return rowsOf(list, err)
 	}},
 	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		list, err := o.ListAccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
+		list, err := o.ListAccountVideos(ctx, store.Ref{ID: x.account}, storetest.OrderedBy("created_at", true))
 		return rowsOf(list, err)
 	}},
 	"ListVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
@@ -143,7 +143,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(err, sums)
 	}},
 	"AccountHistory": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		points, err := o.AccountHistory(ctx, store.AccountRef{ID: x.account}, x.today-30, x.today)
+		points, err := o.AccountHistory(ctx, store.Ref{ID: x.account}, x.today-30, x.today)
 		return newAnswer(err, points)
 	}},
 	"TrackedAccountIDs": {func(ctx context.Context, o *store.Org, x, mine references) answer {
@@ -161,12 +161,12 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		},
 	},
 	"StopAccounts": {func(ctx context.Context, o *store.Org, x, mine references) answer {
-		unmatched, err := o.StopAccounts(ctx, []store.AccountRef{{ID: x.account}, {Link: x.profile}, {ID: mine.account}}, false)
+		unmatched, err := o.StopAccounts(ctx, []store.Ref{{ID: x.account}, {Link: x.profile}, {ID: mine.account}}, false)
 		return newAnswer(err, unmatched)
 	}},
 	"RefreshAccount": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		r, err := o.RefreshAccount(ctx, store.AccountRef{ID: x.account}, nil)
-		_, byLink := o.RefreshAccount(ctx, store.AccountRef{Link: x.profile}, nil)
+		r, err := o.RefreshAccount(ctx, store.Ref{ID: x.account}, nil)
+		_, byLink := o.RefreshAccount(ctx, store.Ref{Link: x.profile}, nil)
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
 	"AccountStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {

@@ -88,7 +88,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "the video must be fetched again")
-		points, err := o.History(t.Context(), store.VideoRef{ID: first.ID}, storetest.Today(db)-30, storetest.Today(db))
+		points, err := o.History(t.Context(), store.Ref{ID: first.ID}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "the history must also have the points from before the stop")
 		require.Equal(t, store.QualityInterpolated, points[1].Quality)
@@ -288,7 +288,7 @@ func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 			}
 			count("new", track)
 			count("tracked already", track)
-			refs := make([]store.VideoRef, n)
+			refs := make([]store.Ref, n)
 			for i, l := range r.Links {
 				refs[i].Link = l
 			}

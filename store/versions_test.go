@@ -62,16 +62,16 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			{"delete a collection", func() error { return o.DeleteCollection(ctx, collection.ID, nil) }},
 			{"refresh a video", func() error {
 				db.Clock.Advance(5 * time.Hour)
-				_, err := o.RefreshVideo(ctx, store.VideoRef{ID: videoID}, nil)
+				_, err := o.RefreshVideo(ctx, store.Ref{ID: videoID}, nil)
 				return err
 			}},
-			{"refresh an account", func() error { _, err := o.RefreshAccount(ctx, store.AccountRef{ID: accountID}, nil); return err }},
+			{"refresh an account", func() error { _, err := o.RefreshAccount(ctx, store.Ref{ID: accountID}, nil); return err }},
 			{"stop videos", func() error {
-				_, err := o.StopVideos(ctx, []store.VideoRef{{ID: videoID}}, true)
+				_, err := o.StopVideos(ctx, []store.Ref{{ID: videoID}}, true)
 				return err
 			}},
 			{"stop accounts", func() error {
-				_, err := o.StopAccounts(ctx, []store.AccountRef{{ID: accountID}}, true)
+				_, err := o.StopAccounts(ctx, []store.Ref{{ID: accountID}}, true)
 				return err
 			}},
 			{"change the tier", func() error { return db.SetTier(ctx, o.ID(), store.TierBasic) }},

@@ -96,12 +96,6 @@ type Ref struct {
 	Link link.Link
 }
 
-// VideoRef is a Ref that names a video.
-type VideoRef = Ref
-
-// AccountRef is a Ref that names an account.
-type AccountRef = Ref
-
 // String returns the id if it is set, and otherwise the canonical form of the link.
 func (r Ref) String() string {
 	if r.ID != uuid.Nil {
@@ -365,7 +359,7 @@ func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 }
 
 // Video returns the video that the ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
-func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
+func (o *Org) Video(ctx context.Context, ref Ref) (Video, error) {
 	var v Version
 	found, err := db.ReadRows(ctx, o.s.db, addVideoCondition(o.scopedQuery(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
 	if err != nil {
@@ -379,7 +373,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 }
 
 // videoID returns the id of the video that the ref names, or ErrNotFound if there is no such video.
-func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err error) {
+func (o *Org) videoID(ctx context.Context, ref Ref) (id uuid.UUID, err error) {
 	err = o.s.db.EachRow(ctx, addVideoCondition(o.scopedQuery(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
 		id = row.ID(0)
 		return nil
@@ -391,7 +385,7 @@ func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err erro
 }
 
 // addVideoCondition limits a query to the video that the ref names.
-func addVideoCondition(q *gorm.DB, ref VideoRef) *gorm.DB {
+func addVideoCondition(q *gorm.DB, ref Ref) *gorm.DB {
 	if ref.ID != uuid.Nil {
 		return q.Where("videos.id = ?", ref.ID)
 	}

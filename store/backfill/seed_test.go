@@ -129,9 +129,9 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 		for i := range want {
 			for _, ref := range []store.Date{1, 12} {
 				day := store.DateOf(today)
-				a, err := fetched.History(t.Context(), store.VideoRef{ID: want[i].ID}, day-ref, day)
+				a, err := fetched.History(t.Context(), store.Ref{ID: want[i].ID}, day-ref, day)
 				require.NoError(t, err)
-				b, err := loaded.History(t.Context(), store.VideoRef{ID: got[i].ID}, day-ref, day)
+				b, err := loaded.History(t.Context(), store.Ref{ID: got[i].ID}, day-ref, day)
 				require.NoError(t, err)
 				require.Equal(t, a, b)
 			}
@@ -149,7 +149,7 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 			require.Equal(t, a.Total, b.Total)
 		}
 
-		ref := store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}
+		ref := store.Ref{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}
 		a, err := fetched.Account(t.Context(), ref)
 		require.NoError(t, err)
 		b, err := loaded.Account(t.Context(), ref)
@@ -199,7 +199,7 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		b := sampleDataset(200).toBatch(db.Clock.Now())
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		today := store.DateOf(db.Clock.Now())
-		points, err := o.History(t.Context(), store.VideoRef{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
+		points, err := o.History(t.Context(), store.Ref{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
 		require.NoError(t, err)
 		require.Equal(t, today, points[0].Day)
 		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "the history must have a point for each day since the first weekly point")
@@ -259,7 +259,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		require.EqualValues(t, 4, c.VideoCount, "the collection must contain all videos of the account")
 		require.EqualValues(t, 1, c.AccountCount)
 
-		_, err = o.StopVideos(t.Context(), []store.VideoRef{{ID: b.Accounts[0].Videos[1].ID}}, true)
+		_, err = o.StopVideos(t.Context(), []store.Ref{{ID: b.Accounts[0].Videos[1].ID}}, true)
 		require.NoError(t, err)
 		require.Len(t, allVideos(t, o), 3)
 		require.Len(t, allVideos(t, other), 4)

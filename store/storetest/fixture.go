@@ -81,7 +81,7 @@ func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.L
 // VideoOf returns the organisation's video with the link l.
 func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
 	t.Helper()
-	v, err := o.Video(t.Context(), store.VideoRef{Link: l})
+	v, err := o.Video(t.Context(), store.Ref{Link: l})
 	require.NoError(t, err)
 	return v
 }
@@ -89,7 +89,7 @@ func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
 // AccountByLink returns the organisation's account with the link l.
 func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
-	a, err := o.Account(t.Context(), store.AccountRef{Link: l})
+	a, err := o.Account(t.Context(), store.Ref{Link: l})
 	require.NoError(t, err)
 	return a
 }
@@ -178,7 +178,7 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	id := VideoOf(t, o, l).LinkedAccountID
 	require.NotNil(t, id)
-	a, err := o.Account(t.Context(), store.AccountRef{ID: *id})
+	a, err := o.Account(t.Context(), store.Ref{ID: *id})
 	require.NoError(t, err)
 	return a
 }
@@ -235,7 +235,7 @@ func NeverStop() error { return nil }
 // StopVideos stops the tracking of the videos with the given links. The test fails if one of the videos is not tracked.
 func StopVideos(t *testing.T, o *store.Org, links ...link.Link) {
 	t.Helper()
-	refs := make([]store.VideoRef, len(links))
+	refs := make([]store.Ref, len(links))
 	for i, l := range links {
 		refs[i].Link = l
 	}

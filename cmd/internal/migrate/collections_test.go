@@ -155,7 +155,7 @@ func TestMigration_addsOnlyMembersAndMissingDataToExistingRecords(t *testing.T) 
 	require.NoError(t, err)
 	_, err = o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{stopped}, Type: store.TrackNewOnly})
 	require.NoError(t, err)
-	_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: stopped}}, true)
+	_, err = o.StopAccounts(t.Context(), []store.Ref{{Link: stopped}}, true)
 	require.NoError(t, err)
 
 	s := newService(t)
@@ -173,7 +173,7 @@ func TestMigration_addsOnlyMembersAndMissingDataToExistingRecords(t *testing.T) 
 		require.Equal(t, store.AccessPrivate, c.Access)
 		require.Equal(t, []string{"here"}, c.Hashtags)
 	}
-	a, err := o.Account(t.Context(), store.AccountRef{Link: stopped})
+	a, err := o.Account(t.Context(), store.Ref{Link: stopped})
 	require.NoError(t, err)
 	require.True(t, a.Tracked)
 }

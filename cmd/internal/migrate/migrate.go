@@ -349,7 +349,7 @@ func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[str
 				s.MissingMembers++
 				continue
 			}
-			a, err := m.Org.Account(ctx, store.AccountRef{Link: l})
+			a, err := m.Org.Account(ctx, store.Ref{Link: l})
 			if errors.Is(err, store.ErrNotFound) {
 				s.MissingMembers++
 				continue

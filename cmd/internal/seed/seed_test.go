@@ -68,7 +68,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 			require.Equal(t, truth.Title, v.Title)
 			require.Equal(t, truth.Account.Handle, v.Username)
 			require.Equal(t, store.DateOf(truth.UploadedAt), *v.UploadedAt)
-			points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, today-89, today)
+			points, err := o.History(t.Context(), store.Ref{ID: v.ID}, today-89, today)
 			require.NoError(t, err)
 			require.NotEmpty(t, points)
 			for _, p := range points {
@@ -140,7 +140,7 @@ func TestFill_includesVideosWithUnusualHistories(t *testing.T) {
 	for _, v := range videosOf(t, o) {
 		truth, _ := w.Video(v.Platform, v.ExternalID, now)
 		categories[truth.Category]++
-		points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, today-89, today)
+		points, err := o.History(t.Context(), store.Ref{ID: v.ID}, today-89, today)
 		require.NoError(t, err)
 		for i := 1; i < len(points); i++ {
 			if points[i].Quality == store.QualityInterpolated && points[i-1].Quality != store.QualityInterpolated {
@@ -183,7 +183,7 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 			require.NoError(t, seed.Fill(t.Context(), o, newWorld(), p, ignoreProgress))
 			first, complete := p.Today-399, map[link.Platform]int{}
 			for _, v := range videosOf(t, o) {
-				points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, p.Today)
+				points, err := o.History(t.Context(), store.Ref{ID: v.ID}, first, p.Today)
 				require.NoError(t, err)
 				if v.UploadedAt == nil || *v.UploadedAt > first || len(points) == 0 || points[0].Day != p.Today {
 					continue

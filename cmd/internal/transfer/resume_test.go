@@ -110,7 +110,7 @@ func TestImport_importsRowsThatAnEarlierRunSkipped(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Zero(t, summary.Bad)
-		v, err := o.Video(t.Context(), store.VideoRef{Link: first})
+		v, err := o.Video(t.Context(), store.Ref{Link: first})
 		require.NoError(t, err)
 		require.EqualValues(t, 7, *v.LatestViews)
 	})
