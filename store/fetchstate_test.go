@@ -38,10 +38,10 @@ func videosWithStatus(t *testing.T, o *store.Org, status store.FetchStatus) []st
 	t.Helper()
 	q := storetest.OrderedBy("created_at", true)
 	q.Status = &status
-	page, err := o.Videos(t.Context(), q)
+	page, err := o.ListVideos(t.Context(), q)
 	require.NoError(t, err)
 	ids := []string{}
-	for _, v := range page.Videos {
+	for _, v := range page.Rows {
 		require.Equal(t, status, v.FetchStatus)
 		ids = append(ids, v.ID.String())
 	}

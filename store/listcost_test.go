@@ -37,7 +37,7 @@ func TestListVideos_runsAtMostFourStatementsForAnyPage(t *testing.T) {
 			"a page beyond the end":         {store.Window{Offset: 1500, Limit: 10}, 1},
 		} {
 			db.Guard.Statements()
-			_, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at", Descending: true}, Window: c.window})
+			_, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at", Descending: true}, Window: c.window})
 			require.NoError(t, err)
 			statements := db.Guard.Statements()
 			require.Len(t, statements, c.statements, "%s: %q", name, statements)
@@ -58,7 +58,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 		for _, limit := range []int{10, 100} {
 			query := storetest.OrderedBy("latest_views", true)
 			query.Window.Limit = limit
-			_, err := o.Videos(t.Context(), query)
+			_, err := o.ListVideos(t.Context(), query)
 			require.NoError(t, err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestListVideos_cachesTheTotalOfAFilterUntilAChange(t *testing.T) {
 		platforms := []link.Platform{link.TikTok, link.YouTube}
 		list := func(o *store.Org, p *link.Platform) (total int64, statements int) {
 			db.Guard.Statements()
-			page, err := o.Videos(t.Context(), store.VideoQuery{Platform: p, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
+			page, err := o.ListVideos(t.Context(), store.VideoQuery{Platform: p, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 			require.NoError(t, err)
 			return page.Total, len(db.Guard.Statements())
 		}
@@ -191,9 +191,9 @@ func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
 	}
 	allocations := func(rows int) float64 {
 		return testing.AllocsPerRun(20, func() {
-			page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: rows}})
+			page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: rows}})
 			require.NoError(t, err)
-			require.Len(t, page.Videos, rows)
+			require.Len(t, page.Rows, rows)
 		})
 	}
 	perRow := (allocations(2000) - allocations(200)) / 1800

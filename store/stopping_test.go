@@ -29,8 +29,8 @@ func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 		points, err := o.History(t.Context(), store.Ref{ID: id}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, points, 1)
-		require.Empty(t, storetest.ListVideos(t, o, store.VideoQuery{}).Videos)
-		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Videos, 1)
+		require.Empty(t, storetest.ListVideos(t, o, store.VideoQuery{}).Rows)
+		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Rows, 1)
 
 		db.Clock.Advance(48 * time.Hour)
 		require.Zero(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(200)), "a stopped video must not be fetched")

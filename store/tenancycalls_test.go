@@ -28,7 +28,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, v)
 		},
 	},
-	"Videos": {
+	"ListVideos": {
+		functionThatListsVideos(func(q *store.VideoQuery, x references) {
+			q.Order.Column, q.Collections = "created_at", []string{x.name, x.collection.String()}
+		}),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.LinkedAccountID = &x.account }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.CollectionID = &x.collection }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Collections = []string{x.name} }),
@@ -103,12 +106,12 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		}),
 	},
 	"WithRememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
-		page, err := o.WithRememberedVersion().Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
-		return newAnswer(err, page.Videos)
+		list, err := o.WithRememberedVersion().ListVideos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
+		return rowsOf(list, err)
 	}},
 	"RememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		view := o.WithRememberedVersion()
-		_, err := view.Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
+		_, err := view.ListVideos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
 		_, known := view.RememberedVersion()
 		return newAnswer(err, known)
 	}},
@@ -126,16 +129,6 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		list, err := o.ListAccountVideos(ctx, store.Ref{ID: x.account}, storetest.OrderedBy("created_at", true))
-		return rowsOf(list, err)
-	}},
-	"ListVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		q := storetest.OrderedBy("created_at", true)
-		q.Collections = []string{x.name, x.collection.String()}
-		list, err := o.ListVideos(ctx, q)
-		return rowsOf(list, err)
-	}},
-	"ListCollections": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		list, err := o.ListCollections(ctx, store.CollectionQuery{ParentID: &x.collection, Order: store.Order{Column: "video_count"}, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)
 	}},
 	"CollectionSums": {func(ctx context.Context, o *store.Org, _, _ references) answer {
@@ -181,7 +174,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		c, err := o.Collection(ctx, x.collection, true)
 		return newAnswer(err, c)
 	}},
-	"Collections": {
+	"ListCollections": {
+		functionThatListsCollections(func(q *store.CollectionQuery, x references) {
+			q.ParentID, q.Order.Column = &x.collection, "video_count"
+		}),
 		functionThatListsCollections(func(q *store.CollectionQuery, x references) { q.ParentID = &x.collection }),
 		functionThatListsCollections(func(q *store.CollectionQuery, x references) { q.ParentID, q.Subtree = &x.collection, true }),
 		functionThatListsCollections(func(q *store.CollectionQuery, x references) {
@@ -383,14 +379,14 @@ func rowsOf[R any](list *store.List[R], err error) answer {
 	return newAnswer(nil, list.Rows, list.Total)
 }
 
-// functionThatListsVideos returns a function that calls Org.Videos. The function addConditions adds conditions to the query.
+// functionThatListsVideos returns a function that calls Org.ListVideos. The function addConditions adds conditions to the query.
 func functionThatListsVideos(addConditions func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := storetest.OrderedBy("latest_views", true)
 		q.IncludeRemoved = true
 		addConditions(&q, x)
-		page, err := o.Videos(ctx, q)
-		return newAnswer(err, page)
+		list, err := o.ListVideos(ctx, q)
+		return rowsOf(list, err)
 	}
 }
 
@@ -404,13 +400,13 @@ func functionThatListsAccounts(addConditions func(*store.AccountQuery, reference
 	}
 }
 
-// functionThatListsCollections returns a function that calls Org.Collections. The function addConditions adds conditions to the query.
+// functionThatListsCollections returns a function that calls Org.ListCollections. The function addConditions adds conditions to the query.
 func functionThatListsCollections(addConditions func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
 		addConditions(&q, x)
-		page, err := o.Collections(ctx, q)
-		return newAnswer(err, page)
+		list, err := o.ListCollections(ctx, q)
+		return rowsOf(list, err)
 	}
 }
 

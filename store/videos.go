@@ -125,7 +125,7 @@ type VideoQuery struct {
 	Status          *FetchStatus // only videos with this fetch status; queue.FetchStopped selects stopped videos even if IncludeRemoved is false
 	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
-	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
+	WithoutTotal    bool // do not count the matching videos; List.Total is then 0
 	WithoutLabels   bool // do not set Video.Labels
 
 	// Each is an optional function. If it is set, ListVideos can pass the videos to this function instead of returning them: see
@@ -153,24 +153,7 @@ var VideoOrders = db.SortColumns{
 	"views_gained_7d":    db.SortByNullable("videos", "views_gained_7d", db.IntegerColumn),
 }
 
-// VideoPage is a page of a list of videos.
-type VideoPage struct {
-	Videos []Video
-	Total  int64        // number of videos that match the query, on all pages
-	Next   *db.Position // position at which the next page begins; nil on the last page
-}
-
-// Videos returns one page of the videos that match the query.
-func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
-	list, err := o.ListVideos(ctx, query)
-	if err != nil {
-		return VideoPage{}, err
-	}
-	return VideoPage{Videos: list.Rows, Total: list.Total, Next: list.Next()}, nil
-}
-
-// ListVideos returns one page of the videos that match the query. The result is a db.List. The method Videos returns the same page as a
-// VideoPage.
+// ListVideos returns one page of the videos that match the query.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
 		InIndexOrder: !query.hasFilters(), Each: query.Each}

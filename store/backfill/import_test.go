@@ -138,7 +138,7 @@ func readableData(t *testing.T, o *store.Org, first, last store.Date) []any {
 	statistics, err := o.VideoStatistics(t.Context())
 	require.NoError(t, err)
 	statistics.ByStatus = nil
-	tagged, err := o.Videos(t.Context(), store.VideoQuery{Hashtag: new("scenario"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+	tagged, err := o.ListVideos(t.Context(), store.VideoQuery{Hashtag: new("scenario"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 	require.NoError(t, err)
 	return append(out, days, statistics, tagged.Total)
 }

@@ -95,11 +95,11 @@ func fixedID(n int) uuid.UUID {
 // allVideos returns the organisation's tracked videos, ordered by external id.
 func allVideos(t *testing.T, o *store.Org) []store.Video {
 	t.Helper()
-	page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(t, err)
-	slices.SortFunc(page.Videos, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
-	require.EqualValues(t, len(page.Videos), page.Total, "the stored number of videos must equal the length of the list")
-	return page.Videos
+	slices.SortFunc(page.Rows, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	require.EqualValues(t, len(page.Rows), page.Total, "the stored number of videos must equal the length of the list")
+	return page.Rows
 }
 
 func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
@@ -142,9 +142,9 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 
 		for _, tag := range []string{"dog", "cat"} {
 			query := store.VideoQuery{Hashtag: &tag, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}}
-			a, err := fetched.Videos(t.Context(), query)
+			a, err := fetched.ListVideos(t.Context(), query)
 			require.NoError(t, err)
-			b, err := loaded.Videos(t.Context(), query)
+			b, err := loaded.ListVideos(t.Context(), query)
 			require.NoError(t, err)
 			require.Equal(t, a.Total, b.Total)
 		}

@@ -298,7 +298,7 @@ func TestSearches_findVideosByEachSpellingOfAWord(t *testing.T) {
 				c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Both", Access: store.AccessPrivate, Hashtags: both[:]})
 				require.NoError(t, err)
 				require.Len(t, c.Hashtags, 1)
-				for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
+				for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Rows {
 					require.Len(t, v.Labels, 3)
 				}
 			})

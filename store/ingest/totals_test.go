@@ -28,7 +28,7 @@ func computeSums(t *testing.T, o *store.Org, day store.Date) store.OrganisationP
 	}
 	q := storetest.OrderedBy("created_at", false)
 	q.IncludeRemoved = true
-	for _, v := range storetest.ListVideos(t, o, q).Videos {
+	for _, v := range storetest.ListVideos(t, o, q).Rows {
 		add(&sum.Views, v.LatestViews)
 		add(&sum.Likes, v.LatestLikes)
 		add(&sum.Comments, v.LatestComments)

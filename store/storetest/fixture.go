@@ -103,14 +103,14 @@ func OrderedBy(column string, descending bool) store.VideoQuery {
 }
 
 // ListVideos returns the page of videos that a query selects. If the query has no order, the videos are ordered by created_at.
-func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage {
+func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) *store.List[store.Video] {
 	t.Helper()
 	if q.Order.Column == "" {
 		q.Order, q.Window.Limit = OrderedBy("created_at", false).Order, 5000
 	}
-	page, err := o.Videos(t.Context(), q)
+	list, err := o.ListVideos(t.Context(), q)
 	require.NoError(t, err)
-	return page
+	return list
 }
 
 // CreateOrgWithData creates an organisation that has at least one row in every distributed table.
@@ -215,13 +215,13 @@ const YouTubeURL = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 func RequireConsistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
-	require.EqualValues(t, len(all.Videos), all.Total)
+	require.EqualValues(t, len(all.Rows), all.Total)
 	page := ListVideos(t, o, store.VideoQuery{})
-	require.EqualValues(t, len(page.Videos), page.Total)
+	require.EqualValues(t, len(page.Rows), page.Total)
 	require.Equal(t, Column[int64](t, db, "SELECT CAST(COALESCE(SUM(first_views), 0) AS bigint) FROM videos WHERE organisation_id = ?", o.ID()),
 		Column[int64](t, db, "SELECT first_views FROM organisation_totals WHERE organisation_id = ?", o.ID()))
 	var fetched []string
-	for _, v := range page.Videos {
+	for _, v := range page.Rows {
 		if !v.Pending {
 			fetched = append(fetched, v.ID.String())
 		}

@@ -43,10 +43,10 @@ func planOf(db *storetest.DB, videos int) seed.Plan {
 
 func videosOf(t *testing.T, o *store.Org) []store.Video {
 	t.Helper()
-	page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(t, err)
-	slices.SortFunc(page.Videos, func(a, b store.Video) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
-	return page.Videos
+	slices.SortFunc(page.Rows, func(a, b store.Video) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	return page.Rows
 }
 
 func TestFill_storesCountsOfSandbox(t *testing.T) {
@@ -111,13 +111,13 @@ func TestFill_createsNestedCollections(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrganisation(t, db, organisationID)
 		require.NoError(t, seed.Fill(t.Context(), o, newWorld(), planOf(db, 60), ignoreProgress))
-		found, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}})
+		found, err := o.ListCollections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
 		names, parents := map[uuid.UUID]string{}, map[string]string{}
-		for _, c := range found.Collections {
+		for _, c := range found.Rows {
 			names[c.ID] = c.Name
 		}
-		for _, c := range found.Collections {
+		for _, c := range found.Rows {
 			if c.ParentID != nil {
 				parents[c.Name] = names[*c.ParentID]
 			}

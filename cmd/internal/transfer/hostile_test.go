@@ -191,10 +191,10 @@ func TestImport_dropsInvalidUsernames(t *testing.T) {
 		require.NoError(t, err, c.username)
 		require.EqualValues(t, 1, summary.Added)
 		require.Equal(t, c.want == "", summary.InvalidUsernames == 1, c.username)
-		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5}})
+		page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5}})
 		require.NoError(t, err)
-		require.Equal(t, c.want, page.Videos[0].Username, c.username)
-		require.Equal(t, c.want != "", page.Videos[0].LinkedAccountID != nil)
+		require.Equal(t, c.want, page.Rows[0].Username, c.username)
+		require.Equal(t, c.want != "", page.Rows[0].LinkedAccountID != nil)
 	}
 }
 
