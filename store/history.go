@@ -177,7 +177,7 @@ const pointsInOrder = " ORDER BY day, weekly"
 func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}
-	err := o.eachRow(ctx, query.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
+	err := o.eachRow(ctx, query.Select(args, func(row *db.Values) error {
 		points = appendPoint(points, readPoint(row))
 		return nil
 	}))
