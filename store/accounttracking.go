@@ -40,9 +40,6 @@ type TrackAccountsRequest struct {
 // set another number.
 const DefaultPreview = 5
 
-// KindAccount is the kind of a target in the fetch queue if the target is an account.
-const KindAccount = queue.KindAccount
-
 // accountTarget returns the name of an account in the fetch queue. It prefers the platform's own
 // id, then a source's id, then the handle.
 func accountTarget(a *Account) string {
@@ -201,7 +198,7 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 // AccountEntry returns the entry with which an account is added to the fetch queue, due now. The entry has the highest priority, the
 // interactive lane, if immediate is true. Otherwise it has the priority lane.
 func AccountEntry(a *Account, r TrackAccountsRequest, lane queue.Lane, immediate bool, now db.Instant) queue.Entry {
-	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
+	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
 	if a.Removed { // the organisation has tracked the account before
 		db.Assign(&e.TrackedAt, a.TrackedAt)
@@ -285,7 +282,7 @@ func (t Tracking) markPendingAccounts(results []Tracked, ids []uuid.UUID) error 
 // additional condition on fetch_subscriptions with its arguments, or "".
 func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (map[uuid.UUID]bool, error) {
 	var ids []uuid.UUID
-	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ? `+condition, append([]any{o.id, KindAccount}, args...)...).Scan(&ids).Error
+	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ? `+condition, append([]any{o.id, queue.KindAccount}, args...)...).Scan(&ids).Error
 	subscribed := make(map[uuid.UUID]bool, len(ids))
 	for _, id := range ids {
 		subscribed[id] = true
@@ -306,7 +303,7 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 
 // StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that
 // name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, it stops nothing.
-func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing bool) (unmatched []AccountRef, err error) {
+func (o *Org) StopAccounts(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched = nil
 		var ids []uuid.UUID

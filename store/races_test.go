@@ -180,13 +180,13 @@ func TestRefresh_addsNoSubscriptionIfTheRecordIsConcurrentlyStopped(t *testing.T
 
 		// The refresh first reads the tracked video and later locks a row. The tracking is stopped between these two steps.
 		db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() { storetest.StopVideos(t, o, l) })
-		_, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l}, nil)
+		_, err := o.RefreshVideo(t.Context(), store.Ref{Link: l}, nil)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() {
-			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
+			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: someone}}, true)
 			require.NoError(t, err)
 		})
-		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: someone}, nil)
+		_, err = o.RefreshAccount(t.Context(), store.Ref{Link: someone}, nil)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Empty(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_subscriptions"))
 	})

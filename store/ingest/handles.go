@@ -99,7 +99,7 @@ func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err
 	}
-	if err := queue.Unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", store.KindAccount, a.ID); err != nil {
+	if err := queue.Unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", queue.KindAccount, a.ID); err != nil {
 		return err
 	}
 	org, err := store.ReadOrganisation(d.tx, d.org)

@@ -49,11 +49,11 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	}
 	// Lock the targets in the same order as Enqueue does, so that concurrent transactions cannot deadlock.
 	slices.SortFunc(targets, func(a, b FetchSubscription) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
 	rows := make([][]any, len(targets))
 	for i, t := range targets {
-		rows[i] = []any{Bucket, t.Source, t.Kind, t.ExternalID, i}
+		rows[i] = []any{Bucket, t.Platform, t.Kind, t.ExternalID, i}
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
 	// Lock the targets in a separate statement before the UPDATE. If another transaction holds the locks, this

@@ -65,13 +65,13 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 	// source.
 	unclaimedSince := s.db.Now().Add(-db.Day)
 	var last struct {
-		Source     link.Platform
+		Platform   link.Platform `gorm:"column:source"`
 		Kind       Kind
 		ExternalID string
 	}
 	for {
 		targets := []struct {
-			Source     link.Platform
+			Platform   link.Platform `gorm:"column:source"`
 			Kind       Kind
 			ExternalID string
 			Orphan     bool
@@ -80,16 +80,16 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
   t.claimed_by IS NULL AND t.next_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
     WHERE s.bucket = t.bucket AND s.source = t.source AND s.kind = t.kind AND s.external_id = t.external_id) AS orphan
   FROM fetch_targets t WHERE t.bucket = ? AND (t.source, t.kind, t.external_id) > (?, ?, ?) ORDER BY t.source, t.kind, t.external_id LIMIT ?`,
-			unclaimedSince, Bucket, last.Source, last.Kind, last.ExternalID, db.DeleteBatch).Scan(&targets).Error
+			unclaimedSince, Bucket, last.Platform, last.Kind, last.ExternalID, db.DeleteBatch).Scan(&targets).Error
 		if err != nil || len(targets) == 0 {
 			return db.Translate(err)
 		}
 		var orphans []Target
 		for _, t := range targets {
 			if t.Orphan {
-				orphans = append(orphans, Target{Platform: t.Source, Kind: t.Kind, ExternalID: t.ExternalID})
+				orphans = append(orphans, Target{Platform: t.Platform, Kind: t.Kind, ExternalID: t.ExternalID})
 			}
-			last.Source, last.Kind, last.ExternalID = t.Source, t.Kind, t.ExternalID
+			last.Platform, last.Kind, last.ExternalID = t.Platform, t.Kind, t.ExternalID
 		}
 		n, err := s.changeTargets(ctx, orphans, func(tx *gorm.DB, g KindGroup) *gorm.DB {
 			// Check the conditions again in the statement that locks the rows, because an

@@ -100,7 +100,7 @@ func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 // FetchSubscription records that an organisation tracks a target.
 type FetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
-	Source         link.Platform `gorm:"primaryKey"` // the platform: see Target.Platform
+	Platform       link.Platform `gorm:"primaryKey;column:source"` // see Target.Platform
 	Kind           Kind          `gorm:"primaryKey"`
 	ExternalID     string        `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
@@ -119,7 +119,7 @@ const (
 
 // Entry is a request of one organisation to fetch a target.
 type Entry struct {
-	Source         link.Platform
+	Platform       link.Platform
 	Kind           Kind
 	ExternalID     string
 	Handle, Link   string
@@ -157,7 +157,7 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	if e.Kind != KindVideo {
 		handle = e.Handle
 	}
-	return []any{Bucket, e.Source, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
+	return []any{Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
 		e.route, fetchedAt, FetchPending}
 }
 
@@ -167,7 +167,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
 		if e.TrackedAt > 0 && e.NextAt <= now {
-			again = append(again, Target{Platform: e.Source, Kind: e.Kind, ExternalID: e.ExternalID})
+			again = append(again, Target{Platform: e.Platform, Kind: e.Kind, ExternalID: e.ExternalID})
 		}
 	}
 	type key struct {
@@ -194,7 +194,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 		if e.TrackedAt == 0 || e.NextAt > now {
 			continue
 		}
-		served, last := e.FetchedAt, fetched[key{e.Source, e.Kind, e.ExternalID}]
+		served, last := e.FetchedAt, fetched[key{e.Platform, e.Kind, e.ExternalID}]
 		// A fetch counts even if the organisation had stopped the target before the fetch.
 		if last >= e.TrackedAt {
 			served = max(served, last)
@@ -202,7 +202,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 		if now >= served.Add(RefreshPause) {
 			continue
 		}
-		e.servedAt, e.Lane, e.NextAt = served, e.BaseLane, SlotAfter(now, e.Source, e.ExternalID)
+		e.servedAt, e.Lane, e.NextAt = served, e.BaseLane, SlotAfter(now, e.Platform, e.ExternalID)
 		// The organisation did not get the counts of the last fetch, so the entry waits for
 		// RefreshPause at most.
 		if e.FetchedAt < last {
@@ -229,7 +229,7 @@ func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 		return nil, nil
 	}
 	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
 	if err := deferRecentlyFetched(tx, entries, now); err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
-		rows[i] = []any{Bucket, e.Source, e.Kind, e.ExternalID, org, e.Subject, e.Handle, now, e.Preview}
+		rows[i] = []any{Bucket, e.Platform, e.Kind, e.ExternalID, org, e.Subject, e.Handle, now, e.Preview}
 	}
 	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "organisation_id uuid", "subject_id uuid", "handle text",
 		"handle_at bigint", "preview integer"}
@@ -289,7 +289,7 @@ func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Insta
  preview = CASE WHEN excluded.preview = 0 THEN fetch_subscriptions.preview ELSE excluded.preview END`)
 }
 
-// SubscriptionsOf returns the subscriptions of all organisations to targets, with the fields Source, ExternalID, OrganisationID and SubjectID.
+// SubscriptionsOf returns the subscriptions of all organisations to targets, with the fields Platform, ExternalID, OrganisationID and SubjectID.
 func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, err error) {
 	if len(targets) == 0 {
 		return nil, nil
@@ -301,7 +301,7 @@ func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, e
 
 // subscriptionColumns are the columns that SubscriptionsOf reads.
 var subscriptionColumns = []db.Column[FetchSubscription]{
-	{Name: "source", Set: func(s *FetchSubscription, row *db.Values, i int) { s.Source = link.Platform(row.String(i)) }},
+	{Name: "source", Set: func(s *FetchSubscription, row *db.Values, i int) { s.Platform = link.Platform(row.String(i)) }},
 	{Name: "external_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.ExternalID = row.String(i) }},
 	{Name: "organisation_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.OrganisationID = row.ID(i) }},
 	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},

@@ -67,7 +67,7 @@ const waitForLayout = `new Promise(done => requestAnimationFrame(() => requestAn
 func videoIDs(t *testing.T, d dashboard) []uuid.UUID {
 	t.Helper()
 	var ids []uuid.UUID
-	for _, video := range storetest.ListVideos(t, d.db.Org(d.org.ID), storetest.OrderedBy("created_at", true)).Videos {
+	for _, video := range storetest.ListVideos(t, d.db.Org(d.org.ID), storetest.OrderedBy("created_at", true)).Rows {
 		ids = append(ids, video.ID)
 	}
 	return ids
