@@ -141,9 +141,14 @@ func (v *visit) sendHistory(name string, c chart) error {
 		return v.refuseCSV()
 	}
 	head := []string{"date"}
-	if c.CSVNames != nil {
+	switch {
+	case c.Compared: // each video has a second column, which says whether the number is interpolated
+		for _, name := range c.CSVNames {
+			head = append(head, name, name+" computed")
+		}
+	case c.CSVNames != nil:
 		head = append(head, c.CSVNames...)
-	} else {
+	default:
 		for _, m := range c.Metrics {
 			head = append(head, m.Name)
 		}
@@ -158,8 +163,13 @@ func (v *visit) sendHistory(name string, c chart) error {
 	for n := range c.Points {
 		p := c.Points[len(c.Points)-1-n]
 		row := []string{p.Day.String()}
-		for _, value := range p.Values {
+		for m, value := range p.Values {
 			row = append(row, csvNumber(value))
+			if c.Compared && value != nil {
+				row = append(row, strconv.FormatBool(p.IsComputed(m)))
+			} else if c.Compared {
+				row = append(row, "")
+			}
 		}
 		if c.Joined {
 			row = append(row, csvNumber(p.Joined))
