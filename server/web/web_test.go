@@ -314,6 +314,13 @@ func TestCard_saysWhichVideosANumberLacksOrIncludes(t *testing.T) {
 	require.NotEqual(t, without, draws(stopped, likes))
 	require.NotEqual(t, without, draws(videos, partial))
 
+	gain := tile{Label: "Gained views", Value: new(int64(17)), Plain: true, Gain: true}
+	require.Equal(t, "Gained views in 7 days", gain.LabelWithPeriod(7))
+	require.Equal(t, "Likes", likes.LabelWithPeriod(7))
+	week, err := drawCard(sharePage{Title: "Launch", Tiles: []tile{videos, gain}, Period: period{Days: 7}})
+	require.NoError(t, err)
+	require.NotEqual(t, draws(videos, gain), week, "the picture must name the period of a gain")
+
 	none := tile{Stopped: new(int64(0)), Unknown: new(int64(0)), Plain: true}
 	require.Empty(t, none.Note())
 	gained := tile{Percent: new(1.5), Unknown: new(int64(10)), Plain: true}
