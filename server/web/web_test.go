@@ -171,6 +171,39 @@ func TestViewGains_sumsTheGainsOfThePeriod(t *testing.T) {
 	}
 }
 
+func TestOverviewTiles_showNoGainOfUnknownViews(t *testing.T) {
+	t.Parallel()
+	var points []point
+	gains := viewGains{byDay: map[store.Date]*int64{}}
+	for day := store.Date(20); day > 10; day-- {
+		at := point{Day: day, Values: make([]*int64, len(overviewMetrics))}
+		at.Values[overviewVideos] = new(int64(2)) // the day has totals, but the views of no video are known
+		points = append(points, at)
+		gains.byDay[day] = nil
+	}
+	delete(gains.byDay, 20) // nothing was fetched today
+	tiles := overviewTiles(chart{}, points, gains, period{Start: 16, End: 20, Days: 5, Oldest: 1, today: 20})
+	require.Equal(t, "Views", tiles[0].Label)
+	require.Nil(t, tiles[0].Value)
+	require.Nil(t, tiles[0].Change, "an unknown gain must not be 0")
+	require.Nil(t, tiles[0].Before)
+	require.Empty(t, tiles[0].Span)
+}
+
+func TestGainOfDay_isUnknownIfAllVideosWereAddedOnThisDay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		videos, added, gained, want *int64
+	}{
+		{new(int64(3)), new(int64(3)), new(int64(0)), nil},
+		{new(int64(3)), new(int64(2)), new(int64(0)), new(int64(0))},
+		{new(int64(0)), new(int64(0)), new(int64(0)), new(int64(0))},
+		{nil, nil, nil, nil}, // the tier hides the numbers
+	} {
+		require.Equal(t, c.want, gainOfDay(&client.CollectionHistoryPoint{Videos: c.videos, VideosAdded: c.added, ViewsGained: c.gained}))
+	}
+}
+
 func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {
 	t.Parallel()
 	root, child, grandchild, elsewhere := uuid.New(), uuid.New(), uuid.New(), uuid.New()
