@@ -1,6 +1,7 @@
 package web
 
 import (
+	"html"
 	"image"
 	"image/draw"
 	"slices"
@@ -202,6 +203,15 @@ func TestGainOfDay_isUnknownIfAllVideosWereAddedOnThisDay(t *testing.T) {
 	} {
 		require.Equal(t, c.want, gainOfDay(&client.CollectionHistoryPoint{Videos: c.videos, VideosAdded: c.added, ViewsGained: c.gained}))
 	}
+}
+
+func TestFormatTimes_marksTheTimesOfAText(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `<b> & the next fetch is due on <time datetime="2026-11-29T03:50:00Z" title="2026-11-29 03:50 UTC" data-clock>2026-11-29 03:50 UTC</time>.`,
+		html.UnescapeString(string(formatTimes(new("<b> & the next fetch is due on 2026-11-29 03:50 UTC.")))))
+	require.NotContains(t, formatTimes("<b> 2026-11-29 03:50 UTC"), "<b>")
+	require.EqualValues(t, "2026-99-99 03:50 UTC, 2026-11-29", formatTimes("2026-99-99 03:50 UTC, 2026-11-29"))
+	require.Empty(t, formatTimes((*string)(nil)))
 }
 
 func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {
