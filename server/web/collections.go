@@ -127,6 +127,7 @@ func createCollection(v *visit) error {
 			return err
 		}
 		if at := slices.IndexFunc(all, func(c client.Collection) bool { return strings.EqualFold(c.Name, body.Name) }); at >= 0 {
+			v.keepInHistory()
 			problem := &Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("There is already a collection with the name %q. Nothing was created. Change the name, or create a second collection with the same name.", all[at].Name)}
 			return v.renderCollections(problem.Status, collectionsPage{New: form{v.r.PostForm, problem}, SameName: body.Name})
 		}
