@@ -345,7 +345,8 @@ func TestForms_keepTheRestOfTheView(t *testing.T) {
 		require.Contains(t, periodForm(t, v.visit(page)), hidden, page)
 	}
 	require.NotContains(t, periodForm(t, v.visit("/collection/"+collection.String()+"?days=7")), `name="days"`, "the days must not contradict a custom period")
-	require.Contains(t, string(v.visit("/video?hashtag=launch&has_metrics=true").body), `<input type="hidden" name="hashtag" value="launch"><input type="hidden" name="has_metrics" value="true">`)
+	require.Contains(t, string(v.visit("/video?hashtag=launch&has_metrics=true").body), `<input type="hidden" name="hashtag" value="launch">`)
+	require.Contains(t, string(v.visit("/video?has_metrics=true").body), `<option value="true" selected>With numbers</option>`)
 	require.Contains(t, string(v.visit("/video?order_by=latest_shares").body), `<option value="latest_shares" selected>`, "a filter must not change the order of the list")
 }
 
