@@ -118,10 +118,13 @@ func (p collectionPage) WithoutNumbersPath() string {
 }
 
 // nameUnlistedCollections returns the text to show for a filter by collections that is not in the list: the name if the filter is the id of a
-// collection, and otherwise the filter itself. It returns "" if the filter is empty or is the id of a listed collection.
+// collection, the number of collections if it has several ids, and otherwise the filter itself. It returns "" if the filter is empty or is the id of a listed collection.
 func (v *visit) nameUnlistedCollections(filter string, listed []client.Collection) (string, error) {
 	if slices.ContainsFunc(listed, func(c client.Collection) bool { return c.ID.String() == filter }) {
 		return "", nil
+	}
+	if ids := strings.Split(filter, ","); len(ids) > 1 && !slices.ContainsFunc(ids, func(id string) bool { return uuid.Validate(id) != nil }) {
+		return plural(len(ids), "collection", "collections"), nil
 	}
 	id, err := uuid.Parse(filter)
 	if err != nil {
