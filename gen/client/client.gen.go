@@ -2579,7 +2579,7 @@ type VideoFilters struct {
 	// FetchStatus The status of the filter `fetch_status`.
 	FetchStatus *string `json:"fetch_status"`
 
-	// HasMetrics Whether the list has only videos whose metrics were fetched at least once.
+	// HasMetrics The value of the filter `has_metrics`: only videos whose metrics were fetched at least once if true, only videos whose metrics were never fetched if false.
 	HasMetrics *bool `json:"has_metrics"`
 
 	// Hashtag The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`.
@@ -3361,7 +3361,7 @@ type ListVideosParams struct {
 	// AdProductIDShop `true`: only shop ads that have a product id. `false` has no effect.
 	AdProductIDShop *bool `form:"ad_product_id_shop,omitempty" json:"ad_product_id_shop,omitempty"`
 
-	// HasMetrics `true`: only videos whose metrics were fetched at least once. `false` has no effect.
+	// HasMetrics `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched.
 	HasMetrics *bool `form:"has_metrics,omitempty" json:"has_metrics,omitempty"`
 
 	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is in a collection if the

@@ -709,8 +709,8 @@ type ListVideosOptions struct {
 	// AdProductIDShop `true`: only shop ads that have a product id. `false` has no effect.
 	AdProductIDShop bool
 
-	// HasMetrics `true`: only videos whose metrics were fetched at least once. `false` has no effect.
-	HasMetrics bool
+	// HasMetrics `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched.
+	HasMetrics *bool
 
 	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is in a collection if the
 	// video or its account was added to the collection, or if the caption of the video contains a hashtag of the collection. Use the id of a
@@ -740,7 +740,7 @@ type ListVideosOptions struct {
 
 // ListVideos sends GET /videos: List tracked videos.
 func (c *ReelTally) ListVideos(ctx context.Context, o ListVideosOptions) (VideoPage, error) {
-	return decodeResult[VideoPage](c.Raw.ListVideos(wholeAnswer(ctx), &ListVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Username: optional(o.Username), LinkedAccountID: optional(o.LinkedAccountID), UploadedAtStart: optional(o.UploadedAtStart), UploadedAtEnd: optional(o.UploadedAtEnd), LatestUpdatedAtStart: optional(o.LatestUpdatedAtStart), LatestUpdatedAtEnd: optional(o.LatestUpdatedAtEnd), AdInfoShop: o.AdInfoShop, AdProductIDShop: optional(o.AdProductIDShop), HasMetrics: optional(o.HasMetrics), Collections: o.Collections, Link: optional(o.Link), Platform: optional(o.Platform), Hashtag: optional(o.Hashtag), Q: optional(o.Q), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[VideoPage](c.Raw.ListVideos(wholeAnswer(ctx), &ListVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Username: optional(o.Username), LinkedAccountID: optional(o.LinkedAccountID), UploadedAtStart: optional(o.UploadedAtStart), UploadedAtEnd: optional(o.UploadedAtEnd), LatestUpdatedAtStart: optional(o.LatestUpdatedAtStart), LatestUpdatedAtEnd: optional(o.LatestUpdatedAtEnd), AdInfoShop: o.AdInfoShop, AdProductIDShop: optional(o.AdProductIDShop), HasMetrics: o.HasMetrics, Collections: o.Collections, Link: optional(o.Link), Platform: optional(o.Platform), Hashtag: optional(o.Hashtag), Q: optional(o.Q), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllVideos reads all pages of ListVideos, one after the other, and returns their entries. An error ends the sequence.

@@ -30,7 +30,7 @@ import (
 
 // threeValued lists the boolean options for which false and absent mean different things. In the Go client they are pointers, so that nil
 // can mean absent.
-var threeValued = []string{"AdInfoShop", "Enabled"}
+var threeValued = []string{"AdInfoShop", "Enabled", "HasMetrics"}
 
 // goOperations returns Go source with a method of ReelTally for each operation. clientFile is the
 // path of the file that oapi-codegen has generated from openapi.yaml.

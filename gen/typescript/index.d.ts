@@ -1553,7 +1553,7 @@ export interface VideoFilters {
   collections: string[];
   /** The status of the filter `fetch_status`. */
   fetch_status: string | null;
-  /** Whether the list has only videos whose metrics were fetched at least once. */
+  /** The value of the filter `has_metrics`: only videos whose metrics were fetched at least once if true, only videos whose metrics were never fetched if false. */
   has_metrics: boolean | null;
   /** The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`. */
   hashtag: string | null;
@@ -1940,7 +1940,7 @@ export interface ListVideosParams {
   ad_info_shop?: boolean | undefined;
   /** `true`: only shop ads that have a product id. */
   ad_product_id_shop?: boolean | undefined;
-  /** `true`: only videos whose metrics were fetched at least once. */
+  /** `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched. */
   has_metrics?: boolean | undefined;
   /** Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. */
   collections?: string[] | undefined;

@@ -117,7 +117,7 @@ func showReport(v *visit) error {
 	p.Days = int32(p.End-p.Start) + 1
 	points := make([]point, len(r.Days))
 	for n, h := range r.Days {
-		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{h.ViewsGained, h.Views, h.Engagements, h.Videos}}
+		points[n] = point{Day: store.DateOf(h.Date.Time), Joined: h.VideosAdded, Values: []*int64{gainOfDay(&h), h.Views, h.Engagements, h.Videos}}
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)

@@ -245,6 +245,9 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	at9, err := time.Parse("2006-01-02 15:04", utc)
 	require.NoError(t, err)
 	require.Equal(t, at9.Add(9*time.Hour).Format("2006-01-02 15:04"), tokyo, "the page must show times in the time zone of the browser")
+	var readout string
+	b.runSteps(chromedp.Text(".readout", &readout))
+	require.Contains(t, readout, tokyo, "the line below the chart must have the time of the table")
 	b.runSteps(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
 	b.requireNoPageErrors(d.url)
 }

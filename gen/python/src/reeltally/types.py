@@ -1556,7 +1556,7 @@ class VideoFilters(TypedDict):
     collections: list[str]
     # The status of the filter `fetch_status`.
     fetch_status: str | None
-    # Whether the list has only videos whose metrics were fetched at least once.
+    # The value of the filter `has_metrics`: only videos whose metrics were fetched at least once if true, only videos whose metrics were never fetched if false.
     has_metrics: bool | None
     # The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`.
     hashtag: str | None
