@@ -19,8 +19,10 @@ func renameTarget(tx *gorm.DB, o Outcome) error {
 		return nil
 	}
 	named := map[string]any{"bucket": queue.Bucket, "platform": o.Target.Platform, "from": from, "to": to, "user": "%" + link.YouTubeUserSuffix}
-	var existing int64
-	err := tx.Raw(`SELECT COUNT(*) FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @to`, named).Scan(&existing).Error
+	// Lock the target with the new id. If another transaction is deleting it, this statement waits, and then finds no target.
+	var existing []string
+	err := tx.Raw(`SELECT external_id FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @to`+
+		db.ForUpdateClause(tx, "fetch_targets"), named).Scan(&existing).Error
 	if err != nil {
 		return err
 	}
@@ -28,7 +30,7 @@ func renameTarget(tx *gorm.DB, o Outcome) error {
 		`UPDATE fetch_targets SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 		`UPDATE fetch_subscriptions SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 	}
-	if existing > 0 {
+	if len(existing) > 0 {
 		statements = []string{
 			// The existing target (@to) gets the more urgent base lane and the greater depth of both targets. If it is not claimed, it also gets
 			// the earlier due time. If its depth grows, requested_at rises, so that a claimed target becomes due again after the claim. It gets
