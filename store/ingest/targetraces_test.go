@@ -86,3 +86,28 @@ func TestDeleteOrphans_keepsATargetThatIsConcurrentlyMergedWithAnother(t *testin
 		require.Equal(t, []string{"42"}, subscribed)
 	})
 }
+
+func TestRenameTarget_keepsTheSubscriptionOfAnOrganisationThatConcurrentlyTracksTheAccount(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, concurrent, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
+		storetest.Follow(t, concurrent, store.TrackAll, storetest.ParseLink(t, "https://www.tiktok.com/@before")) // the earlier handle of the account
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("before"), Followers: new(int64(1))})
+		storetest.Follow(t, o, store.TrackAll, l)
+		c := storetest.ClaimOne(t, db, link.TikTok, "account")
+		follow := func() { storetest.Follow(t, concurrent, store.TrackAll, l) }
+		if db.SharedByProcesses() {
+			db.Guard.BeforeStatement("UPDATE organisation_totals SET version", follow) // the transaction has read the subscriptions
+		} else {
+			follow()
+		}
+		acknowledge(t, db, db.Store, c)
+		for _, org := range []*store.Org{o, concurrent} {
+			targets, subscribed := accountTargets(t, db, org)
+			require.Equal(t, []string{"42"}, targets)
+			require.Equal(t, []string{"42"}, subscribed)
+			require.Equal(t, new(int64(2)), storetest.AccountByLink(t, org, l).LatestFollowersCount)
+			storetest.RequireConsistent(t, db, org)
+		}
+	})
+}
