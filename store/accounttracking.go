@@ -293,15 +293,25 @@ func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (ma
 	return subscribed, err
 }
 
-// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue.
+// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue. It leaves out an account
+// whose target belongs to another account. This can happen to an account without an id that had the handle of the other account before.
 func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	fetched, err := o.subscribedAccounts(tx, "")
 	if err != nil {
 		return nil, err
 	}
 	var accounts []Account
-	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Find(&accounts).Error
-	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
+	// The account that has the handle now comes last, so the target belongs to it, even if an earlier account with this handle has a subscription.
+	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Order("accounts.handle_current, accounts.id").Find(&accounts).Error
+	owners := make(map[string]uuid.UUID, len(accounts))
+	key := func(a *Account) string { return queue.TargetKey(a.Platform, accountTarget(a)) }
+	for i := range accounts {
+		a := &accounts[i]
+		if _, owned := owners[key(a)]; !owned || fetched[a.ID] || a.HandleCurrent {
+			owners[key(a)] = a.ID
+		}
+	}
+	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] || owners[key(&a)] != a.ID }), err
 }
 
 // StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that

@@ -42,7 +42,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(l
 }
 
 // RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only
-// saved. It schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the
+// saved, or if its id is unknown and its handle now belongs to another account. It schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the
 // account. The function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
 func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported func(link.Link) string) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
@@ -53,6 +53,9 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported fu
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
+	if a.ExternalID == nil && a.SourceID == nil && !a.HandleCurrent {
+		e.ExternalID = "" // the handle now belongs to another account, and so does the target with this handle
+	}
 	return o.enqueueRefresh(ctx, a.CheckedAt, e, unsupported, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
@@ -109,7 +112,7 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 		case name != "":
 			// The name of an account can still be its handle, if the account was added before the platform's id was known.
 			e.ExternalID = name
-		case org.isLimited():
+		case org.isLimited() || e.ExternalID == "":
 			return ErrNotFetched
 		case e.Kind == queue.KindVideo:
 			// The subscription has just begun, and the video is not in the queue yet.
