@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -68,4 +69,39 @@ func TestSetSubscription_schedulesTheAccountThatHasTheHandleNow(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTrackAccounts_keepsTheSubscriptionOfTheAccountThatHadTheHandleBefore(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
+		storetest.Track(t, o, storetest.VideoLink(t, 1))
+		first := storetest.Follow(t, o, store.TrackNewOnly, l)[0].ID
+		// No source fetches accounts, so the name of the target stays "@someone". The fetches of a video report the id and then a new handle of the account.
+		storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("42", "someone"))
+		db.Clock.Advance(25 * time.Hour)
+		storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("42", "renamed"))
+		require.Equal(t, map[string]uuid.UUID{"@someone": first}, accountSubscriptions(t, db, o))
+
+		second := storetest.Follow(t, o, store.TrackNewOnly, l)[0].ID
+		storetest.Follow(t, other, store.TrackNewOnly, l)
+		require.NotEqual(t, first, second)
+		require.Equal(t, map[string]uuid.UUID{"42": first, "@someone": second}, accountSubscriptions(t, db, o))
+		answers := map[string]ingest.AccountFacts{
+			"renamed": {ID: new("42"), Username: new("renamed"), Followers: new(int64(1))},
+			"someone": {ID: new("77"), Username: new("someone"), Followers: new(int64(2))},
+		}
+		for _, c := range storetest.Claim(t, db, link.TikTok, "account") {
+			for _, target := range c.Targets {
+				require.Equal(t, link.AccountURL(link.TikTok, target.Handle), target.Link)
+				require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, target, answers[target.Handle])}))
+			}
+		}
+		require.Equal(t, map[string]uuid.UUID{"42": first, "77": second}, accountSubscriptions(t, db, o))
+		for _, org := range []*store.Org{o, other} {
+			require.Equal(t, "77", *storetest.AccountByLink(t, org, l).ExternalID)
+			storetest.RequireConsistent(t, db, org)
+		}
+		require.Equal(t, first, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@renamed")).ID)
+	})
 }

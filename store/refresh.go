@@ -42,8 +42,9 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(l
 }
 
 // RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only
-// saved, or if its id is unknown and its handle now belongs to another account. It schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the
-// account. The function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
+// saved. An account without an id whose handle now belongs to another account is also only saved. RefreshAccount schedules nothing in two cases: the
+// last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the account. The function `unsupported` returns the
+// reason in the second case, and otherwise "". It can be nil.
 func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported func(link.Link) string) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -121,7 +122,10 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 			}
 		}
 		e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
-		return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
+		if name != "" {
+			return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
+		}
+		return Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts([]queue.Entry{e}, e.BaseLane)
 	})
 	if err != nil {
 		return Refreshed{}, err
