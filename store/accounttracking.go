@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -132,7 +133,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err := t.markAccountsTracked(start, r.Type, int64(len(restarted))); err != nil {
 			return err
 		}
-		if err := queue.Enqueue(tx, o.id, entries, t.Now); err != nil {
+		if err := t.enqueueAccounts(entries, lane); err != nil {
 			return err
 		}
 		if !org.isLimited() {
@@ -208,6 +209,48 @@ func AccountEntry(a *Account, r TrackAccountsRequest, lane queue.Lane, immediate
 		e.Lane = queue.LaneInteractive
 	}
 	return e
+}
+
+// enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had the
+// handle before and whose id is known now can still have a subscription to this target. Its subscription then moves to a target whose name is its id.
+func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error {
+	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
+	for _, e := range entries {
+		if e.Kind == queue.KindAccount && !IsAccountID(e.ExternalID) {
+			subjects[queue.TargetKey(e.Platform, e.ExternalID)] = e.Subject
+			platforms, names = append(platforms, e.Platform), append(names, e.ExternalID)
+		}
+	}
+	if len(names) == 0 {
+		return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+	}
+	var found []queue.FetchSubscription
+	err := t.Tx.Raw(`SELECT source, external_id, subject_id, preview FROM fetch_subscriptions
+ WHERE organisation_id = ? AND bucket = ? AND source IN ? AND kind = ? AND external_id IN ?`, t.id, queue.Bucket, slices.Compact(slices.Sorted(slices.Values(platforms))), queue.KindAccount, names).Scan(&found).Error
+	if err != nil {
+		return err
+	}
+	previews := map[uuid.UUID]int{}
+	for _, s := range found {
+		if subject, ok := subjects[queue.TargetKey(s.Platform, s.ExternalID)]; ok && subject != s.SubjectID {
+			previews[s.SubjectID] = s.Preview
+		}
+	}
+	if len(previews) == 0 {
+		return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+	}
+	var earlier []Account
+	err = db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ? AND accounts.tracked AND (accounts.external_id IS NOT NULL OR accounts.source_id IS NOT NULL)",
+		slices.Collect(maps.Keys(previews))).Order("accounts.id").Find(&earlier).Error
+	if err != nil {
+		return err
+	}
+	for i := range earlier {
+		r := TrackAccountsRequest{Preview: previews[earlier[i].ID]}
+		db.Assign(&r.Type, earlier[i].TrackingType)
+		entries = append(entries, AccountEntry(&earlier[i], r, lane, false, t.Now))
+	}
+	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
 }
 
 // AccountRecords returns the account of each link, in the order of the links. It creates missing accounts.
@@ -290,15 +333,25 @@ func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (ma
 	return subscribed, err
 }
 
-// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue.
+// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue. It leaves out an account
+// whose target belongs to another account. This can happen to an account without an id that had the handle of the other account before.
 func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	fetched, err := o.subscribedAccounts(tx, "")
 	if err != nil {
 		return nil, err
 	}
 	var accounts []Account
-	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Find(&accounts).Error
-	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
+	// The account that has the handle now comes last, so the target belongs to it, even if an earlier account with this handle has a subscription.
+	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Order("accounts.handle_current, accounts.id").Find(&accounts).Error
+	owners := make(map[string]uuid.UUID, len(accounts))
+	key := func(a *Account) string { return queue.TargetKey(a.Platform, accountTarget(a)) }
+	for i := range accounts {
+		a := &accounts[i]
+		if _, owned := owners[key(a)]; !owned || fetched[a.ID] || a.HandleCurrent {
+			owners[key(a)] = a.ID
+		}
+	}
+	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] || owners[key(&a)] != a.ID }), err
 }
 
 // StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that

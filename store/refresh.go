@@ -42,8 +42,9 @@ func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.L
 }
 
 // RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only
-// saved. It schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the
-// account. The function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
+// saved. An account without an id whose handle now belongs to another account is also only saved. RefreshAccount schedules nothing in two cases: the
+// last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the account. The function `unsupported` returns the
+// reason in the second case, and otherwise "". It can be nil.
 func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link.Link) string) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
@@ -53,6 +54,9 @@ func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
+	if a.ExternalID == nil && a.SourceID == nil && !a.HandleCurrent {
+		e.ExternalID = "" // the handle now belongs to another account, and so does the target with this handle
+	}
 	return o.enqueueRefresh(ctx, a.CheckedAt, e, unsupported, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
@@ -109,7 +113,7 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 		case name != "":
 			// The name of an account can still be its handle, if the account was added before the platform's id was known.
 			e.ExternalID = name
-		case org.isLimited():
+		case org.isLimited() || e.ExternalID == "":
 			return ErrNotFetched
 		case e.Kind == queue.KindVideo:
 			// The subscription has just begun, and the video is not in the queue yet.
@@ -118,7 +122,10 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 			}
 		}
 		e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
-		return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
+		if name != "" {
+			return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
+		}
+		return Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts([]queue.Entry{e}, e.BaseLane)
 	})
 	if err != nil {
 		return Refreshed{}, err

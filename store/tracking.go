@@ -458,6 +458,6 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 			db.Assign(&r.Type, accounts[i].TrackingType)
 			entries = append(entries, AccountEntry(&accounts[i], r, lane, false, now))
 		}
-		return queue.Enqueue(tx, o.id, entries, now)
+		return Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts(entries, lane)
 	})
 }

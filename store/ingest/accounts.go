@@ -79,7 +79,7 @@ func (s *Writer) acknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 				return err
 			}
 			for _, o := range outcomes {
-				if err := renameTarget(tx, o); err != nil {
+				if err := renameTarget(tx, o, orgs); err != nil {
 					return err
 				}
 			}
@@ -122,7 +122,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o Outcome, orgs []uuid.UUID, fetchedA
 	for _, sub := range subs {
 		if !slices.Contains(orgs, sub.OrganisationID) {
 			// The organisation subscribed after the call of lockSubscribers. So the account is due again
-			// immediately, unless deferRecentlyFetched has delayed it.
+			// immediately, unless deferRecentlyFetched has delayed it. If the target gets another id, renameTarget starts the transaction again.
 			continue
 		}
 		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}

@@ -92,8 +92,13 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			last.Platform, last.Kind, last.ExternalID = t.Platform, t.Kind, t.ExternalID
 		}
 		n, err := s.changeTargets(ctx, orphans, func(tx *gorm.DB, g KindGroup) *gorm.DB {
-			// Check the conditions again in the statement that locks the rows, because an
-			// organisation may have subscribed to a target meanwhile.
+			// Check the conditions again, because an organisation may have subscribed to a target meanwhile. Lock the targets in a separate
+			// statement before. If another transaction holds the locks, this statement waits for its end, so the DELETE sees its subscriptions.
+			err := db.LockRows(tx, `SELECT t.external_id FROM fetch_targets t WHERE t.bucket = ? AND t.source = ? AND t.kind = ? AND t.external_id IN ?
+ ORDER BY t.external_id`, "t", Bucket, g.Platform, g.Kind, g.IDs)
+			if err != nil {
+				return &gorm.DB{Error: err}
+			}
 			return tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
  AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
   WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,

@@ -254,6 +254,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 	// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at: a higher
 	// requested_at would cause another fetch after a running fetch.
 	const served = "excluded.fetched_at IS NOT NULL"
+	// The name of the target is the handle of the entry. The target can have another handle, if an account that had this handle before was renamed.
+	const namedByHandle = "fetch_targets.external_id = '@' || excluded.handle"
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
 	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
@@ -263,7 +265,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
  lane = CASE WHEN excluded.lane < fetch_targets.lane THEN excluded.lane ELSE fetch_targets.lane END,
  base_lane = CASE WHEN excluded.base_lane < fetch_targets.base_lane THEN excluded.base_lane ELSE fetch_targets.base_lane END,
  next_at = CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END,
- handle = CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END,
+ handle = CASE WHEN fetch_targets.handle = '' OR `+namedByHandle+` THEN excluded.handle ELSE fetch_targets.handle END,
+ link = CASE WHEN `+namedByHandle+` THEN excluded.link ELSE fetch_targets.link END,
  depth = CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END,
  requested_at = CASE WHEN `+served+` THEN fetch_targets.requested_at WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at
   ELSE fetch_targets.requested_at + 1 END,
