@@ -188,17 +188,43 @@ func TestWebhooks_sendOnlyOneEventUntilTheReceiverAcceptsEventsAgain(t *testing.
 		a.fetch(factsWithViews(5))
 		a.sendDueEvents(t)
 		require.Len(t, r.takeRequests(), 3)
+		a.Clock.Advance(10 * time.Second)
+		a.sendDueEvents(t)
+		require.Len(t, r.takeRequests(), 1, "after the pause, the server must send exactly one event")
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(3)}).requireStatus(http.StatusOK)
 		a.fetch(factsWithViews(6))
 		a.sendDueEvents(t)
 		require.Empty(t, r.takeRequests(), "no event may be sent during the pause after a failure")
-		a.Clock.Advance(10 * time.Second)
-		a.sendDueEvents(t)
-		require.Len(t, r.takeRequests(), 1, "after the pause, the server must send exactly one event")
 		r.answerWithStatus(http.StatusOK)
 		a.Clock.Advance(2 * time.Minute)
 		a.sendDueEvents(t)
 		require.Len(t, r.takeRequests(), 4)
+	})
+}
+
+func TestWebhooks_continueSecondsAfterAShortFailureOfTheReceiver(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		const events = 12
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		for n := range events {
+			c.track(videoURL(n))
+		}
+		c.createWebhook(r.URL, store.EventVideoMetrics)
+		r.answerWithStatus(http.StatusServiceUnavailable)
+		a.fetch(factsWithViews(5))
+		a.sendDueEvents(t)
+		require.Len(t, r.takeRequests(), 8, "the requests of a claim are sent at the same time")
+		a.Clock.Advance(time.Second)
+		a.sendDueEvents(t)
+		require.Len(t, r.takeRequests(), 1, "the pause after the first failed claim is a second")
+		a.Clock.Advance(time.Second)
+		a.sendDueEvents(t)
+		require.Empty(t, r.takeRequests(), "each further failed claim doubles the pause")
+		r.answerWithStatus(http.StatusOK)
+		a.Clock.Advance(4 * time.Second)
+		a.sendDueEvents(t)
+		require.Len(t, r.takeRequests(), events, "each delivery is repeated five seconds after its failure")
 	})
 }
 

@@ -56,7 +56,7 @@ type Webhook struct {
 	PreviousSecret      []byte
 	PreviousSecretUntil *db.Instant
 	RotationID          *uuid.UUID  // the EffectID of the request that last replaced the secret; nil if that request had no idempotency key
-	Failures            int         // number of failed attempts since the last successful attempt
+	Failures            int         // number of claims with failed attempts since the last successful attempt
 	FailingSince        *db.Instant // time of the first failed attempt since the last successful attempt; nil if the last attempt was successful
 	LastSuccessAt       *db.Instant // nil if no attempt was successful
 }
