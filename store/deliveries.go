@@ -355,6 +355,8 @@ func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
 	if err != nil {
 		return err
 	}
-	db.Assign(&due, next)
+	if next != nil { // after a claim, webhooks that have waited for a longer time come first
+		due = max(*next, o.s.db.Now())
+	}
 	return tx.Exec("UPDATE webhook_queue SET due_at = ? WHERE organisation_id = ? AND webhook_id = ?", due, o.id, c.WebhookID).Error
 }
