@@ -481,7 +481,7 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 				require.False(t, isMetric(name) && value != nil, name)
 			}
 		}
-		for _, secret := range []string{"777777", "1888888", "1000000"} {
+		for _, secret := range []string{":777777", ":1888888", ":1000000"} {
 			require.NotContains(t, whole, secret)
 		}
 	})
