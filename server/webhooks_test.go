@@ -202,32 +202,6 @@ func TestWebhooks_sendOnlyOneEventUntilTheReceiverAcceptsEventsAgain(t *testing.
 	})
 }
 
-func TestWebhooks_continueSecondsAfterAShortFailureOfTheReceiver(t *testing.T) {
-	t.Parallel()
-	runWebhookTest(t, func(t *testing.T, a *app) {
-		const events = 12
-		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
-		for n := range events {
-			c.track(videoURL(n))
-		}
-		c.createWebhook(r.URL, store.EventVideoMetrics)
-		r.answerWithStatus(http.StatusServiceUnavailable)
-		a.fetch(factsWithViews(5))
-		a.sendDueEvents(t)
-		require.Len(t, r.takeRequests(), 8, "the requests of a claim are sent at the same time")
-		a.Clock.Advance(time.Second)
-		a.sendDueEvents(t)
-		require.Len(t, r.takeRequests(), 1, "the pause after the first failed claim is a second")
-		a.Clock.Advance(time.Second)
-		a.sendDueEvents(t)
-		require.Empty(t, r.takeRequests(), "each further failed claim doubles the pause")
-		r.answerWithStatus(http.StatusOK)
-		a.Clock.Advance(4 * time.Second)
-		a.sendDueEvents(t)
-		require.Len(t, r.takeRequests(), events, "each delivery is repeated five seconds after its failure")
-	})
-}
-
 func TestCreateWebhook_storesEachEventTypeOnce(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
@@ -361,33 +335,6 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 			require.Nil(t, d.ResponseStatus)
 			c.send(http.MethodPatch, "/webhooks/"+hook.ID.String(), map[string]any{"url": "https://192.168.0.1"}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		})
-	})
-}
-
-// Requirements in docs/coverage.md: 14.5-05
-func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
-	t.Parallel()
-	runWebhookTest(t, func(t *testing.T, a *app) {
-		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
-		hook := c.createWebhook(r.URL)
-		path := "/webhooks/" + hook.ID.String()
-		rotated := decode[client.WebhookSecret](c.send(http.MethodPost, path+"/rotate-secret", nil).requireStatus(http.StatusOK))
-		require.NotEqual(t, *hook.Secret, *rotated.Secret)
-		test := func() received {
-			c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
-			a.sendDueEvents(t)
-			return r.takeRequests()[0]
-		}
-		both := test()
-		require.Len(t, strings.Fields(both.header.Get("webhook-signature")), 2)
-		both.requireValidSignature(t, *hook.Secret)
-		both.requireValidSignature(t, *rotated.Secret)
-
-		a.Clock.Advance(24*time.Hour + time.Second)
-		one := test()
-		require.Len(t, strings.Fields(one.header.Get("webhook-signature")), 1)
-		one.requireValidSignature(t, *rotated.Secret)
-		require.Nil(t, decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)).PreviousSecretExpiresAt)
 	})
 }
 

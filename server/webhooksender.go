@@ -274,12 +274,12 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 	return resp.StatusCode, cleanText(start), nil
 }
 
-// signEvent returns the signatures of a request, separated by spaces. While the webhook's previous
-// secret is valid, the second signature uses that secret.
+// signEvent returns the signatures of a request, separated by spaces. The first signature uses the secret of the webhook, and the others use earlier
+// secrets that are still valid.
 func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
-	encryptedSecrets := [][]byte{w.Secret}
-	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(at) {
-		encryptedSecrets = append(encryptedSecrets, w.PreviousSecret)
+	encryptedSecrets, err := w.ValidSecrets(store.InstantOf(at))
+	if err != nil {
+		return "", err
 	}
 	signatures := make([]string, len(encryptedSecrets))
 	for i, encrypted := range encryptedSecrets {

@@ -110,7 +110,7 @@ func forgotten(collectors []collectorFetches, silences map[uuid.UUID]time.Durati
 	return ids, nil
 }
 
-// readCollectors returns all collectors that can still store an answer or were deleted by no process yet, and the times of their heartbeats.
+// readCollectors returns all rows of collectors, also of dead ones, and the times of their last heartbeats.
 func readCollectors(q *gorm.DB) (collectors []collectorFetches, heartbeats map[uuid.UUID]db.Instant, err error) {
 	err = q.Raw(`SELECT id, seen_at, sources FROM collectors ORDER BY id`).Scan(&collectors).Error
 	heartbeats = make(map[uuid.UUID]db.Instant, len(collectors))
@@ -121,7 +121,7 @@ func readCollectors(q *gorm.DB) (collectors []collectorFetches, heartbeats map[u
 }
 
 // OldestFetch returns a time before which no fetch of videos began whose answer can still be stored. The time is by the clock of the collector,
-// as are the times of points. A fetch of an unknown length counts as one of the length shortest. A collector counts until this process has seen no
+// as are the times of points. If the time limit of a fetch is unknown or less than shortest, it counts as shortest. A collector counts until this process has seen no
 // new heartbeat for its longest fetch and forgetAfter, even if another collector has declared it dead.
 func (s *Queue) OldestFetch(ctx context.Context, shortest time.Duration) (db.Instant, error) {
 	// The clock of a collector shows at least the time of its last heartbeat, also if its clock is behind or its later heartbeats are missing. So its
