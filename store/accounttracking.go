@@ -180,11 +180,14 @@ func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane qu
 	if err := ResumeVideos(t.Tx, t.id, resumed, t.Now.Day()); err != nil {
 		return err
 	}
-	entries := make([]queue.Entry, len(resumed))
+	entries, ids := make([]queue.Entry, len(resumed)), make([]uuid.UUID, len(resumed))
 	for i := range resumed {
-		entries[i] = VideoEntry(&resumed[i], lane, t.Now)
+		entries[i], ids[i] = VideoEntry(&resumed[i], lane, t.Now), resumed[i].ID
 	}
-	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+	if err := queue.Enqueue(t.Tx, t.id, entries, t.Now); err != nil {
+		return err
+	}
+	return t.recordRestart(ids)
 }
 
 // accountKeys returns the keys of accounts of an organisation.

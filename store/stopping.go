@@ -65,6 +65,25 @@ func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args
 	return t.updateSums(accounts)
 }
 
+// recordRestart adds an event for each video that was stopped and is tracked again. The caller must have stored the new values of the videos. The
+// event has the status before, so that a copy of the data at the caller does not keep the video as removed.
+func (t Tracking) recordRestart(ids []uuid.UUID) error {
+	events, err := t.eventRecorder()
+	if err != nil || !events.IsRecording(t.id) {
+		return err
+	}
+	var videos []Video
+	if err := db.Scoped(t.Tx, "videos", t.id).Where("videos.id IN ?", ids).Order("videos.id").Find(&videos).Error; err != nil {
+		return err
+	}
+	for i := range videos {
+		before := videos[i]
+		before.FetchStatus = queue.FetchStopped
+		events.AddVideoStatus(&before, &videos[i])
+	}
+	return events.Save()
+}
+
 // trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no
 // tracked video.
 func (t Tracking) trackedIDs(refs []Ref) (unmatched []Ref, ids []uuid.UUID, accounts []db.RowKey, err error) {

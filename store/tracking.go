@@ -189,6 +189,13 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	if err := db.RunWrites(t.Tx, append(writes, enqueue...)...); err != nil || len(restarted) == 0 {
 		return tracked, err
 	}
+	ids := make([]uuid.UUID, len(restarted))
+	for i, v := range restarted {
+		ids[i] = v.ID
+	}
+	if err := t.recordRestart(ids); err != nil {
+		return nil, err
+	}
 	return tracked, t.updateSums(t.accountsOf(restarted))
 }
 

@@ -585,6 +585,7 @@ type Event struct {
 	CreatedAt string             `json:"created_at"`
 	Data      EventData          `json:"data"`
 	ID        openapi_types.UUID `json:"id"`
+	Position  int64              `json:"position"`
 	Type      EventType          `json:"type"`
 }
 

@@ -1029,6 +1029,9 @@ type Event struct {
 	// ID The id of the event. All attempts and replays have the same id.
 	ID openapi_types.UUID `json:"id"`
 
+	// Position The place of the event in the event feed. Of two events of the organisation, the later one has the higher position. Positions can have gaps. All attempts and replays have the same position.
+	Position int64 `json:"position"`
+
 	// Type What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
 	Type EventType `json:"type"`
 }

@@ -538,6 +538,8 @@ export interface Event {
   data: EventData;
   /** The id of the event. */
   id: string;
+  /** The place of the event in the event feed. */
+  position: number;
   /** What has happened. */
   type: EventType;
 }

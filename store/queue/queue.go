@@ -356,7 +356,7 @@ func (s *Queue) changeTargets(ctx context.Context, targets []Target, change func
 }
 
 // Heartbeat records that a collector is running. The claimed targets of collectors without a new
-// heartbeat for longer than deadAfter become due. This time is measured by the clock of this process, so the clocks of two collectors may differ.
+// heartbeat for longer than deadAfter become due, once in each process that calls Heartbeat. This time is measured by the clock of this process, so the clocks of two collectors may differ.
 // Heartbeat returns the number of these targets.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
@@ -370,6 +370,7 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 		return 0, err
 	}
 	var freed int64
+	var dead []uuid.UUID
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		now := s.db.Now()
 		err := tx.Table("collectors").Clauses(clause.OnConflict{
@@ -378,29 +379,33 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 		if err != nil {
 			return err
 		}
-		var running []collectorRow
-		if err := tx.Raw(`SELECT id, seen_at FROM collectors ORDER BY id`).Scan(&running).Error; err != nil {
+		collectors, heartbeats, err := readCollectors(tx)
+		if err != nil {
 			return err
 		}
-		heartbeats := make(map[uuid.UUID]db.Instant, len(running))
-		for _, r := range running {
-			heartbeats[r.ID] = r.SeenAt
+		silences := s.observed.record(heartbeats, now)
+		freed, dead = 0, s.observed.findDead(silences, deadAfter)
+		if len(dead) > 0 {
+			r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
+			if freed = r.RowsAffected; r.Error != nil {
+				return r.Error
+			}
 		}
-		dead := s.observed.findDead(heartbeats, now, deadAfter)
-		if len(dead) == 0 {
-			freed = 0
-			return nil
+		// The row of a dead collector stays while the collector may still store an answer: see OldestFetch.
+		gone, err := forgotten(collectors, silences)
+		if err != nil || len(gone) == 0 {
+			return err
 		}
-		r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
-		if freed = r.RowsAffected; r.Error != nil {
-			return r.Error
-		}
-		return tx.Exec(`DELETE FROM collectors WHERE id IN ?`, dead).Error
+		return tx.Exec(`DELETE FROM collectors WHERE id IN ?`, gone).Error
 	})
+	if err == nil {
+		s.observed.markFreed(dead)
+	}
 	return freed, err
 }
 
-// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately.
+// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately. The collector must have stored all answers
+// to its fetches.
 func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {
@@ -413,7 +418,8 @@ func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error 
 // Queue is the fetch queue. Its methods can be called concurrently.
 type Queue struct {
 	db       *db.DB
-	observed observedHeartbeats
+	observed observedHeartbeats // the heartbeats that Heartbeat has read
+	exported observedHeartbeats // the heartbeats that OldestFetch has read
 }
 
 // New returns the queue of a database. Callers outside store use Store.Queue.

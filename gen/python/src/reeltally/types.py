@@ -531,6 +531,8 @@ class Event(TypedDict):
     data: EventData
     # The id of the event.
     id: str
+    # The place of the event in the event feed.
+    position: int
     # What has happened.
     type: EventType
 
