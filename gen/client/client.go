@@ -26,6 +26,9 @@ const (
 	maxRetries = 4                // maximum number of repetitions of one request; it does not include repetitions after the error that the Idempotency-Key is in use
 	maxWait    = 90 * time.Second // longest wait before a repetition
 	maxKeyWait = 90 * time.Second // maximum time to wait while the server reports that the Idempotency-Key of a request is in use
+
+	maxErrorBody = 200                // maximum length in bytes of the member Body of an Error
+	mediaJSON    = "application/json" // media type of results
 )
 
 // ReelTally is a client of the API. Methods such as AllVideos read all pages of a list. Options
@@ -70,21 +73,33 @@ func Must[T any](value T, err error) T {
 	return value
 }
 
-// Error is the error for a response whose status is not a success.
+// Error is the error for a response that is not a success, or that does not have the expected type.
 type Error struct {
-	StatusCode int // HTTP status code
-	Problem        // decoded error response of the server; empty if a proxy answered instead of the server
+	StatusCode  int    // HTTP status code; 2xx if the response does not have the expected type, for example because a proxy answered
+	ContentType string // header Content-Type of the response
+	Body        string // the first bytes of the response body, at most maxErrorBody bytes
+	Problem            // decoded error response of the server; empty if a proxy answered instead of the server
+
+	cause error // error of decoding a response with a 2xx status; nil if the response has another type or status
 }
 
 func (e *Error) Error() string {
-	if e.Code == "" {
-		return fmt.Sprintf("the server answered with status %d", e.StatusCode)
+	switch {
+	case e.Code != "":
+		return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
+	case e.cause != nil:
+		return fmt.Sprintf("the server answered with status %d and JSON that cannot be read: %v", e.StatusCode, e.cause)
+	case e.StatusCode >= 200 && e.StatusCode < 300:
+		return fmt.Sprintf("the server answered with status %d and the unexpected Content-Type %q: is a proxy or a login page in between?", e.StatusCode, e.ContentType)
 	}
-	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
+	return fmt.Sprintf("the server answered with status %d", e.StatusCode)
 }
 
-// decodeResult decodes the JSON of a successful response, or of an answer 422 to a bulk request.
-// For any other response, it returns an *Error.
+// Unwrap returns the error of decoding the JSON of a response with a 2xx status. For other errors, it returns nil.
+func (e *Error) Unwrap() error { return e.cause }
+
+// decodeResult decodes the JSON of a successful response, or of an answer 422 to a bulk request. If T is struct{}, only a response with status 204 is
+// successful. A response with status 202 can have no content: the result is then the zero value. For any other response, it returns an *Error.
 func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
@@ -94,20 +109,43 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
 	}
-	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
-	switch {
-	case isJSON && (r.StatusCode < 300 || r.StatusCode == http.StatusUnprocessableEntity):
-		// An answer 422 has the reason for each entry that failed.
-		return value, json.Unmarshal(body, &value)
-	case r.StatusCode < 300:
+	if r.StatusCode == http.StatusAccepted && len(body) == 0 && r.Header.Get("Content-Type") == "" { // the answer to a refresh
 		return value, nil
 	}
-	return value, responseError(r.StatusCode, body)
+	if _, isEmpty := any(value).(struct{}); isEmpty {
+		if r.StatusCode == http.StatusNoContent {
+			return value, nil
+		}
+		return value, responseError(r, body)
+	}
+	isSuccess := r.StatusCode >= 200 && r.StatusCode < 300
+	// An answer 422 has the reason for each entry that failed.
+	if !hasType(r, mediaJSON) || !isSuccess && r.StatusCode != http.StatusUnprocessableEntity {
+		return value, responseError(r, body)
+	}
+	if err := json.Unmarshal(body, &value); err != nil {
+		failed := responseError(r, body)
+		failed.cause = err
+		return *new(T), failed
+	}
+	return value, nil
 }
 
-// responseError returns the error for a response that is not a success.
-func responseError(status int, body []byte) *Error {
-	failed := &Error{StatusCode: status}
+// hasType reports whether the Content-Type of a response is a media type. It ignores parameters such as charset.
+func hasType(r *http.Response, mediaType string) bool {
+	withoutParameters := func(text string) string {
+		text, _, _ = strings.Cut(text, ";")
+		return strings.ToLower(strings.TrimSpace(text))
+	}
+	return withoutParameters(r.Header.Get("Content-Type")) == withoutParameters(mediaType)
+}
+
+// responseError returns the error for a response that is not a success, or that does not have the expected type.
+func responseError(r *http.Response, body []byte) *Error {
+	failed := &Error{StatusCode: r.StatusCode, ContentType: r.Header.Get("Content-Type"), Body: string(body[:min(len(body), maxErrorBody)])}
+	if r.StatusCode < 300 {
+		return failed
+	}
 	if json.Unmarshal(body, &failed.Problem) != nil { // ignore the error: a proxy may have answered in another format
 		failed.Problem = Problem{}
 	}
