@@ -5,7 +5,6 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -14,19 +13,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	mathrand "math/rand/v2"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 )
 
 const (
-	maxRetries = 4                // maximum number of repetitions of one request; it does not include repetitions after the error that the Idempotency-Key is in use
-	maxWait    = 90 * time.Second // longest wait before a repetition
-	maxKeyWait = 90 * time.Second // maximum time to wait while the server reports that the Idempotency-Key of a request is in use
-
 	maxErrorBody = 200                // maximum length in bytes of the member Body of an Error
 	mediaJSON    = "application/json" // media type of results
 )
@@ -41,7 +33,8 @@ type ReelTally struct {
 
 // New returns a client for the server at address. If address or token is "", New uses the environment
 // variable REELTALLY_URL or REELTALLY_TOKEN. The client repeats requests after temporary failures. A
-// repeated POST has the same Idempotency-Key.
+// repeated POST has the same Idempotency-Key. An attempt fails if the server sends nothing for 60 seconds: WithTimeout changes this limit. With the
+// option WithHTTPClient, the client sends each attempt with your http.Client, and still repeats requests.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
 	if address == "" || token == "" {
@@ -55,8 +48,16 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 		}
 		return nil
 	}
-	standard := []ClientOption{WithHTTPClient(&http.Client{Transport: retrying{http.DefaultTransport}}), WithRequestEditorFn(authorize)} //nolint:forbidigo // other programs use this package
-	raw, err := NewClient(address, append(standard, options...)...)
+	limit := &timeLimit{next: &http.Client{}, timeout: defaultTimeout}
+	all := []ClientOption{WithRequestEditorFn(authorize)}
+	for _, option := range options {
+		all = append(all, limit.keepClient(option))
+	}
+	repeat := func(c *Client) error {
+		c.Client = retrying{limit}
+		return nil
+	}
+	raw, err := NewClient(address, append(all, repeat)...)
 	if err != nil {
 		return nil, err
 	}
@@ -152,15 +153,6 @@ func responseError(r *http.Response, body []byte) *Error {
 	return failed
 }
 
-// wholeAnswerKey is a key for the context of a request. It marks requests whose answers are read completely before they are used.
-type wholeAnswerKey struct{}
-
-// wholeAnswer returns a context for a request whose answer is read completely before it is used. If the answer is incomplete, the transport then
-// repeats the request.
-func wholeAnswer(ctx context.Context) context.Context {
-	return context.WithValue(ctx, wholeAnswerKey{}, true)
-}
-
 // allPages returns the entries of all pages, from firstCursor on. The cursor "" means the first
 // page. On the last page, next is nil.
 func allPages[T any](firstCursor string, readPage func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
@@ -190,90 +182,4 @@ func optional[T comparable](value T) *T {
 		return nil
 	}
 	return &value
-}
-
-// retrying is a transport that repeats failed requests.
-type retrying struct{ next http.RoundTripper }
-
-// RoundTrip sends a request and repeats it after temporary failures. maxRetries and maxKeyWait
-// limit the repetitions.
-func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
-	// A body that can be read only once cannot be sent again.
-	readOnce := r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
-	repeatable := r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != ""
-	var keyWait time.Duration // total time of the waits for an Idempotency-Key that was in use
-	keyRetries := 0           // number of these waits
-	for attempt := 0; ; attempt++ {
-		own := r.Clone(r.Context())
-		if r.GetBody != nil {
-			body, err := r.GetBody()
-			if err != nil {
-				return nil, err
-			}
-			own.Body = body
-		}
-		answer, err := t.next.RoundTrip(own)
-		if err == nil && r.Context().Value(wholeAnswerKey{}) != nil {
-			if _, err = readBody(answer); err != nil { // the connection broke before the answer was complete
-				answer = nil
-			}
-		}
-		wait := min(8*time.Second, 500*time.Millisecond<<min(attempt, 4))
-		wait = wait/2 + mathrand.N(wait/2) //nolint:gosec // a weak random number is enough, because the wait need not be secret
-		again, keyInUse := repeatable && err != nil, false
-		if err == nil {
-			if seconds, invalid := strconv.Atoi(answer.Header.Get("Retry-After")); invalid == nil {
-				wait = time.Duration(seconds) * time.Second
-			}
-			again, keyInUse = shouldRepeat(answer, repeatable), isKeyInUse(answer)
-		}
-		if keyInUse {
-			keyWait, keyRetries = keyWait+wait, keyRetries+1
-			again = keyWait <= maxKeyWait
-		} else {
-			again = again && attempt-keyRetries < maxRetries && wait <= maxWait
-		}
-		if !again || readOnce || r.Context().Err() != nil {
-			return answer, err
-		}
-		if err == nil {
-			_ = answer.Body.Close() // close this answer, which is not used because the request is repeated
-		}
-		select {
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		case <-time.After(wait):
-		}
-	}
-}
-
-// shouldRepeat reports whether the request should be repeated after this answer. If isRepeatable is
-// true, sending the request twice does no harm.
-func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
-	switch answer.StatusCode {
-	case http.StatusTooManyRequests:
-		return true
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		// It is unknown whether the request took effect.
-		return isRepeatable
-	}
-	return false
-}
-
-// isKeyInUse reports whether the answer says that an earlier request with the same Idempotency-Key still runs or was interrupted.
-func isKeyInUse(answer *http.Response) bool {
-	if answer.StatusCode != http.StatusConflict {
-		return false
-	}
-	body, err := readBody(answer)
-	var problem struct{ Code string }
-	return err == nil && json.Unmarshal(body, &problem) == nil && problem.Code == "idempotency_key_in_use"
-}
-
-// readBody reads the body of an answer completely and returns it. The body can then be read once more.
-func readBody(answer *http.Response) ([]byte, error) {
-	body, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close() // ignore the error, because nothing more is read
-	answer.Body = io.NopCloser(bytes.NewReader(body))
-	return body, err
 }
