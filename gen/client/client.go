@@ -33,7 +33,7 @@ type ReelTally struct {
 
 // New returns a client for the server at address. If address or token is "", New uses the environment
 // variable REELTALLY_URL or REELTALLY_TOKEN. The client repeats requests after temporary failures. A
-// repeated POST has the same Idempotency-Key. An attempt fails if the server sends nothing for 60 seconds: WithTimeout changes this limit. With the
+// repeated request that takes an Idempotency-Key has the same key. An attempt fails if the server sends nothing for 60 seconds: WithTimeout changes this limit. With the
 // option WithHTTPClient, the client sends each attempt with your http.Client, and still repeats requests.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
@@ -43,7 +43,7 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	authorize := func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+token)
 		if r.Method == http.MethodPost && r.Header.Get("Idempotency-Key") == "" {
-			// All repetitions of a POST have the same Idempotency-Key.
+			// A POST that the caller sends with Raw has no key yet.
 			r.Header.Set("Idempotency-Key", rand.Text())
 		}
 		return nil
@@ -175,6 +175,9 @@ func allPages[T any](firstCursor string, readPage func(cursor string) (entries [
 		}
 	}
 }
+
+// keyOrNew returns a pointer to an Idempotency-Key, or to a new key if key is "". All repetitions of a request have the same key.
+func keyOrNew(key string) *string { return new(cmp.Or(key, rand.Text())) }
 
 // optional returns a pointer to the value of an option. For the zero value it returns nil, so that the option is not sent.
 func optional[T comparable](value T) *T {

@@ -136,6 +136,8 @@ func (g *goGenerator) writeOperation(o *operation) error {
 			case member == "Paginated":
 				values.WriteString("Paginated: new(true), ")
 				continue
+			case member == "IdempotencyKey":
+				values.WriteString("IdempotencyKey: keyOrNew(o.IdempotencyKey), ")
 			case isPointer:
 				fmt.Fprintf(&values, "%s: optional(o.%s), ", member, member)
 			default:

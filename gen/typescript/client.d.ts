@@ -21,7 +21,7 @@ export interface ClientOptions {
 export interface RequestOptions {
   /** Aborts the request. It also ends the wait before a repetition. */
   signal?: AbortSignal | undefined;
-  /** The key of a request that changes something. By default, each call has a new key, which its repetitions keep. */
+  /** The Idempotency-Key of an operation that takes one. By default, each call has a new key, which its repetitions keep. */
   idempotencyKey?: string | undefined;
   /** More headers, such as If-Match. */
   headers?: Record<string, string> | undefined;
