@@ -243,7 +243,8 @@ func (c *ReelTally) ExportHistory(ctx context.Context, o ExportHistoryOptions) (
 	return decodeResult[HistoryExport](c.Raw.ExportHistory(wholeAnswer(ctx), &ExportHistoryParams{UpdatedSince: optional(o.UpdatedSince), Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
 }
 
-// AllHistory reads all pages of ExportHistory, one after the other, and returns their entries. An error ends the sequence.
+// AllHistory reads all pages of ExportHistory, one after the other, and returns their entries. An error ends the sequence. It leaves out exported_until:
+// if you export repeatedly, use ExportHistory, and send its exported_until as updated_since in the next export.
 func (c *ReelTally) AllHistory(ctx context.Context, o ExportHistoryOptions) iter.Seq2[ExportedPoint, error] {
 	return allPages(o.Cursor, func(cursor string) ([]ExportedPoint, *string, error) {
 		o.Cursor = cursor
@@ -704,6 +705,10 @@ type ListVideosOptions struct {
 
 	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). A time after
 	// `latest_updated_at_end` gives 400.
+	//
+	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. A program that reads "changed since my last run"
+	// therefore sends a time 15 minutes before the start of its last run: a fetch with Apify, the slowest built-in source, can last 10 minutes. To read each new
+	// point, use `GET /history/export`, whose `exported_until` is the time for the next run.
 	LatestUpdatedAtStart time.Time
 
 	// LatestUpdatedAtEnd Only videos whose metrics were last fetched at or before this time.

@@ -54,7 +54,7 @@ class ReelTally(Client):
         return cast("t.HistoryExport", self.request("GET", "/history/export", query={"updated_since": updated_since, "limit": limit, "cursor": cursor}))
 
     def all_history(self, *, updated_since: str | None = None, limit: int | None = None, cursor: str | None = None) -> Iterator[t.ExportedPoint]:
-        """Reads all pages of export_history, one after the other, and yields their entries."""
+        """Reads all pages of export_history, one after the other, and yields their entries. It leaves out exported_until: if you export repeatedly, use export_history, and send its exported_until as updated_since in the next export."""
         return self.pages(lambda after: cast(dict[str, Any], self.export_history(updated_since=updated_since, limit=limit, cursor=after)), cursor)
 
     def get_account(self, account_id: str) -> t.Account:
