@@ -1994,7 +1994,7 @@ export class ReelTally extends Client {
   deleteWebhook(webhookId: string, options?: RequestOptions): Promise<void>;
   /** Export the stored points of all videos. `GET /history/export` */
   exportHistory(params?: ExportHistoryParams, options?: RequestOptions): Promise<HistoryExport>;
-  /** Reads all pages of {@link ReelTally.exportHistory}, one after the other, and yields their entries. */
+  /** Reads all pages of {@link ReelTally.exportHistory}, one after the other, and yields their entries. It leaves out exported_until: if you export repeatedly, use exportHistory, and send its exported_until as updated_since in the next export. */
   allHistory(params?: Omit<ExportHistoryParams, "page">, options?: RequestOptions): AsyncGenerator<ExportedPoint, void, undefined>;
   /** Read one account. `GET /accounts/{account_id}` */
   getAccount(accountId: string, options?: RequestOptions): Promise<Account>;
