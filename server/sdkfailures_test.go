@@ -206,7 +206,7 @@ func requireUnexpectedAnswers(t *testing.T, path string, got []unexpectedOutput)
 			require.Contains(t, failed.Message, "unexpected Content-Type")
 		case path == "/broken" && i < 3:
 			require.Equal(t, http.StatusOK, failed.Status)
-			require.Equal(t, `{"data": [`, failed.Body)
+			require.Contains(t, failed.Body, `{"data": [`)
 			require.Contains(t, failed.Message, "JSON that cannot be read")
 		case path == "":
 			require.Equal(t, http.StatusOK, failed.Status)
