@@ -65,8 +65,8 @@ func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args
 	return t.updateSums(accounts)
 }
 
-// recordRestart adds an event for each video that was stopped and is tracked again. The caller must have stored the new values of the videos. The
-// event has the status before, so that a copy of the data at the caller does not keep the video as removed.
+// recordRestart records an event for each video that was stopped and is tracked again. Call it after the new values of the videos are stored.
+// Programs that copy the data learn from the event, which also has the earlier status, that the video is no longer stopped.
 func (t Tracking) recordRestart(ids []uuid.UUID) error {
 	events, err := t.eventRecorder()
 	if err != nil || !events.IsRecording(t.id) {

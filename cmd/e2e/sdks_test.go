@@ -168,7 +168,7 @@ func (s *sdkTest) testGo(t *testing.T) {
 	s.runProgram(t, filepath.Join(dir, "caller"))
 }
 
-// testGoFromGit installs the Go client without a replace directive, as callers can when the repository is public.
+// testGoFromGit installs the Go client from a git repository, without a replace directive in go.mod. Callers can do this if they can reach the repository.
 func (s *sdkTest) testGoFromGit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

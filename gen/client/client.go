@@ -141,7 +141,7 @@ func hasType(r *http.Response, mediaType string) bool {
 	return withoutParameters(r.Header.Get("Content-Type")) == withoutParameters(mediaType)
 }
 
-// responseError returns the error for a response that is not a success, or that does not have the expected type.
+// responseError returns the error for a response with an error status, or with a Content-Type that the operation does not have.
 func responseError(r *http.Response, body []byte) *Error {
 	failed := &Error{StatusCode: r.StatusCode, ContentType: r.Header.Get("Content-Type"), Body: string(body[:min(len(body), maxErrorBody)])}
 	if r.StatusCode < 300 {

@@ -706,9 +706,9 @@ type ListVideosOptions struct {
 	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). A time after
 	// `latest_updated_at_end` gives 400.
 	//
-	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. A program that reads "changed since my last run"
-	// therefore sends a time 15 minutes before the start of its last run: a fetch with Apify, the slowest built-in source, can last 10 minutes. To read each new
-	// point, use `GET /history/export`, whose `exported_until` is the time for the next run.
+	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. So a program that reads what
+	// changed since its last run misses nothing if it sends the start of that run minus 15 minutes: a fetch with Apify, the slowest built-in source,
+	// can last 10 minutes. To read every new point, use `GET /history/export`, whose `exported_until` is the time for the next run.
 	LatestUpdatedAtStart time.Time
 
 	// LatestUpdatedAtEnd Only videos whose metrics were last fetched at or before this time.

@@ -243,8 +243,8 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	return nil
 }
 
-// summarise returns the numbers of the tiles as one line of text, for a period with the given number of days. The first tile must have the number of videos.
-// Without tiles, the line has only the number of videos in the list.
+// summarise returns the numbers of the tiles as one line of text, for example "2 videos · 10.5k views". The first tile must have the number of
+// videos. The text names days as the length of the period. Without tiles, the line has only the number of videos in the list.
 func summarise(tiles []tile, days int32, listedVideos int64) string {
 	if len(tiles) == 0 {
 		return plural(listedVideos, "video", "videos")

@@ -52,7 +52,7 @@ func (p progress) OnlyFailing() bool { return len(p.Failing) == len(p.Waiting) }
 // HasManyLinks returns true if the API fetches the links behind those of smaller requests.
 func (p progress) HasManyLinks() bool { return p.Total > manyLinks }
 
-// FetchedCount returns the number of videos and accounts that have been fetched for the first time.
+// FetchedCount returns how many of the tracked videos and accounts are no longer waiting for their first fetch.
 func (p progress) FetchedCount() int { return p.Total - len(p.Waiting) }
 
 const (

@@ -14,8 +14,8 @@ import (
 )
 
 // renameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
-// renameTarget merges the two targets. The transaction has locked the organisations in orgs. If another organisation tracks the target, renameTarget
-// returns ErrDuplicate, so that acknowledgeAccounts starts again and also writes the outcome for this organisation.
+// renameTarget merges the two targets. The list orgs has the organisations that the transaction has locked. If an organisation outside this list
+// tracks the target, renameTarget returns ErrDuplicate. acknowledgeAccounts then repeats the transaction, which locks this organisation too.
 func renameTarget(tx *gorm.DB, o Outcome, orgs []uuid.UUID) error {
 	from, to := o.Target.ExternalID, externalIDAfterFetch(o)
 	if to == from {

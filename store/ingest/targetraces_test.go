@@ -40,7 +40,7 @@ func claimWithOrphan(t *testing.T, db *storetest.DB, o *store.Org) queue.Claim {
 	return c
 }
 
-// acknowledge stores an answer for the claimed account: its id is 42, and its handle is "someone".
+// acknowledge stores a fetch result for the claimed account, in which the account has the id 42 and the handle "someone".
 func acknowledge(t *testing.T, db *storetest.DB, s *store.Store, c queue.Claim) {
 	t.Helper()
 	facts := ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(2))}

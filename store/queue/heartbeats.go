@@ -70,8 +70,8 @@ func (o *observedHeartbeats) markFreed(dead []uuid.UUID) {
 const (
 	// StoreTime is how long a collector may take to store the answer to a fetch, after the time limit of the fetch.
 	StoreTime = time.Minute
-	// forgetAfter is added to the longest fetch of a collector. If a process has seen no new heartbeat for this time, the collector can no longer
-	// store an answer, and its row is deleted. A collector with failing heartbeats claims nothing long before that.
+	// forgetAfter, plus the longest fetch of a collector, is the silence after which the collector's row is deleted. After such a silence the collector
+	// stores no more answers: it stopped claiming targets when its heartbeats began to fail, and its last fetches have ended.
 	forgetAfter = 10 * time.Minute
 )
 
@@ -110,7 +110,7 @@ func forgotten(collectors []collectorFetches, silences map[uuid.UUID]time.Durati
 	return ids, nil
 }
 
-// readCollectors returns all rows of collectors, also of dead ones, and the times of their last heartbeats.
+// readCollectors returns all rows of the table collectors, including those of dead collectors, and the time of the last heartbeat of each.
 func readCollectors(q *gorm.DB) (collectors []collectorFetches, heartbeats map[uuid.UUID]db.Instant, err error) {
 	err = q.Raw(`SELECT id, seen_at, sources FROM collectors ORDER BY id`).Scan(&collectors).Error
 	heartbeats = make(map[uuid.UUID]db.Instant, len(collectors))
@@ -120,9 +120,10 @@ func readCollectors(q *gorm.DB) (collectors []collectorFetches, heartbeats map[u
 	return collectors, heartbeats, err
 }
 
-// OldestFetch returns a time before which no fetch of videos began whose answer can still be stored. The time is by the clock of the collector,
-// as are the times of points. If the time limit of a fetch is unknown or less than shortest, it counts as shortest. A collector counts until this process has seen no
-// new heartbeat for its longest fetch and forgetAfter, even if another collector has declared it dead.
+// OldestFetch returns the earliest possible start of an unfinished fetch of videos. Every point with an earlier time is already stored. Like the times
+// of points, the result is measured by the clocks of the collectors. A fetch whose time limit is unknown or below shortest is assumed to take up to
+// shortest. A silent collector can still store answers, even after another collector has declared it dead. So OldestFetch includes it until this
+// process has seen no new heartbeat for the collector's longest fetch plus forgetAfter.
 func (s *Queue) OldestFetch(ctx context.Context, shortest time.Duration) (db.Instant, error) {
 	// The clock of a collector shows at least the time of its last heartbeat, also if its clock is behind or its later heartbeats are missing. So its
 	// unfinished fetches began at most longestFetch and StoreTime before that heartbeat.
