@@ -13,9 +13,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"os"
-	"strings"
 )
 
 const (
@@ -132,13 +132,11 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	return value, nil
 }
 
-// hasType reports whether the Content-Type of a response is a media type. It ignores parameters such as charset.
+// hasType reports whether the Content-Type of a response is the given media type. It ignores the parameters of both, such as charset.
 func hasType(r *http.Response, mediaType string) bool {
-	withoutParameters := func(text string) string {
-		text, _, _ = strings.Cut(text, ";")
-		return strings.ToLower(strings.TrimSpace(text))
-	}
-	return withoutParameters(r.Header.Get("Content-Type")) == withoutParameters(mediaType)
+	got, _, errGot := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	want, _, errWant := mime.ParseMediaType(mediaType)
+	return errGot == nil && errWant == nil && got == want
 }
 
 // responseError returns the error for a response with an error status, or with a Content-Type that the operation does not have.
