@@ -45,17 +45,17 @@ func (i *instance) nextBatch(ctx context.Context, videoCount int) (queue.Claim, 
 	at := i.batchTime().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())
 	claim := queue.Claim{Token: store.NewID(), At: store.InstantOf(at)}
-	page, err := i.store.Org(i.changed.id).Videos(ctx, store.VideoQuery{HasMetrics: new(true), WithoutTotal: true, Order: store.Order{Column: "created_at"},
+	list, err := i.store.Org(i.changed.id).ListVideos(ctx, store.VideoQuery{HasMetrics: new(true), WithoutTotal: true, Order: store.Order{Column: "created_at"},
 		Window: store.Window{Limit: videoCount}})
 	if err != nil {
 		return claim, nil, err
 	}
-	if len(page.Videos) < videoCount {
-		return claim, nil, fmt.Errorf("the organisation has only %d videos with counts", len(page.Videos))
+	if len(list.Rows) < videoCount {
+		return claim, nil, fmt.Errorf("the organisation has only %d videos with counts", len(list.Rows))
 	}
 	outcomes := make([]ingest.Outcome, videoCount)
-	for n := range page.Videos {
-		v := &page.Videos[n]
+	for n := range list.Rows {
+		v := &list.Rows[n]
 		target := queue.Target{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link}
 		claim.Targets = append(claim.Targets, target)
 		facts := &ingest.VideoFacts{Title: &v.Title, Username: &v.Username, SongName: v.SongName, SongLink: v.SongLink,

@@ -127,7 +127,7 @@ const manyHandle, manyCollection = "bench.many", "Bench many"
 // copies into a collection.
 func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 	org := i.store.Org(o.id)
-	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	list, err := org.ListVideos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 	account := backfill.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, ExternalID: new("1" + fmt.Sprint(now)), Username: manyHandle,
 		HandleCurrent: true, Link: link.AccountURL(link.TikTok, manyHandle), CreatedAt: now}}
 	for n := range o.many {
-		v := page.Videos[n%len(page.Videos)]
+		v := list.Rows[n%len(list.Rows)]
 		v.ID, v.Platform, v.ExternalID, v.Username = store.NewID(), link.TikTok, tiktokID(n), manyHandle
 		v.Link = tiktokLink(manyHandle, v.ExternalID)
 		account.Videos = append(account.Videos, backfill.LoadVideo{Video: v, Collections: []uuid.UUID{collection},

@@ -24,14 +24,14 @@ func (w *testSystem) accountLink(p link.Platform, handle string) link.Link {
 	return l
 }
 
-func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.AccountRef {
+func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.Ref {
 	w.t.Helper()
 	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Immediate: 1})
 	require.NoError(w.t, err)
-	return store.AccountRef{ID: out[0].ID}
+	return store.Ref{ID: out[0].ID}
 }
 
-func (w *testSystem) storedAccount(ref store.AccountRef) store.Account {
+func (w *testSystem) storedAccount(ref store.Ref) store.Account {
 	w.t.Helper()
 	a, err := w.org.Account(w.t.Context(), ref)
 	require.NoError(w.t, err)
@@ -39,7 +39,7 @@ func (w *testSystem) storedAccount(ref store.AccountRef) store.Account {
 }
 
 // accountVideos returns the tracked videos of an account. The key is the id of the video on the platform.
-func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video {
+func (w *testSystem) accountVideos(ref store.Ref) map[string]store.Video {
 	w.t.Helper()
 	page, err := w.org.ListAccountVideos(w.t.Context(), ref, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(w.t, err)
@@ -52,14 +52,14 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 
 // waitForTrackedVideos waits until the account has enough tracked videos. It then checks that they are exactly the videos with the given
 // ids.
-func (w *testSystem) waitForTrackedVideos(ref store.AccountRef, ids []string) {
+func (w *testSystem) waitForTrackedVideos(ref store.Ref, ids []string) {
 	w.t.Helper()
 	w.waitUntil("the account's videos must be tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
 // waitForFetchedVideos calls waitForTrackedVideos, waits until all videos have counts, and checks the counts.
-func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
+func (w *testSystem) waitForFetchedVideos(ref store.Ref, ids []string) {
 	w.t.Helper()
 	w.waitForTrackedVideos(ref, ids)
 	w.waitUntil("the account's videos must have counts", func() bool {
@@ -78,7 +78,7 @@ func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 
 // waitForAccountFetch waits until the account was fetched successfully at the given time or later. If the time is 0, any successful fetch
 // is enough.
-func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.Instant) {
+func (w *testSystem) waitForAccountFetch(ref store.Ref, earliest store.Instant) {
 	w.t.Helper()
 	w.waitUntil("the account must be fetched", func() bool {
 		at := w.storedAccount(ref).CheckedAt
@@ -139,7 +139,7 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 					if len(want) > 0 { // the organisation stops tracking one video, which must stay untracked although its account is tracked
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
-						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)
+						_, err := w.org.StopVideos(t.Context(), []store.Ref{{ID: v.ID}}, true)
 						require.NoError(t, err)
 						want = want[1:]
 					}
@@ -160,7 +160,7 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 }
 
 // requireStoredProfile checks that the stored profile of an account equals its profile in the sandbox.
-func (w *testSystem) requireStoredProfile(ref store.AccountRef, handle string) {
+func (w *testSystem) requireStoredProfile(ref store.Ref, handle string) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
 	correct, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
@@ -245,7 +245,7 @@ func TestTrackedAccount_isMarkedGoneAfterSeveralNotFoundAnswers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		refs := map[link.Platform]store.AccountRef{}
+		refs := map[link.Platform]store.Ref{}
 		for _, p := range link.Platforms {
 			refs[p] = w.trackAccount(w.accountLink(p, w.sandbox.World().FindAccount(p, sandbox.AccountGone)), store.TrackLatest30)
 		}

@@ -34,7 +34,7 @@ func TestCollector_fetchesAgainAfterItsClockWasAhead(t *testing.T) {
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					w := newTestSystem(t, db)
 					tracked := w.trackVideos("https://youtu.be/" + w.sandbox.World().Find(link.YouTube, sandbox.Normal))
-					ref := store.VideoRef{ID: tracked[0].ID}
+					ref := store.Ref{ID: tracked[0].ID}
 					c := w.newCollector(db.Store, db.Clock.Now)
 					fetch := func(want bool) {
 						t.Helper()

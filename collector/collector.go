@@ -20,6 +20,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -68,6 +69,10 @@ const DefaultPoll = 500 * time.Millisecond
 // deadAfter is the time without a heartbeat after which other collectors free a collector's targets.
 const deadAfter = 10 * time.Second
 
+// maxMissedHeartbeats is the number of heartbeats that can fail one after the other before the collector claims no more targets. They take at most five
+// minutes. An export of histories does not wait for the answers of a collector without heartbeats for ever: see queue.Queue.OldestFetch.
+const maxMissedHeartbeats = 20
+
 // laneWeights has a weight for each lane (the priority in the queue). The larger the weight, the
 // more often a claim searches this lane first.
 var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
@@ -84,6 +89,8 @@ type Collector struct {
 	clock      clockGuard
 	jobs       upkeep.Jobs
 	thumbnails thumbnail.Copier
+
+	missedHeartbeats atomic.Int32 // number of failed heartbeats since the last successful one
 }
 
 // New returns a collector that does nothing until Run is called. It returns an error if a required option is missing.
@@ -181,20 +188,22 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 	}
 }
 
-// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It also assigns a
+// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It then assigns a
 // source to each target that has none.
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
-	// Targets that were tracked while publishRoutes was running have no source yet.
-	if err := c.queue.AssignRoutes(ctx); err != nil {
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, source.Describe(c.Sources, c.Now()), source.FormsOfFetchableTargets(c.Sources)...)
+	if err != nil {
+		c.missedHeartbeats.Add(1)
 		return err
 	}
-	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, source.Describe(c.Sources, c.Now()), source.FormsOfFetchableTargets(c.Sources)...)
+	c.missedHeartbeats.Store(0)
 	if freed > 0 {
 		c.Logger.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
 	}
-	return err
+	// Targets that were tracked while publishRoutes was running have no source yet.
+	return c.queue.AssignRoutes(ctx)
 }
 
 // weightedOrder returns the lanes in a random order. The probability that a lane comes first is

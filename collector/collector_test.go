@@ -118,7 +118,7 @@ func (w *testSystem) trackVideos(links ...string) []store.Tracked {
 
 func (w *testSystem) video(t store.Tracked) store.Video {
 	w.t.Helper()
-	v, err := w.org.Video(w.t.Context(), store.VideoRef{ID: t.ID})
+	v, err := w.org.Video(w.t.Context(), store.Ref{ID: t.ID})
 	require.NoError(w.t, err)
 	return v
 }

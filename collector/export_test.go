@@ -24,6 +24,12 @@ func (c *Collector) ClaimAndFetch(ctx context.Context) (busy bool, err error) {
 	return busy, nil
 }
 
+// WriteHeartbeat writes a heartbeat.
+func (c *Collector) WriteHeartbeat(ctx context.Context) error { return c.writeHeartbeat(ctx) }
+
+// MaxMissedHeartbeats is the number of failed heartbeats after which a collector claims nothing.
+const MaxMissedHeartbeats = maxMissedHeartbeats
+
 // RunJobs runs the upkeep jobs that are due.
 func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDueJobs(ctx) }
 

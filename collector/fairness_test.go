@@ -274,7 +274,7 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 	if err != nil {
 		return waitResult{err: err}
 	}
-	v, err := org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].ID})
+	v, err := org.Video(w.t.Context(), store.Ref{ID: tracked[0].ID})
 	if err != nil {
 		return waitResult{err: err}
 	}
@@ -291,7 +291,7 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 		if <-look.C; w.db.Clock.Now().Sub(began) > 3*time.Minute {
 			return waitResult{err: errors.New("the video has no counts three minutes after it was tracked")}
 		}
-		if v, err = org.Video(w.t.Context(), store.VideoRef{ID: tracked[0].ID}); err != nil {
+		if v, err = org.Video(w.t.Context(), store.Ref{ID: tracked[0].ID}); err != nil {
 			return waitResult{err: err}
 		}
 	}

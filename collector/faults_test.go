@@ -89,7 +89,7 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			require.True(t, ok)
 			require.InEpsilon(t, correct.Views, *v.LatestViews, 0.01)
 			day := v.LatestUpdatedAt.Day()
-			points, err := w.org.History(t.Context(), store.VideoRef{ID: v.ID}, day-3, day)
+			points, err := w.org.History(t.Context(), store.Ref{ID: v.ID}, day-3, day)
 			require.NoError(t, err)
 			for _, p := range points {
 				require.InEpsilon(t, correct.Views, *p.Views, 0.01, p.Day)

@@ -55,7 +55,7 @@ func (c *handleTest) newTenant(videoLink string) tenant {
 
 func (c *handleTest) video(tn tenant) store.Video {
 	c.t.Helper()
-	v, err := tn.org.Video(c.t.Context(), store.VideoRef{ID: tn.tracked.ID})
+	v, err := tn.org.Video(c.t.Context(), store.Ref{ID: tn.tracked.ID})
 	require.NoError(c.t, err)
 	return v
 }
@@ -309,7 +309,7 @@ func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 		before := c.callCount("instagram")
 		for range 10 {
 			db.Clock.Advance(time.Minute)
-			_, err := tn.org.StopVideos(t.Context(), []store.VideoRef{{ID: tn.tracked.ID}}, true)
+			_, err := tn.org.StopVideos(t.Context(), []store.Ref{{ID: tn.tracked.ID}}, true)
 			require.NoError(t, err)
 			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Immediate: 1})
 			require.NoError(t, err)

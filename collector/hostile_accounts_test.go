@@ -140,7 +140,7 @@ type accountRun struct {
 	t         *testing.T
 	org       *store.Org
 	handles   [2]string
-	refs      [2]store.AccountRef
+	refs      [2]store.Ref
 	callTimes []time.Time
 	tampering *tampering
 }
@@ -151,7 +151,7 @@ func (r *accountRun) trackAccount(index int) {
 	require.NoError(r.t, err)
 	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
 	require.NoError(r.t, err)
-	r.refs[index] = store.AccountRef{ID: out[0].ID}
+	r.refs[index] = store.Ref{ID: out[0].ID}
 }
 
 func (r *accountRun) fetchDueTargets() {

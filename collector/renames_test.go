@@ -30,7 +30,7 @@ func (w *testSystem) newOrganisation() *testSystem {
 
 // requireHandle checks the handle, the followers and the videos of a stored account. A link with the
 // handle must lead to this account.
-func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
+func (w *testSystem) requireHandle(ref store.Ref, handle string) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
 	require.Equal(w.t, handle, a.Username)
@@ -50,7 +50,7 @@ func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 		require.Equal(w.t, correct.ID, author.Account.ID, "the video must belong to the account")
 		require.Equal(w.t, handle, v.Username)
 	}
-	byHandle, err := w.org.Account(w.t.Context(), store.AccountRef{Link: w.accountLink(a.Platform, handle)})
+	byHandle, err := w.org.Account(w.t.Context(), store.Ref{Link: w.accountLink(a.Platform, handle)})
 	require.NoError(w.t, err)
 	require.Equal(w.t, ref.ID, byHandle.ID)
 }
@@ -91,7 +91,7 @@ func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 					db.Clock.Advance(untilAllAccountsAreDue)
 					for _, o := range []struct {
 						*testSystem
-						ref store.AccountRef
+						ref store.Ref
 					}{{w, ref}, {second, other}} {
 						o.waitForAccountFetch(o.ref, store.InstantOf(db.Clock.Now()))
 						o.requireHandle(o.ref, newHandle)
@@ -115,7 +115,7 @@ func (w *testSystem) deferDetails(duration time.Duration) {
 
 // requireOtherAccount tracks the account that now has the old handle of a renamed account, and waits until it
 // is fetched. The stored followers of the renamed account (ref) must not change.
-func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
+func (w *testSystem) requireOtherAccount(handle string, ref store.Ref) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
 	otherAccount := w.trackAccount(w.accountLink(a.Platform, handle), store.TrackLatest30)

@@ -44,7 +44,7 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, used, "old quota windows must be deleted")
 		last := store.DateOf(long) + 20
-		points, err := w.org.History(t.Context(), store.VideoRef{ID: id}, last-13, last)
+		points, err := w.org.History(t.Context(), store.Ref{ID: id}, last-13, last)
 		require.NoError(t, err)
 		require.Len(t, points, 14)
 		for i, p := range points {

@@ -89,11 +89,11 @@ func TestYouTubeUserName_isAnotherChannelThanTheEqualHandle(t *testing.T) {
 		other := second.trackAccount(userLink(t, name), store.TrackLatest30)
 		require.NotEqual(t, byUser, byHandle)
 
-		before := w.storedAccount(store.AccountRef{Link: userLink(t, name)})
+		before := w.storedAccount(store.Ref{Link: userLink(t, name)})
 		require.Equal(t, byUser.ID, before.ID)
 		require.Equal(t, name, link.DisplayUsername(before.Username))
 		require.Equal(t, "https://www.youtube.com/user/"+name, before.Link)
-		require.Equal(t, byHandle.ID, w.storedAccount(store.AccountRef{Link: w.accountLink(link.YouTube, name)}).ID)
+		require.Equal(t, byHandle.ID, w.storedAccount(store.Ref{Link: w.accountLink(link.YouTube, name)}).ID)
 
 		w.startCollector()
 		w.waitForAccountFetch(byUser, 0)
@@ -107,7 +107,7 @@ func TestYouTubeUserName_isAnotherChannelThanTheEqualHandle(t *testing.T) {
 		w.requireTargetsByID(2)
 
 		// After the fetch, the link /user/NAME still finds the account.
-		require.Equal(t, byUser.ID, w.storedAccount(store.AccountRef{Link: userLink(t, name)}).ID)
+		require.Equal(t, byUser.ID, w.storedAccount(store.Ref{Link: userLink(t, name)}).ID)
 		ids, err := w.org.TrackedAccountIDs(t.Context(), []link.Link{userLink(t, name), w.accountLink(link.YouTube, name), w.accountLink(link.YouTube, confirmed)})
 		require.NoError(t, err)
 		require.Equal(t, byUser.ID, ids[0])
@@ -116,12 +116,12 @@ func TestYouTubeUserName_isAnotherChannelThanTheEqualHandle(t *testing.T) {
 		require.Equal(t, byUser, w.trackAccount(userLink(t, name), store.TrackLatest30))
 		require.Equal(t, confirmed, w.storedAccount(byUser).Username, "the confirmed handle must stay")
 		db.Clock.Advance(12 * time.Hour)
-		refreshed, err := w.org.RefreshAccount(t.Context(), store.AccountRef{Link: userLink(t, name)}, nil)
+		refreshed, err := w.org.RefreshAccount(t.Context(), store.Ref{Link: userLink(t, name)}, nil)
 		require.NoError(t, err)
 		require.True(t, refreshed.Scheduled)
 		w.waitForAccountFetch(byUser, store.InstantOf(db.Clock.Now()))
 		w.requireTargetsByID(2)
-		missing, err := w.org.StopAccounts(t.Context(), []store.AccountRef{{Link: userLink(t, name)}}, true)
+		missing, err := w.org.StopAccounts(t.Context(), []store.Ref{{Link: userLink(t, name)}}, true)
 		require.NoError(t, err)
 		require.Empty(t, missing)
 		require.True(t, w.storedAccount(byUser).Removed)
@@ -174,17 +174,17 @@ func TestYouTubeUserName_isMergedWithTheHandleOfTheSameChannel(t *testing.T) {
 				second.waitForAccountFetch(other, 0)
 				w.waitForIdleQueue()
 				// The merge keeps the record that was fetched first, so it is not known which one remains.
-				kept := store.AccountRef{ID: w.storedAccount(store.AccountRef{Link: userLink(t, user)}).ID}
+				kept := store.Ref{ID: w.storedAccount(store.Ref{Link: userLink(t, user)}).ID}
 				if tt.fetchFirst {
 					require.Equal(t, first, kept)
 				}
 				for _, o := range []struct {
 					*testSystem
-					ref store.AccountRef
+					ref store.Ref
 				}{{w, kept}, {second, other}} {
 					o.requireHandle(o.ref, handle)
 					require.EqualValues(t, 1, o.accountCount())
-					require.Equal(t, o.ref.ID, o.storedAccount(store.AccountRef{Link: userLink(t, user)}).ID)
+					require.Equal(t, o.ref.ID, o.storedAccount(store.Ref{Link: userLink(t, user)}).ID)
 					o.requireTargetsByID(1)
 				}
 			})

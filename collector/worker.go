@@ -27,8 +27,9 @@ import (
 const (
 	// claimTimeout is the time limit for all database queries that one claim needs.
 	claimTimeout = 30 * time.Second
-	// leaseMargin is how much longer a lease lasts than the timeout of its fetch. In this time, the answers are stored.
-	leaseMargin = time.Minute
+	// leaseMargin is how much longer a lease lasts than the timeout of its fetch. In this time, the answers are stored. Afterwards, they are
+	// never stored.
+	leaseMargin = queue.StoreTime
 	// accountTimeout is the timeout of one fetch of a batch of accounts, usually of a single account. It is long because some sources return thousands of videos in pages of
 	// ten.
 	accountTimeout = time.Hour
@@ -132,7 +133,7 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	if lastFree {
 		lanes = slices.DeleteFunc(lanes, func(l queue.Lane) bool { return l != queue.LaneInteractive })
 	}
-	claims := err == nil && len(lanes) > 0
+	claims := err == nil && len(lanes) > 0 && w.missedHeartbeats.Load() < maxMissedHeartbeats
 	if claims {
 		claims, err = w.clockIsRight(reading)
 	}
@@ -248,11 +249,14 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	storeReplies := func(call func(ctx context.Context) ([]quota.Reply, error)) error {
 		again = nil
 		return w.runSafely(ctx, func() error {
+			// Answers are stored even if the collector is stopping.
+			storing, stop := context.WithTimeout(writing, w.fetchTimeout(batch[0])+leaseMargin)
+			defer stop()
 			calling, cancel := context.WithTimeout(ctx, w.fetchTimeout(batch[0]))
 			defer cancel()
 			replies, err := call(calling)
 			for _, reply := range replies {
-				next, stored := w.storeReply(ctx, claim, reply, triedHandles)
+				next, stored := w.storeReply(storing, claim, reply, triedHandles)
 				again, err = append(again, next...), errors.Join(err, stored)
 			}
 			return err
@@ -280,17 +284,18 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 }
 
 // storeReply stores the results of a call. It returns batches to fetch now: halves of a refused batch,
-// or videos to request with another handle.
+// or videos to request with another handle. Results that are older than the lease are not stored, because an export of histories does not wait for them.
 func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searchesByID) (again [][]source.Target, err error) {
 	ctx, span := tracing.Start(ctx, "store", attribute.Int("reeltally.targets", len(reply.Targets)))
 	defer func() { tracing.End(span, err) }()
-	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
+	// Round removes the monotonic time, which can stop while the machine is paused.
+	age := w.Now().Round(0).Sub(reply.At.Round(0))
 	switch {
 	case reply.Divided:
 		half := len(reply.Targets) / 2
 		return [][]source.Target{reply.Targets[:half], reply.Targets[half:]}, nil
-	case reply.Stopped:
-		return nil, w.queue.Release(writing, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
+	case reply.Stopped || age > w.fetchTimeout(reply.Targets[0])+leaseMargin:
+		return nil, w.queue.Release(ctx, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
 	mixedUp := verify.FindMixedUpResults(reply.Targets, reply.Results)
 	var outcomes []ingest.Outcome
@@ -312,8 +317,8 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 		}
 		outcomes = append(outcomes, o)
 	}
-	if err = w.writer.Acknowledge(writing, claim, store.InstantOf(reply.At), outcomes); err == nil {
-		err = w.thumbnails.SaveAddresses(writing, outcomes)
+	if err = w.writer.Acknowledge(ctx, claim, store.InstantOf(reply.At), outcomes); err == nil {
+		err = w.thumbnails.SaveAddresses(ctx, outcomes)
 	}
 	return again, err
 }

@@ -265,7 +265,7 @@ func TestCollectionStatistics_useTheLastKnownCountIfAFetchLacksIt(t *testing.T) 
 		} {
 			path := "/collections/" + collection.String()
 			s := decode[client.CollectionStatistics](c.send(http.MethodGet, path+"/statistics?start_date="+period.from, nil).requireStatus(http.StatusOK))
-			require.Equal(t, *v.LatestViews, *s.Views, period.from)
+			require.Equal(t, digits(v.LatestViews), digits(s.Views), period.from)
 			require.Equal(t, *v.LatestLikes+*v.LatestShares, *s.Engagements, period.from)
 			require.Equal(t, []string{"0", "0"}, []string{digits(s.UnknownViews), digits(s.UnknownShares)}, period.from)
 			require.Equal(t, period.gained, digits(s.ViewsGained), period.from)

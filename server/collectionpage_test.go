@@ -56,6 +56,36 @@ func TestCollectionPage_saysThatTheListLeavesOutSubcollections(t *testing.T) {
 	require.NotContains(t, string(v.visit(page).body), "leave out the videos")
 }
 
+func TestCollectionPage_linksToTheVideosWithoutNumbers(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	below := c.createCollection(map[string]any{"name": "Below", "parent_id": collection})
+	v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
+	link := func(query string) string {
+		for _, found := range findElements(v.visit(page+query).requireStatus(http.StatusOK).parsePage(), "a") {
+			if textOf(found) == "Which videos have no numbers, and why" {
+				return attributeValue(found, "href")
+			}
+		}
+		return ""
+	}
+	require.Empty(t, link("?subtree=true"), "the views of all videos are known")
+	pending := c.track(videoURL(7))
+	c.addVideos(below, pending)
+	require.Empty(t, link(""))
+	list := v.visit(link("?subtree=true"))
+	require.Contains(t, string(list.body), " selected>2 collections</option>")
+	rows := list.rows()
+	require.Len(t, rows, 2)
+	require.Contains(t, rows[1].text, "Waiting for first numbers")
+	require.Contains(t, rows[1].text, "it is due on", "the list must say why a video has no numbers")
+	c.send(http.MethodDelete, "/videos/"+pending.String(), nil).requireStatus(http.StatusOK)
+	require.Len(t, v.visit(link("?subtree=true")).rows(), 2, "the tiles also count stopped videos")
+	require.Contains(t, string(v.visit("/video?has_metrics=false").body), "Videos of which only the views are unknown have other numbers")
+}
+
 func TestCollectionPage_listsAllReports(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

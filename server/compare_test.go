@@ -27,12 +27,12 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 		for _, id := range videos[:2] {
 			links = append(links, decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)).AdLink)
 		}
-		require.Equal(t, append([]string{"date"}, links...), points[0], "the columns must name the videos, and a video that is chosen twice must be shown once")
+		require.Equal(t, []string{"date", links[0], links[0] + " computed", links[1], links[1] + " computed"}, points[0], "the columns must name the videos, and a video that is chosen twice must be shown once")
 		for n, id := range videos[:2] {
 			history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+id.String()+"/history", nil).requireStatus(http.StatusOK))
 			require.Len(t, points, len(history)+1)
 			for day, p := range history {
-				require.Equal(t, digits(p.Views), points[len(history)-day][n+1], "the table must contain the exact numbers of views")
+				require.Equal(t, digits(p.Views), points[len(history)-day][2*n+1], "the table must contain the exact numbers of views")
 			}
 		}
 		page := v.visit("/compare?" + chosen.Encode())
@@ -77,6 +77,13 @@ func TestComparison_marksComputedDays(t *testing.T) {
 	page := string(c.newSignedInVisitor(t).visit("/compare?video=" + video.String()).requireStatus(http.StatusOK).body)
 	require.Equal(t, marked, strings.Count(page, `data-quality="interpolated"`))
 	require.Equal(t, marked, strings.Count(page, "computed</span>"))
+	computed := 0
+	for _, row := range c.newSignedInVisitor(t).visit("/compare?video=" + video.String() + "&csv=history").table()[1:] {
+		if row[2] == "true" {
+			computed++
+		}
+	}
+	require.Equal(t, marked, computed)
 }
 
 func TestVideoLists_selectedVideosCanBeStoppedOrAddedToACollection(t *testing.T) {

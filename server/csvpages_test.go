@@ -63,6 +63,33 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 	})
 }
 
+func TestListsOfAccountsAndCollections_linkToTheirCSVFiles(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	launch, _ := createDashboardData(a, c)
+	below := decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", map[string]any{"name": "=Below", "parent_id": launch, "hashtags": []string{"sale"}}).requireStatus(http.StatusCreated))
+	c.trackAccountLink("https://www.tiktok.com/@other")
+	v := c.newSignedInVisitor(t)
+	csvLink := func(page, text string) string {
+		for _, link := range findElements(v.visit(page).requireStatus(http.StatusOK).parsePage(), "a") {
+			if textOf(link) == text {
+				return attributeValue(link, "href")
+			}
+		}
+		require.Fail(t, "no link with the text "+text, page)
+		return ""
+	}
+	require.Len(t, v.visit("/account"+csvLink("/account", "CSV of 1 account")).table(), 2)
+	require.Len(t, v.visit("/account"+csvLink("/account?include_linked=true", "CSV of 2 accounts")).table(), 3)
+	rows := v.visit("/collection" + csvLink("/collection", "CSV of 2 collections")).table()
+	require.Equal(t, []string{"name", "parent", "videos", "views", "access", "hashtags", "created_at", "id"}, rows[0])
+	require.Equal(t, []string{"Spring", "", "3", "6999", "private", ""}, rows[1][:6])
+	require.Equal(t, []string{"'=Below", "Spring", "0", "", "private", "sale"}, rows[2][:6])
+	require.Equal(t, below.ID.String(), rows[2][7])
+	require.Contains(t, string(v.visit("/collection?csv=x").requireStatus(http.StatusBadRequest).body), "this page has no such file")
+}
+
 func TestDashboardCSV_hasTheRowsOfAllPagesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

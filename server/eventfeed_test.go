@@ -1,14 +1,19 @@
 package server_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -83,4 +88,91 @@ func TestEvents_areReadWithACursor(t *testing.T) {
 		require.Equal(t, "cursor_expired", p.Errors[0].Code)
 		require.Empty(t, c.events("").Data)
 	})
+}
+
+// A receiver keeps a copy of the videos. It gets the events in another order, and applies an event only if its position is higher.
+func TestEvents_positionsOrderACopyOfTheVideos(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		c.createWebhook(r.URL)
+		id := c.track(tiktokLink)
+		a.fetch(factsWithViews(5))
+		stop := func() { c.stopVideos(http.StatusOK, id.String()) }
+		requireRightCopy := func(events int) {
+			t.Helper()
+			r.answerWithStatus(http.StatusServiceUnavailable)
+			a.sendDueEvents(t)
+			r.answerWithStatus(http.StatusOK)
+			first := r.takeRequests()
+			a.Clock.Advance(time.Hour)
+			a.sendDueEvents(t)
+			repeated := r.takeRequests()
+			require.Len(t, repeated, events)
+			positions := map[string]int64{}
+			for _, e := range c.events("").Data {
+				positions[e.ID.String()] = e.Position
+			}
+			var newest client.Event
+			for _, request := range slices.Concat(repeated, first) {
+				var e client.Event
+				require.NoError(t, json.Unmarshal(request.body, &e))
+				require.Equal(t, positions[request.header.Get("webhook-id")], e.Position, "webhook and feed must have the same position")
+				if e.Position > newest.Position {
+					newest = e
+				}
+			}
+			stored, copied := c.video(id.String()), newest.Data.Video
+			require.Equal(t, []any{stored.Removed, stored.FetchStatus, stored.LatestViews}, []any{copied.Removed, copied.FetchStatus, copied.LatestViews})
+		}
+		requireRightCopy(1)
+		stop()
+		requireRightCopy(1)
+		c.track(tiktokLink)
+		requireRightCopy(1)
+		a.Clock.Advance(24 * time.Hour)
+		a.fetch(factsWithViews(5)) // the same counts as before
+		requireRightCopy(1)
+		stop()
+		c.track(tiktokLink)
+		a.Clock.Advance(24 * time.Hour)
+		a.fetch(factsWithViews(6))
+		requireRightCopy(3)
+	})
+}
+
+func TestEvents_reportVideosThatAreTrackedAgainWithTheirAccount(t *testing.T) {
+	t.Parallel()
+	for name, pause := range map[string]time.Duration{"at once": time.Second, "at the next fetch": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runWebhookTest(t, func(t *testing.T, a *app) {
+				c := a.newCaller(t, store.TierPremium)
+				profile := func() {
+					a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccount(a, "42", 1, 1, 2) })
+				}
+				id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
+				profile()
+				c.events("")
+				c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
+				a.Clock.Advance(pause)
+				c.trackAccount(map[string]any{"link": accountLink})
+				profile()
+				removed := map[string]bool{} // by the id of the video, after the events in the order of the feed
+				for _, e := range c.events("").Data {
+					if v := e.Data.Video; v != nil {
+						removed[v.AdID.String()] = v.Removed
+						if !v.Removed {
+							require.Equal(t, client.FetchStatusPending, v.FetchStatus)
+						}
+					}
+				}
+				require.Len(t, removed, 2)
+				for video, copied := range removed {
+					require.False(t, copied)
+					require.False(t, c.video(video).Removed)
+				}
+			})
+		})
+	}
 }

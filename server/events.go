@@ -96,7 +96,7 @@ func (s *Server) eventPagination(page pageRequest, events *store.List[store.Even
 
 // toAPIEvent converts an event to the JSON type of the API. If view is MaskedView, the metrics are null.
 func toAPIEvent(e store.Event, view View) api.Event {
-	out := api.Event{ID: e.ID, Type: api.EventType(e.Type), CreatedAt: toAPITime(e.CreatedAt)}
+	out := api.Event{ID: e.ID, Position: e.Position, Type: api.EventType(e.Type), CreatedAt: toAPITime(e.CreatedAt)}
 	if v := e.Data.Video; v != nil {
 		is := toAPIVideoState(v.VideoState, view)
 		out.Data.Video = &api.EventVideo{AdID: v.ID, AdLink: v.Link, Platform: api.Platform(v.Platform), Username: v.Username, LinkedAccountID: v.AccountID, Removed: v.Removed,

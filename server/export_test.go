@@ -40,9 +40,9 @@ func (s *Server) AcquireShareSlot(ctx context.Context, organisation uuid.UUID) (
 // SendDueWebhooks sends all due events, and returns after the last attempt.
 func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	defer s.webhookTransport.CloseIdleConnections()
-	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
+	sending := newWebhookSenders()
 	for {
-		started, err := s.startSenders(ctx, &sending)
+		started, err := s.startSenders(ctx, sending)
 		sending.wait.Wait()
 		if err != nil || started == 0 {
 			return err

@@ -12,18 +12,9 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// shortestFetch is the shortest time limit for fetching videos with which exportDelay reckons, even if no collector is running.
+	// shortestFetch is the shortest time limit for fetching videos with which ExportHistory reckons, even if no collector is running.
 	shortestFetch = time.Minute
-	// storeTime is how long a collector may take to store the answer to a fetch.
-	storeTime = time.Minute
 )
-
-// exportDelay returns the minimum age of the points in an export. A point has the time at which its fetch began, but is stored after the
-// fetch. So an export could miss younger points.
-func (s *Server) exportDelay(ctx context.Context) (time.Duration, error) {
-	longest, err := s.store.Queue.LongestFetch(ctx)
-	return max(longest, shortestFetch) + storeTime, err
-}
 
 // ExportHistory answers GET /history/export with the stored history points of all videos. A point has the counts of one day.
 func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestObject) (api.ExportHistoryResponseObject, error) {
@@ -41,11 +32,13 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 		return nil, err
 	}
 	if page.until == 0 { // page.until is 0 only for the first page; the cursors of later pages contain it
-		delay, err := s.exportDelay(ctx)
+		// A point has the time at which its fetch began, but is stored after the fetch. So the export must end before the oldest fetch whose point
+		// may be missing.
+		oldest, err := s.store.Queue.OldestFetch(ctx, shortestFetch)
 		if err != nil {
 			return nil, err
 		}
-		page.until = store.InstantOf(s.now().Add(-delay).Truncate(time.Minute)) // a whole minute, so that the ETag stays the same for a minute
+		page.until = store.InstantOf(oldest.Time().Truncate(time.Minute)) // a whole minute, so that the ETag stays the same for a minute
 	}
 	query := store.PointsQuery{Until: page.until, From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730
 	if since != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -151,8 +152,9 @@ func TestHistoryExport_waitsForTheLongestFetchOfTheRunningCollectors(t *testing.
 		points, _ := c.readExport(url.Values{})
 		require.Len(t, points, 1)
 		sources := []queue.Source{{Name: "youtube", FetchSeconds: 60}, {Name: "vendor:slow", FetchSeconds: 600}}
+		id := store.NewID()
 		heartbeat := func() {
-			_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, sources)
+			_, err := a.Queue.Heartbeat(t.Context(), id, time.Minute, sources)
 			require.NoError(t, err)
 		}
 		heartbeat()
@@ -164,6 +166,100 @@ func TestHistoryExport_waitsForTheLongestFetchOfTheRunningCollectors(t *testing.
 		points, _ = c.readExport(url.Values{})
 		require.Len(t, points, 1)
 	})
+}
+
+// A fetch begins, and the heartbeats of its collector are then missing or come from another clock. The answer to the fetch is stored after an export.
+// The next export must have its point.
+//
+// Requirements in docs/coverage.md: 14.3-03
+func TestHistoryExport_losesNoPointsIfHeartbeatsAreMissing(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		silence       time.Duration // how long the heartbeats of the collector are missing before the export
+		ahead         time.Duration // by how much the clock of the collector is ahead
+		otherDeclares bool          // another collector declares the collector dead
+	}{
+		"the heartbeat is late":                      {silence: 11 * time.Second},
+		"another collector has declared it dead":     {silence: 11 * time.Second, otherDeclares: true},
+		"the heartbeats are missing for a long time": {silence: 15 * time.Minute, otherDeclares: true},
+		"the clock is behind":                        {ahead: -4 * time.Minute},
+		"the clock is ahead":                         {ahead: 4 * time.Minute},
+		"the clock is behind and heartbeats missing": {ahead: -4 * time.Minute, silence: time.Minute, otherDeclares: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachDatabase(t, func(t *testing.T, a *app) {
+				c := a.newCaller(t, store.TierPremium)
+				c.track(videoURL(0))
+				open := func(ahead time.Duration) *store.Store {
+					s, err := store.Open(t.Context(), store.Options{URL: a.URL, Now: func() time.Time { return a.Clock.Now().Add(ahead) }})
+					require.NoError(t, err)
+					t.Cleanup(func() { require.NoError(t, s.Close()) })
+					return s
+				}
+				slow, fast := open(test.ahead), open(0)
+				id, other := store.NewID(), store.NewID()
+				heartbeat := func(s *store.Store, collector uuid.UUID, seconds int64) {
+					_, err := s.Queue.Heartbeat(t.Context(), collector, 10*time.Second, []queue.Source{{Name: "vendor", FetchSeconds: seconds}})
+					require.NoError(t, err)
+				}
+				a.Clock.Advance(10 * time.Minute) // the video is due for each clock
+				heartbeat(slow, id, 600)
+				claim, err := slow.Queue.Claim(t.Context(), storetest.NewClaimRequest(id, link.TikTok, "video", 1, 11*time.Minute, queue.Lanes...))
+				require.NoError(t, err)
+				require.Len(t, claim.Targets, 1)
+				a.Clock.Advance(5 * time.Minute)
+				heartbeat(slow, id, 600)
+				_, first := c.readExport(url.Values{})
+				if test.otherDeclares {
+					heartbeat(fast, other, 60)
+				}
+				a.Clock.Advance(test.silence)
+				if test.otherDeclares {
+					heartbeat(fast, other, 60)
+				}
+				points, until := c.readExport(url.Values{})
+				require.Empty(t, points)
+				require.GreaterOrEqual(t, until, first)
+				require.NoError(t, ingest.New(slow).Acknowledge(t.Context(), claim, claim.At, []ingest.Outcome{storetest.Outcome(a.DB, claim.Targets[0], storetest.Views(2))}))
+				heartbeat(slow, id, 600)
+				require.NoError(t, slow.Queue.RemoveCollector(t.Context(), id))
+				a.Clock.Advance(time.Hour)
+				next, _ := c.readExport(url.Values{"updated_since": {until}})
+				require.Len(t, next, 1, "the fetch began before exported_until, but its point was not exported")
+			})
+		})
+	}
+}
+
+// Requirements in docs/coverage.md: 14.3-03
+func TestHistoryExport_ignoresACollectorThatWasKilledLongAgo(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c, _ := newCallerWithVideoHistory(t, a, store.TierPremium, 1)
+		heartbeat := func() {
+			_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), 10*time.Second, []queue.Source{{Name: "vendor:slow", FetchSeconds: 600}})
+			require.NoError(t, err)
+		}
+		heartbeat()
+		killed := a.Clock.Now()
+		exportAt := func() string {
+			_, until := c.readExport(url.Values{})
+			return until
+		}
+		require.Equal(t, exportedUntil(killed.Add(-11*time.Minute)), exportAt())
+		a.Clock.Advance(20 * time.Minute)
+		require.Equal(t, exportedUntil(killed.Add(-11*time.Minute)), exportAt(), "the collector may still store the answers to its fetches")
+		a.Clock.Advance(time.Second)
+		require.Equal(t, exportedUntil(a.Clock.Now().Add(-2*time.Minute)), exportAt())
+		heartbeat()
+		require.Equal(t, exportedUntil(a.Clock.Now().Add(-11*time.Minute)), exportAt())
+	})
+}
+
+// exportedUntil returns the member exported_until of an export that has the points of all fetches before a time.
+func exportedUntil(at time.Time) string {
+	return at.Truncate(time.Minute).UTC().Format(time.RFC3339Nano)
 }
 
 func TestHistoryExport_hasTheSameEntriesInEachFormat(t *testing.T) {

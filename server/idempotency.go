@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 )
+
+const idempotencyKeyHeader = "Idempotency-Key"
 
 // storeResponseTimeout is the time limit for storing the response to a request with an Idempotency-Key. If the caller closes the connection,
 // the server still stores the response.
@@ -37,13 +40,13 @@ func recordIDFrom(ctx context.Context) uuid.UUID {
 }
 
 // idempotency is the middleware for the header Idempotency-Key. It stores the response to the first
-// POST with a key and sends this response to every repetition. Responses with status 5xx are not
-// stored.
+// request with a key and sends this response to every repetition. Responses with status 5xx are not
+// stored. Operations without this header in openapi.yaml ignore it.
 func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFunc) error {
 	next = s.handleErrors(next)
 	r := c.Request()
-	key := r.Header.Get("Idempotency-Key")
-	if r.Method != http.MethodPost || key == "" {
+	key := r.Header.Get(idempotencyKeyHeader)
+	if key == "" || !slices.Contains(op.headers, idempotencyKeyHeader) {
 		return next(c)
 	}
 	request, err := requestHash(c)

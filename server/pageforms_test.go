@@ -71,63 +71,28 @@ func TestDashboardPages_haveTheReferrerPolicySameOrigin(t *testing.T) {
 	require.Equal(t, "no-referrer", c.send(http.MethodGet, "/videos", nil).Header.Get("Referrer-Policy"))
 }
 
-func TestTrackPage_tracksAtMost1000LinksAndKeepsTheRestInTheForm(t *testing.T) {
+func TestAnswersToForms_canBeShownAgainIfTheyHaveNoSecret(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	v := c.newSignedInVisitor(t)
-	links := []string{"https://www.tiktok.com/@someone"}
-	for n := range 512 {
-		links = append(links, videoURL(n))
+	for _, answer := range []struct {
+		path   string
+		fields []string
+		want   string
+		why    string
+	}{
+		{"/track", []string{"links", "nonsense"}, "private, no-cache", "the result of tracking"},
+		{"/settings/webhook", []string{"url", "ftp://x"}, "private, no-cache", "a refused webhook"},
+		{"/settings/token", []string{"name", "", "scopes", "read"}, "private, no-cache", "a refused token"},
+		{"/settings/token", []string{"name", "Script", "scopes", "read"}, "no-store", "the secret of a token"},
+		{"/settings/webhook", []string{"url", "https://hooks.example.com/a"}, "no-store", "the secret of a webhook"},
+		{"/login", []string{"token", "wrong"}, "no-store", "a refused token at the sign-in"},
+		{"/video/chosen/x", nil, "no-store", "an error page"},
+	} {
+		require.Equal(t, answer.want, v.post(answer.path, answer.fields...).Header.Get("Cache-Control"), answer.why)
 	}
-	page := v.post("/track", "links", strings.Join(links, "\n")).requireStatus(http.StatusOK)
-	require.Len(t, page.rows(), 514)
-	require.Empty(t, fieldValue(page.parseHTML(), "links"))
-	require.Len(t, decode[client.VideoPage](c.send(http.MethodGet, "/videos?limit=1000", nil).requireStatus(http.StatusOK)).Data, 512)
-
-	for n := range 500 {
-		links = append(links, videoURL(1000+n))
-	}
-	page = v.post("/track", "links", strings.Join(links, "\n")).requireStatus(http.StatusOK)
-	require.Contains(t, string(page.body), "You pasted 1,013 links, but at most 1,000 can be tracked at once. The last 13 are still in the text field.")
-	require.Equal(t, strings.Join(links[1000:], "\n"), fieldValue(page.parseHTML(), "links"))
-}
-
-func TestTrackPage_keepsLinksThatTheAPIRefused(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
-	c := a.newCaller(t, store.TierLimited)
-	v := c.newSignedInVisitor(t)
-	for range 5 {
-		v.post("/track", "links", videoURL(1)).requireStatus(http.StatusOK)
-	}
-	page := v.post("/track", "links", videoURL(2)+"\nhttps://www.tiktok.com/@someone").requireStatus(http.StatusTooManyRequests)
-	require.Equal(t, videoURL(2)+"\nhttps://www.tiktok.com/@someone", fieldValue(page.parseHTML(), "links"))
-}
-
-func TestTrackPage_ignoresTextBetweenLinksAndReportsDuplicates(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t))
-	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
-	page := v.post("/track", "links", "Hi, here are the links of the campaign\n"+videoURL(1)+"\nand this one: "+videoURL(1)+"?lang=en").requireStatus(http.StatusOK)
-	require.Len(t, page.rows(), 2)
-	require.Contains(t, string(page.body), "1 link was pasted more than once, in different forms. It is listed once.")
-	require.NotContains(t, string(page.body), "positions")
-}
-
-func TestTrackPage_countsTheRefusedLinksAndListsThemFirst(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t))
-	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
-	page := v.post("/track", "links", videoURL(1)+"\nnonsense\n"+videoURL(2)+"\nhttps://www.tiktok.com/@someone\nrubbish").requireStatus(http.StatusOK)
-	rows := page.rows()
-	require.Len(t, rows, 6)
-	for n, text := range []string{"nonsense", "rubbish", videoURL(1), videoURL(2), "@someone"} {
-		require.Contains(t, rows[n+1].text, text)
-	}
-	require.Contains(t, string(page.body), "2 links were refused; the list below says why.")
-	require.Contains(t, string(v.post("/track", "links", videoURL(1)+"\nnonsense").body), "1 link was refused; the list below says why.")
-	require.NotContains(t, string(v.post("/track", "links", videoURL(1)).body), "refused")
+	require.Equal(t, "no-store", v.visit("/settings").Header.Get("Cache-Control"))
 }
 
 func TestEndedSession_keepsThePageAndThePastedLinks(t *testing.T) {
@@ -380,7 +345,8 @@ func TestForms_keepTheRestOfTheView(t *testing.T) {
 		require.Contains(t, periodForm(t, v.visit(page)), hidden, page)
 	}
 	require.NotContains(t, periodForm(t, v.visit("/collection/"+collection.String()+"?days=7")), `name="days"`, "the days must not contradict a custom period")
-	require.Contains(t, string(v.visit("/video?hashtag=launch&has_metrics=true").body), `<input type="hidden" name="hashtag" value="launch"><input type="hidden" name="has_metrics" value="true">`)
+	require.Contains(t, string(v.visit("/video?hashtag=launch&has_metrics=true").body), `<input type="hidden" name="hashtag" value="launch">`)
+	require.Contains(t, string(v.visit("/video?has_metrics=true").body), `<option value="true" selected>With numbers</option>`)
 	require.Contains(t, string(v.visit("/video?order_by=latest_shares").body), `<option value="latest_shares" selected>`, "a filter must not change the order of the list")
 }
 
@@ -394,26 +360,6 @@ func TestAccountPage_keepsTheTrackingTypeIfTheAccountIsTrackedAgain(t *testing.T
 	v.post(page + "/track").requireStatus(http.StatusSeeOther)
 	account := decode[client.Account](c.send(http.MethodGet, "/accounts/"+id, nil).requireStatus(http.StatusOK))
 	require.Equal(t, "all", *account.TrackingType)
-}
-
-func TestTrackPage_offersTheChosenCollectionAlsoIfTheTierHidesIt(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t))
-	c := a.newCaller(t, store.TierBasic)
-	v := c.newSignedInVisitor(t)
-	for _, name := range []string{"Autumn", "Spring"} {
-		id := c.createNamedCollection(name).String()
-		require.Contains(t, string(v.visit("/track?collection="+id).requireStatus(http.StatusOK).body), `<option value="`+id+`" selected>`)
-	}
-}
-
-func TestTrackPage_refusesTextThatIsTooLongForARequest(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t))
-	c := a.newCaller(t, store.TierPremium)
-	got := c.newSignedInVisitor(t).post("/track", "links", strings.Repeat("x", 2<<20)+" "+videoURL(1), "tracking_type", "new_only")
-	require.Contains(t, string(got.requireStatus(http.StatusRequestEntityTooLarge).body), "The form may have at most 2 MiB")
-	require.Empty(t, c.listVideos("").Data)
 }
 
 func TestSettingsPage_sendsAFailedEventAgain(t *testing.T) {

@@ -133,7 +133,9 @@ func TestVideoAndAccountPages_sayWhyNumbersAreMissing(t *testing.T) {
 
 	pending := c.track(videoURL(7))
 	detail := decode[client.Video](c.send(http.MethodGet, "/videos/"+pending.String(), nil).requireStatus(http.StatusOK)).FetchDetail
-	require.Contains(t, textOf(v.visit("/video/tiktok/"+pending.String()).parsePage()), "30 were without a number. "+*detail)
+	page = "/video/tiktok/" + pending.String()
+	require.Contains(t, textOf(v.visit(page).parsePage()), "30 were without a number. "+*detail)
+	require.Regexp(t, `it is due on <time datetime="[0-9T:-]+Z" title="[0-9: -]+ UTC" data-clock>`, string(v.visit(page).body), "the script must show the time in the time zone of the browser")
 }
 
 func TestAccountPage_doesNotSayThatNothingWasFetchedIfVideosWereFetched(t *testing.T) {

@@ -215,7 +215,10 @@ func TestSDKs_downloadsNeedLittleMemory(t *testing.T) {
 func TestGoSDK_downloadsWithLittleMemory(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 20
-	big := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeLines(w, size) }))
+	big := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/csv")
+		writeLines(w, size)
+	}))
 	t.Cleanup(big.Close)
 	sdk, err := client.New(big.URL, "rt_x")
 	require.NoError(t, err)

@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -158,4 +161,123 @@ func TestGoSDK_newReturnsNoClientIfAnOptionFails(t *testing.T) {
 	c, err := client.New("https://reeltally.example.test", "rt_token", func(*client.Client) error { return failed })
 	require.ErrorIs(t, err, failed)
 	require.Nil(t, c)
+}
+
+const loginPage = "<!DOCTYPE html><title>Sign in</title>\n"
+
+// startLoginProxy starts a server that imitates a proxy with a login page: it answers each request with status 200 and HTML. Below the path /broken,
+// it answers with JSON that is cut, and below the path /empty, it answers GET requests with status 204.
+func startLoginProxy(t *testing.T) (address string, requests *atomic.Int64) {
+	t.Helper()
+	requests = &atomic.Int64{}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/broken/"):
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"data": [`)
+		case strings.HasPrefix(r.URL.Path, "/empty/"):
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = io.WriteString(w, loginPage+strings.Repeat("x", 1_000))
+		}
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.URL, requests
+}
+
+// unexpectedOutput describes an error. The programs unexpected.mjs and unexpected.py in testdata/sdk print it as JSON.
+type unexpectedOutput struct {
+	Status                           int
+	Code, ContentType, Body, Message string
+}
+
+// requireUnexpectedAnswers checks the errors of calls through the proxy of startLoginProxy. The last call was a download.
+func requireUnexpectedAnswers(t *testing.T, path string, got []unexpectedOutput) {
+	t.Helper()
+	require.Len(t, got, 5)
+	for i, failed := range got {
+		require.Empty(t, failed.Code)
+		isDownload := i == len(got)-1
+		switch {
+		case path == "/empty" && i < 2 || path == "/empty" && isDownload: // the other calls are not GET requests
+			require.Equal(t, http.StatusNoContent, failed.Status)
+			require.Contains(t, failed.Message, "unexpected Content-Type")
+		case path == "/broken" && i < 3:
+			require.Equal(t, http.StatusOK, failed.Status)
+			require.Contains(t, failed.Body, `{"data": [`)
+			require.Contains(t, failed.Message, "JSON that cannot be read")
+		case path == "":
+			require.Equal(t, http.StatusOK, failed.Status)
+			require.Equal(t, "text/html; charset=utf-8", failed.ContentType)
+			require.Equal(t, (loginPage + strings.Repeat("x", 1_000))[:200], failed.Body)
+			require.Contains(t, failed.Message, `text/html`)
+			require.Contains(t, failed.Message, "is a proxy or a login page in between?")
+		}
+	}
+}
+
+func TestSDKs_reportSuccessfulAnswersThatAreNotFromTheServer(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for _, s := range sdks {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for _, path := range []string{"", "/broken", "/empty"} {
+				address, requests := startLoginProxy(t)
+				var got []unexpectedOutput
+				require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address+path, "rt_x", "testdata/sdk/unexpected"+s.extension)), &got))
+				requireUnexpectedAnswers(t, path, got)
+				require.EqualValues(t, 5, requests.Load(), "such an answer must not be repeated")
+			}
+		})
+	}
+}
+
+func TestGoSDK_reportsSuccessfulAnswersThatAreNotFromTheServer(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"", "/broken", "/empty"} {
+		address, requests := startLoginProxy(t)
+		sdk, err := client.New(address+path, "rt_x")
+		require.NoError(t, err)
+		var got []unexpectedOutput
+		collect := func(err error) {
+			var failed *client.Error
+			if err == nil {
+				got = append(got, unexpectedOutput{})
+			} else {
+				require.ErrorAs(t, err, &failed)
+				got = append(got, unexpectedOutput{failed.StatusCode, failed.Code, failed.ContentType, failed.Body, failed.Error()})
+			}
+		}
+		_, err = sdk.ListEvents(t.Context(), client.ListEventsOptions{})
+		collect(err)
+		for _, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{}) {
+			collect(err)
+		}
+		_, err = sdk.TrackVideos(t.Context(), client.TrackVideosOptions{Links: []string{videoURL(1)}})
+		collect(err)
+		collect(sdk.DeleteWebhook(t.Context(), uuid.New()))
+		var file bytes.Buffer
+		_, err = sdk.Download(t.Context(), &file, "/videos", nil, client.CSV)
+		collect(err)
+		require.Empty(t, file.Bytes(), "the page of a proxy must not be written to the file")
+		requireUnexpectedAnswers(t, path, got)
+		require.EqualValues(t, 5, requests.Load(), "such an answer must not be repeated")
+	}
+}
+
+func TestSDKs_acceptAnAnswer202WithoutContent(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	accepting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
+	t.Cleanup(accepting.Close)
+	sdk, err := client.New(accepting.URL, "rt_x")
+	require.NoError(t, err)
+	_, err = sdk.RefreshVideo(t.Context(), client.RefreshVideoOptions{Link: uuid.NewString()})
+	require.NoError(t, err)
+	for _, s := range sdks {
+		require.Equal(t, "refreshed\n", s.runProgram(t, accepting.URL, "rt_x", "testdata/sdk/refresh"+s.extension), s.name)
+	}
 }

@@ -366,7 +366,7 @@ func TestSharePage_tileAndSummaryCountStoppedVideos(t *testing.T) {
 		require.Equal(t, "Videos 3 1 no longer tracked", tiles[0])
 		require.Equal(t, "Views 6,999", tiles[1])
 		require.Contains(t, textOf(got.parsePage()), "1–2 of 2")
-		require.Equal(t, "3 videos · 6,999 views · 999 gained views", meta["og:description"])
+		require.Equal(t, "3 videos · 6,999 views · 999 gained views in 30 days", meta["og:description"])
 		require.Equal(t, meta["og:description"], meta["description"])
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// stringFormats are the validators for the string formats that the OpenAPI contract uses. The OpenAPI library has no validator for uuid, and its
-// validator for date accepts 30 February.
+// stringFormats has validators for the string formats of the OpenAPI contract. They replace those of the OpenAPI library, which does not check uuid and
+// accepts 30 February as a date.
 var stringFormats = []openapi3.SchemaValidationOption{openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
 	"uuid":      openapi3.NewRegexpFormatValidator(canonicalUUID.String()),
 	"date":      openapi3.NewCallbackValidator(checkDate),

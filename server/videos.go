@@ -98,10 +98,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 		Username: username, LinkedAccountID: p.LinkedAccountID, UploadedFrom: fromAPIDatePtr(p.UploadedAtStart),
 		UploadedTo: fromAPIDatePtr(p.UploadedAtEnd), UpdatedFrom: from, UpdatedTo: to, Shop: p.AdInfoShop,
 		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
-		IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
-	}
-	if isTrue(p.HasMetrics) { // has_metrics=false means the same as a request without has_metrics
-		query.HasMetrics = p.HasMetrics
+		IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus), HasMetrics: p.HasMetrics,
 	}
 	if p.Platform != nil {
 		platform, name := link.Platform(*p.Platform), string(*p.Platform)

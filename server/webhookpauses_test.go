@@ -123,3 +123,29 @@ func TestUpdateWebhook_failuresAtTheOldURLDoNotCountForTheNewURL(t *testing.T) {
 		require.NotEmpty(t, r.takeRequests())
 	})
 }
+
+func TestWebhooks_continueSecondsAfterAShortFailureOfTheReceiver(t *testing.T) {
+	t.Parallel()
+	runWebhookTest(t, func(t *testing.T, a *app) {
+		const events = 12
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		for n := range events {
+			c.track(videoURL(n))
+		}
+		c.createWebhook(r.URL, store.EventVideoMetrics)
+		r.answerWithStatus(http.StatusServiceUnavailable)
+		a.fetch(factsWithViews(5))
+		a.sendDueEvents(t)
+		require.Len(t, r.takeRequests(), 8, "the requests of a claim are sent at the same time")
+		a.Clock.Advance(time.Second)
+		a.sendDueEvents(t)
+		require.Len(t, r.takeRequests(), 1, "the pause after the first failed claim is a second")
+		a.Clock.Advance(time.Second)
+		a.sendDueEvents(t)
+		require.Empty(t, r.takeRequests(), "each further failed claim doubles the pause")
+		r.answerWithStatus(http.StatusOK)
+		a.Clock.Advance(4 * time.Second)
+		a.sendDueEvents(t)
+		require.Len(t, r.takeRequests(), events, "each delivery is repeated five seconds after its failure")
+	})
+}

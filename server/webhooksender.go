@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +39,7 @@ const (
 	// must be longer than the attempts of sendBatch, which can take two times webhookTimeout.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook,
-	// the next search follows at once.
+	// the next search follows at once. It also follows at once when a sender has sent a full batch, or when the last free sender becomes free.
 	webhookPoll = time.Second
 	// maxResponseBytes is the maximum number of bytes of a webhook's response that are stored.
 	maxResponseBytes = 1024
@@ -85,12 +86,12 @@ func (s *Server) newWebhookTransport() *http.Transport {
 // attempts. Several servers can run it on one database.
 func (s *Server) SendWebhooks(ctx context.Context) {
 	defer s.webhookTransport.CloseIdleConnections()
-	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
+	sending := newWebhookSenders()
 	defer sending.wait.Wait()
 	tick := time.NewTicker(webhookPoll)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		started, err := s.startSenders(ctx, &sending)
+		started, err := s.startSenders(ctx, sending)
 		if err != nil && ctx.Err() == nil {
 			s.logger.ErrorContext(ctx, "cannot claim webhooks", "error", err)
 		}
@@ -99,6 +100,7 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+		case <-sending.more:
 		case <-tick.C:
 		}
 	}
@@ -107,7 +109,24 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 // webhookSenders is the group of running senders of a server. A sender is a goroutine that sends events to one webhook.
 type webhookSenders struct {
 	slots chan struct{} // semaphore: contains one element for each running sender
+	more  chan struct{} // receives a value when a sender has ended and a search can find more to send
 	wait  sync.WaitGroup
+}
+
+func newWebhookSenders() *webhookSenders {
+	return &webhookSenders{slots: make(chan struct{}, maxSendingWebhooks), more: make(chan struct{}, 1)}
+}
+
+// end marks a sender as ended. If its webhook has more events to send, or if all senders were running, it requests a search.
+func (w *webhookSenders) end(hasMore bool) {
+	wasFull := len(w.slots) == cap(w.slots)
+	<-w.slots
+	if hasMore || wasFull {
+		select {
+		case w.more <- struct{}{}:
+		default: // a search is already requested
+		}
+	}
 }
 
 // startSenders claims webhooks that have events to send now. It starts a sender for each of these
@@ -121,9 +140,11 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 	for _, c := range claims {
 		sending.slots <- struct{}{}
 		sending.wait.Go(func() {
-			defer func() { <-sending.slots }()
+			hasMore := false
+			defer func() { sending.end(hasMore) }()
 			ctx, span := tracing.Root(ctx, s.traces, "send to webhook", trace.WithAttributes(attribute.String("reeltally.webhook_id", c.WebhookID.String())))
-			err := s.sendBatch(ctx, c)
+			var err error
+			hasMore, err = s.sendBatch(ctx, c)
 			tracing.End(span, err)
 			if err != nil {
 				s.logger.ErrorContext(ctx, "cannot send to a webhook", "webhook", c.WebhookID, "error", err)
@@ -134,11 +155,11 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 }
 
 // sendBatch sends up to webhookBatch events to a webhook that this server has claimed, and ends the
-// claim.
-func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
+// claim. It returns true if it has sent a full batch and no attempt has failed: the webhook can then have more events to send.
+func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) (hasMore bool, err error) {
 	w, org, due, err := s.store.DueDeliveries(ctx, c, webhookBatch)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
+		return false, err
 	}
 	view := MaskedView
 	if facts, err := s.rulesOfTier(org.Tier); err == nil && !facts.masked {
@@ -154,8 +175,10 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 		}
 	}
 	attempts = append(attempts, s.attemptDeliveries(ctx, &w, due, view)...)
+	hasMore = len(attempts) == webhookBatch && !slices.ContainsFunc(attempts, func(a store.Attempt) bool { return a.Error != "" })
 	// WithoutCancel is used because the results must be stored even if the server is stopping.
-	return s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
+	err = s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
+	return hasMore && err == nil, err
 }
 
 // attemptDeliveries sends the events of several deliveries at the same time. The results are in the
@@ -238,12 +261,12 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 	return resp.StatusCode, cleanText(start), nil
 }
 
-// signEvent returns the signatures of a request, separated by spaces. While the webhook's previous
-// secret is valid, the second signature uses that secret.
+// signEvent returns the signatures of a request, separated by spaces. The first signature uses the secret of the webhook, and the others use earlier
+// secrets that are still valid.
 func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
-	encryptedSecrets := [][]byte{w.Secret}
-	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(at) {
-		encryptedSecrets = append(encryptedSecrets, w.PreviousSecret)
+	encryptedSecrets, err := w.ValidSecrets(store.InstantOf(at))
+	if err != nil {
+		return "", err
 	}
 	signatures := make([]string, len(encryptedSecrets))
 	for i, encrypted := range encryptedSecrets {

@@ -43,14 +43,14 @@ func createManyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Ac
 			require.Len(t, storetest.Claim(t, db, link.TikTok, "account"), 1)
 		}
 		if i == 5 {
-			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
 			require.NoError(t, err)
 		}
 	}
 	storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.instagram.com/ann/"))
 	var accounts []store.Account
 	for _, id := range storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM accounts WHERE organisation_id = ?", o.ID()) {
-		a, err := o.Account(t.Context(), store.AccountRef{ID: uuid.MustParse(id)})
+		a, err := o.Account(t.Context(), store.Ref{ID: uuid.MustParse(id)})
 		require.NoError(t, err)
 		accounts = append(accounts, a)
 	}
@@ -114,7 +114,7 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 		_, err := o.AddAccounts(t.Context(), c.ID, members)
 		require.NoError(t, err)
 		for i, a := range all {
-			all[i], err = o.Account(t.Context(), store.AccountRef{ID: a.ID})
+			all[i], err = o.Account(t.Context(), store.Ref{ID: a.ID})
 			require.NoError(t, err)
 		}
 		in := func(a store.Account) bool { return slices.Contains(members, a.ID) }
@@ -168,13 +168,13 @@ func TestAccountVideos_returnsTheVideosOfTheAccount(t *testing.T) {
 		storetest.Track(t, o, storetest.VideoLinks(t, 3)...)
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 2))
-		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID}} {
+		for _, ref := range []store.Ref{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID}} {
 			page, err := o.ListAccountVideos(t.Context(), ref, storetest.OrderedBy("created_at", true))
 			require.NoError(t, err)
 			require.EqualValues(t, 2, page.Total)
 			require.Len(t, page.Rows, 2)
 		}
-		_, err := o.ListAccountVideos(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}, storetest.OrderedBy("created_at", true))
+		_, err := o.ListAccountVideos(t.Context(), store.Ref{Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}, storetest.OrderedBy("created_at", true))
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
@@ -186,7 +186,7 @@ func TestTrackedAccountIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 		byHandle, byID := storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
 		tracked := storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID, storetest.ParseLink(t, "https://www.instagram.com/gone/"))
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@linked/video/7301234567890123456"))
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: tracked[2].ID}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.Ref{{ID: tracked[2].ID}}, true)
 		require.NoError(t, err)
 		storetest.Follow(t, storetest.NewOrg(t, db), store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@foreign"))
 		ids, err := o.TrackedAccountIDs(t.Context(), []link.Link{storetest.ParseLink(t, "https://www.tiktok.com/@foreign"), byID, {}, storetest.ParseLink(t, "https://www.instagram.com/gone/"),

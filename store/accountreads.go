@@ -91,7 +91,7 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 		q = q.Where("accounts.username = ?", query.Username)
 	}
 	if query.Link != nil {
-		q = addAccountCondition(q, AccountRef{Link: *query.Link})
+		q = addAccountCondition(q, Ref{Link: *query.Link})
 	}
 	return q
 }
@@ -134,7 +134,7 @@ func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, without
 
 // Account returns the account that the ref names, or ErrNotFound. It also finds stopped accounts,
 // and untracked accounts to which videos are linked.
-func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
+func (o *Org) Account(ctx context.Context, ref Ref) (Account, error) {
 	var v Version
 	found, err := db.ReadRows(ctx, o.s.db, addAccountCondition(o.scopedQuery(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(&v))
 	if err != nil {
@@ -149,7 +149,7 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 
 // addAccountCondition limits a query to the account that the ref names. It uses the first known one
 // of ref.ID, ref.Link.ID and ref.Link.Handle.
-func addAccountCondition(q *gorm.DB, ref AccountRef) *gorm.DB {
+func addAccountCondition(q *gorm.DB, ref Ref) *gorm.DB {
 	user := userNameID(ref.Link.Platform, ref.Link.Handle)
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:
@@ -165,7 +165,7 @@ func addAccountCondition(q *gorm.DB, ref AccountRef) *gorm.DB {
 }
 
 // ListAccountVideos returns one page of the account's videos, or ErrNotFound if the account is unknown. It overwrites query.LinkedAccountID.
-func (o *Org) ListAccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (*db.List[Video], error) {
+func (o *Org) ListAccountVideos(ctx context.Context, ref Ref, query VideoQuery) (*db.List[Video], error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,9 +40,6 @@ type TrackAccountsRequest struct {
 // DefaultPreview is how many videos of each tracked account are fetched for an organisation without a paid subscription. The operator can
 // set another number.
 const DefaultPreview = 5
-
-// KindAccount is the kind of a target in the fetch queue if the target is an account.
-const KindAccount = queue.KindAccount
 
 // accountTarget returns the name of an account in the fetch queue. It prefers the platform's own
 // id, then a source's id, then the handle.
@@ -135,7 +133,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err := t.markAccountsTracked(start, r.Type, int64(len(restarted))); err != nil {
 			return err
 		}
-		if err := queue.Enqueue(tx, o.id, entries, t.Now); err != nil {
+		if err := t.enqueueAccounts(entries, lane); err != nil {
 			return err
 		}
 		if !org.isLimited() {
@@ -182,11 +180,14 @@ func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane qu
 	if err := ResumeVideos(t.Tx, t.id, resumed, t.Now.Day()); err != nil {
 		return err
 	}
-	entries := make([]queue.Entry, len(resumed))
+	entries, ids := make([]queue.Entry, len(resumed)), make([]uuid.UUID, len(resumed))
 	for i := range resumed {
-		entries[i] = VideoEntry(&resumed[i], lane, t.Now)
+		entries[i], ids[i] = VideoEntry(&resumed[i], lane, t.Now), resumed[i].ID
 	}
-	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+	if err := queue.Enqueue(t.Tx, t.id, entries, t.Now); err != nil {
+		return err
+	}
+	return t.recordRestart(ids)
 }
 
 // accountKeys returns the keys of accounts of an organisation.
@@ -201,7 +202,7 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 // AccountEntry returns the entry with which an account is added to the fetch queue, due now. The entry has the highest priority, the
 // interactive lane, if immediate is true. Otherwise it has the priority lane.
 func AccountEntry(a *Account, r TrackAccountsRequest, lane queue.Lane, immediate bool, now db.Instant) queue.Entry {
-	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
+	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
 	if a.Removed { // the organisation has tracked the account before
 		db.Assign(&e.TrackedAt, a.TrackedAt)
@@ -211,6 +212,48 @@ func AccountEntry(a *Account, r TrackAccountsRequest, lane queue.Lane, immediate
 		e.Lane = queue.LaneInteractive
 	}
 	return e
+}
+
+// enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had the
+// handle before and whose id is known now can still have a subscription to this target. Its subscription then moves to a target whose name is its id.
+func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error {
+	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
+	for _, e := range entries {
+		if e.Kind == queue.KindAccount && !IsAccountID(e.ExternalID) {
+			subjects[queue.TargetKey(e.Platform, e.ExternalID)] = e.Subject
+			platforms, names = append(platforms, e.Platform), append(names, e.ExternalID)
+		}
+	}
+	if len(names) == 0 {
+		return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+	}
+	var found []queue.FetchSubscription
+	err := t.Tx.Raw(`SELECT source, external_id, subject_id, preview FROM fetch_subscriptions
+ WHERE organisation_id = ? AND bucket = ? AND source IN ? AND kind = ? AND external_id IN ?`, t.id, queue.Bucket, slices.Compact(slices.Sorted(slices.Values(platforms))), queue.KindAccount, names).Scan(&found).Error
+	if err != nil {
+		return err
+	}
+	previews := map[uuid.UUID]int{}
+	for _, s := range found {
+		if subject, ok := subjects[queue.TargetKey(s.Platform, s.ExternalID)]; ok && subject != s.SubjectID {
+			previews[s.SubjectID] = s.Preview
+		}
+	}
+	if len(previews) == 0 {
+		return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+	}
+	var earlier []Account
+	err = db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ? AND accounts.tracked AND (accounts.external_id IS NOT NULL OR accounts.source_id IS NOT NULL)",
+		slices.Collect(maps.Keys(previews))).Order("accounts.id").Find(&earlier).Error
+	if err != nil {
+		return err
+	}
+	for i := range earlier {
+		r := TrackAccountsRequest{Preview: previews[earlier[i].ID]}
+		db.Assign(&r.Type, earlier[i].TrackingType)
+		entries = append(entries, AccountEntry(&earlier[i], r, lane, false, t.Now))
+	}
+	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
 }
 
 // AccountRecords returns the account of each link, in the order of the links. It creates missing accounts.
@@ -285,7 +328,7 @@ func (t Tracking) markPendingAccounts(results []Tracked, ids []uuid.UUID) error 
 // additional condition on fetch_subscriptions with its arguments, or "".
 func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (map[uuid.UUID]bool, error) {
 	var ids []uuid.UUID
-	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ? `+condition, append([]any{o.id, KindAccount}, args...)...).Scan(&ids).Error
+	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ? `+condition, append([]any{o.id, queue.KindAccount}, args...)...).Scan(&ids).Error
 	subscribed := make(map[uuid.UUID]bool, len(ids))
 	for _, id := range ids {
 		subscribed[id] = true
@@ -293,20 +336,30 @@ func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (ma
 	return subscribed, err
 }
 
-// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue.
+// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue. It leaves out an account
+// whose target belongs to another account. This can happen to an account without an id that had the handle of the other account before.
 func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	fetched, err := o.subscribedAccounts(tx, "")
 	if err != nil {
 		return nil, err
 	}
 	var accounts []Account
-	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Find(&accounts).Error
-	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
+	// The account that has the handle now comes last, so the target belongs to it, even if an earlier account with this handle has a subscription.
+	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Order("accounts.handle_current, accounts.id").Find(&accounts).Error
+	owners := make(map[string]uuid.UUID, len(accounts))
+	key := func(a *Account) string { return queue.TargetKey(a.Platform, accountTarget(a)) }
+	for i := range accounts {
+		a := &accounts[i]
+		if _, owned := owners[key(a)]; !owned || fetched[a.ID] || a.HandleCurrent {
+			owners[key(a)] = a.ID
+		}
+	}
+	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] || owners[key(&a)] != a.ID }), err
 }
 
 // StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that
 // name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, it stops nothing.
-func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, allOrNothing bool) (unmatched []AccountRef, err error) {
+func (o *Org) StopAccounts(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched = nil
 		var ids []uuid.UUID

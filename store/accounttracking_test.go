@@ -121,7 +121,7 @@ func TestTrackAccounts_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, []string{foreign.ID.String()}, missing.Names)
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "account"))
-		_, err = o.Account(t.Context(), store.AccountRef{Link: r.Links[0]})
+		_, err = o.Account(t.Context(), store.Ref{Link: r.Links[0]})
 		require.ErrorIs(t, err, store.ErrNotFound)
 
 		r.CollectionIDs, r.CollectionNames = r.CollectionIDs[:1], []string{"Named"}
@@ -187,7 +187,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		require.Equal(t, []store.Tracked{{ID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video must now also be tracked directly")
 		require.EqualValues(t, 4, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 
-		refs := []store.AccountRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}}
+		refs := []store.Ref{{Link: l}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}}
 		unmatched, err := o.StopAccounts(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Equal(t, refs[1:], unmatched)
@@ -224,7 +224,7 @@ func TestStopAccounts_discardsTheAnswerOfAFetchThatIsRunning(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
 		require.NoError(t, err)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now())))}))
 		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
@@ -256,7 +256,7 @@ func TestAcknowledge_mergesTwoRecordsWithTheSameAccountID(t *testing.T) {
 		require.Equal(t, []*store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
 		require.Equal(t, a.ID, *storetest.VideoOf(t, o, withoutHandle).LinkedAccountID)
-		_, err = o.Account(t.Context(), store.AccountRef{ID: linked.ID})
+		_, err = o.Account(t.Context(), store.Ref{ID: linked.ID})
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
@@ -305,8 +305,8 @@ func TestRefresh_isAllowedEveryFourHours(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Follow(t, o, store.TrackNewOnly, a)
 		refresh := map[queue.Kind]func() (store.Refreshed, error){
-			"video":   func() (store.Refreshed, error) { return o.RefreshVideo(t.Context(), store.VideoRef{Link: l}, nil) },
-			"account": func() (store.Refreshed, error) { return o.RefreshAccount(t.Context(), store.AccountRef{Link: a}, nil) },
+			"video":   func() (store.Refreshed, error) { return o.RefreshVideo(t.Context(), store.Ref{Link: l}, nil) },
+			"account": func() (store.Refreshed, error) { return o.RefreshAccount(t.Context(), store.Ref{Link: a}, nil) },
 		}
 		for kind, ask := range refresh {
 			r, err := ask()
@@ -340,12 +340,12 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
 		storetest.StopVideos(t, o, l)
-		for _, ref := range []store.VideoRef{{Link: l}, {ID: store.NewID()}, {Link: storetest.VideoLink(t, 2)}} {
+		for _, ref := range []store.Ref{{Link: l}, {ID: store.NewID()}, {Link: storetest.VideoLink(t, 2)}} {
 			_, err := o.RefreshVideo(t.Context(), ref, nil)
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())
 		}
-		for _, ref := range []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
+		for _, ref := range []store.Ref{{Link: storetest.ParseLink(t, storetest.AccountURL)}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}} {
 			_, err := o.RefreshAccount(t.Context(), ref, nil) // the account @someone is not tracked: it is stored only because a video is linked to it
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.ErrorContains(t, err, ref.String())

@@ -100,23 +100,7 @@ var CollectionOrders = db.SortColumns{
 	"account_count": db.SortByCount("collections"),
 }
 
-// CollectionPage is a page of a list of collections.
-type CollectionPage struct {
-	Collections []Collection
-	Total       int64        // number of collections that match the query, on all pages
-	Next        *db.Position // position at which the next page begins; nil on the last page
-}
-
-// Collections returns one page of the collections that match the query.
-func (o *Org) Collections(ctx context.Context, query CollectionQuery) (CollectionPage, error) {
-	list, err := o.ListCollections(ctx, query)
-	if err != nil {
-		return CollectionPage{}, err
-	}
-	return CollectionPage{Collections: list.Rows, Total: list.Total, Next: list.Next()}, nil
-}
-
-// ListCollections returns a list of the collections that match the query. If query.ParentID is unknown, the list is empty.
+// ListCollections returns one page of the collections that match the query. If query.ParentID is unknown, the list is empty.
 func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.List[Collection], error) {
 	q := o.scopedQuery(ctx, "collections")
 	switch {

@@ -259,17 +259,17 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 			for _, size := range []int{100, 2} {
 				got, query := []uuid.UUID{}, c.query
 				for query.Window.Limit = size; ; {
-					page, err := o.Collections(t.Context(), query)
+					page, err := o.ListCollections(t.Context(), query)
 					require.NoError(t, err, name)
 					require.EqualValues(t, len(c.want), page.Total, name)
-					for _, collection := range page.Collections {
+					for _, collection := range page.Rows {
 						got = append(got, collection.ID)
 						require.Equal(t, collection.ID == b, len(collection.Hashtags) == 2, "the second collection must have two hashtags, and the other collections none: %s", collection.Name)
 					}
-					if page.Next == nil {
+					if page.Next() == nil {
 						break
 					}
-					query.Window.After = page.Next
+					query.Window.After = page.Next()
 				}
 				require.Equal(t, c.want, got, "%s, %d collections per page; the names of the collections: %v", name, size, names)
 			}
@@ -324,13 +324,13 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 				}
 			}
 			page := storetest.ListVideos(t, o, q)
-			require.ElementsMatch(t, listed, idsOf(page.Videos), "the list must contain exactly the videos that have the collection as a label")
+			require.ElementsMatch(t, listed, idsOf(page.Rows), "the list must contain exactly the videos that have the collection as a label")
 			counted, err := o.Collection(t.Context(), c.ID, true)
 			require.NoError(t, err)
 			require.EqualValues(t, len(listed), counted.VideoCount, "the number of videos of the collection must equal the length of the list")
 			sums, err := o.CollectionSums(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, sumOfVideos(page.Videos), sums[c.ID])
+			require.Equal(t, sumOfVideos(page.Rows), sums[c.ID])
 			q.CollectionID, q.Collections = nil, []string{strings.ToUpper(c.ID.String())}
 			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id of the collection must be accepted in upper case")
 			return members

@@ -67,8 +67,8 @@ type CollectionDay struct {
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
 	ViewsCorrected int64 // sum of the changes of the videos whose views fell: 0 or a negative number; ViewsGained includes it
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
-	// ViewsFromKnown is the sum of the views of the videos whose views became known on this day. The other changes in Views are ViewsGained and
-	// ViewsFromAdded.
+	// ViewsFromKnown is the sum of the views of videos whose views were unknown until this day. Views changes from day to day by
+	// ViewsGained + ViewsFromAdded + ViewsFromKnown.
 	ViewsFromKnown int64
 }
 

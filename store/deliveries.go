@@ -16,8 +16,8 @@ import (
 const (
 	// DisableAfter is the time after which a webhook is disabled if every attempt to send to it has failed.
 	DisableAfter = 3 * db.Day
-	// firstPause is the pause after a failed attempt, during which nothing is sent to the webhook. Each further failed attempt doubles the pause, up
-	// to longestPause.
+	// firstPause is the pause after a claim with a failed attempt, during which nothing is sent to the webhook. Each further such claim doubles the
+	// pause, up to longestPause. A successful attempt resets it.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
 )
@@ -273,17 +273,19 @@ func (r *EventRecorder) addDisabledWebhook(w *Webhook) {
 	r.addEvent(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
 }
 
-// countAttempts updates Failures, FailingSince and LastSuccessAt, but does not store them. If the
+// countAttempts updates Failures, FailingSince and LastSuccessAt with the attempts of one claim, but does not store them. If the
 // webhook must be disabled, it returns the reason.
 func (w *Webhook) countAttempts(attempts []Attempt) *DisabledReason {
 	var reason *DisabledReason
+	failuresBefore := w.Failures
 	for _, a := range attempts {
 		if a.Error == "" {
 			w.Failures, w.FailingSince, w.LastSuccessAt = 0, nil, &a.At
-			reason = nil
+			failuresBefore, reason = 0, nil
 			continue
 		}
-		if w.Failures++; w.FailingSince == nil {
+		w.Failures = failuresBefore + 1 // the attempts of a claim run at the same time, so a short failure of the receiver can fail all of them
+		if w.FailingSince == nil {
 			w.FailingSince = &a.At
 		}
 		switch {
@@ -353,6 +355,8 @@ func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
 	if err != nil {
 		return err
 	}
-	db.Assign(&due, next)
+	if next != nil { // after a claim, webhooks that have waited for a longer time come first
+		due = max(*next, o.s.db.Now())
+	}
 	return tx.Exec("UPDATE webhook_queue SET due_at = ? WHERE organisation_id = ? AND webhook_id = ?", due, o.id, c.WebhookID).Error
 }

@@ -226,7 +226,10 @@ func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 		}
 	}
 	r.addOutlier(was, after)
-	r.AddVideoStatus(before, after)
+	// If the first fetch since tracking began changes the counts, the event about the counts also shows the new status.
+	if is.Equal(was.Counts) || !isFirstStatus(before.FetchStatus, after.FetchStatus) {
+		r.AddVideoStatus(before, after)
+	}
 }
 
 // addOutlier adds an event for each outlier threshold that the video has reached since it had the state "was".
@@ -273,10 +276,9 @@ func (r *EventRecorder) AddOutliers(stats AccountsStats) error {
 	return nil
 }
 
-// AddVideoStatus adds an event if the fetch status of a video has changed. It adds no event for the
-// first successful fetch.
+// AddVideoStatus adds an event if the fetch status of a video has changed.
 func (r *EventRecorder) AddVideoStatus(before, after *Video) {
-	if before.FetchStatus != after.FetchStatus && !isFirstStatus(before.FetchStatus, after.FetchStatus) {
+	if before.FetchStatus != after.FetchStatus {
 		was := videoState(before)
 		r.addEvent(after.OrganisationID, EventVideoStatus, EventData{Video: eventVideo(after, &was)})
 	}

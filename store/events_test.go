@@ -165,7 +165,7 @@ func TestEvents_areLostIfTheirChangeIsRolledBack(t *testing.T) {
 		clip := storetest.VideoLink(t, 1)
 		storetest.Track(t, o, clip)
 		openFeed(t, o)
-		_, err := o.StopVideos(t.Context(), []store.VideoRef{{Link: clip}, {Link: storetest.VideoLink(t, 2)}}, true)
+		_, err := o.StopVideos(t.Context(), []store.Ref{{Link: clip}, {Link: storetest.VideoLink(t, 2)}}, true)
 		require.NoError(t, err)
 		require.Empty(t, eventsAfter(t, o, nil, 10))
 		storetest.StopVideos(t, o, clip)
@@ -209,7 +209,7 @@ func TestEvents_aDiscoveredVideoThatIsTrackedAgainIsPendingAndNotRemoved(t *test
 			require.Equal(t, store.FetchStatus("pending"), discovered[round].Data.Video.Status)
 			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(7)))
 
-			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
 			require.NoError(t, err)
 			db.Clock.Advance(queue.RefreshPause)
 		}
@@ -252,7 +252,7 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		clip := storetest.VideoLink(t, 1)
 		storetest.Track(t, o, clip)
-		ref := store.VideoRef{Link: clip}
+		ref := store.Ref{Link: clip}
 		_, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})
 		require.NoError(t, err)
 		db.Exec(t, "ALTER TABLE webhook_deliveries RENAME TO missing")
@@ -261,7 +261,7 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 			return db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{storetest.Outcome(db, target, storetest.Views(5))})
 		}
 		require.Error(t, fetch())
-		_, err = o.StopVideos(t.Context(), []store.VideoRef{ref}, true)
+		_, err = o.StopVideos(t.Context(), []store.Ref{ref}, true)
 		require.Error(t, err)
 		v, err := o.Video(t.Context(), ref)
 		require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 
 		db.Exec(t, "ALTER TABLE missing RENAME TO webhook_deliveries")
 		require.NoError(t, fetch())
-		_, err = o.StopVideos(t.Context(), []store.VideoRef{ref}, true)
+		_, err = o.StopVideos(t.Context(), []store.Ref{ref}, true)
 		require.NoError(t, err)
 		require.Equal(t, []store.EventType{store.EventVideoMetrics, store.EventVideoRemoved}, eventTypesOf(eventsAfter(t, o, nil, 10)))
 		require.Equal(t, []int64{2}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM webhook_deliveries"))

@@ -38,10 +38,10 @@ func videosWithStatus(t *testing.T, o *store.Org, status store.FetchStatus) []st
 	t.Helper()
 	q := storetest.OrderedBy("created_at", true)
 	q.Status = &status
-	page, err := o.Videos(t.Context(), q)
+	page, err := o.ListVideos(t.Context(), q)
 	require.NoError(t, err)
 	ids := []string{}
-	for _, v := range page.Videos {
+	for _, v := range page.Rows {
 		require.Equal(t, status, v.FetchStatus)
 		ids = append(ids, v.ID.String())
 	}
@@ -97,14 +97,14 @@ func TestFetchState_showsOnlyAttemptsSinceTrackingBegan(t *testing.T) {
 		after, err := first.Version(t.Context())
 		require.NoError(t, err)
 		require.Greater(t, after.Version, before.Version)
-		v, err := first.Video(t.Context(), store.VideoRef{ID: id})
+		v, err := first.Video(t.Context(), store.Ref{ID: id})
 		require.NoError(t, err)
 		require.Equal(t, queue.FetchFailing, v.FetchStatus)
 		require.NotNil(t, v.LastAttemptAt)
 		require.Equal(t, "The last 2 attempts failed; the next fetch is due on "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC.", *v.FetchDetail("video", false))
 
 		other := storetest.Track(t, second, clip)[0].ID
-		v, err = second.Video(t.Context(), store.VideoRef{ID: other})
+		v, err = second.Video(t.Context(), store.Ref{ID: other})
 		require.NoError(t, err)
 		require.Equal(t, queue.FetchPending, v.FetchStatus)
 		require.Nil(t, v.LastAttemptAt, "an attempt that was made for another organisation must not be shown")

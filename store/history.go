@@ -61,7 +61,7 @@ func (p *Point) Engagement() *int64 {
 
 // History returns the points of the days "from" to "to", the newest first. It interpolates missing
 // days between two stored points. For an unknown video, it returns ErrNotFound.
-func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Point, error) {
+func (o *Org) History(ctx context.Context, ref Ref, from, to db.Date) ([]Point, error) {
 	video := ref.ID
 	if video == uuid.Nil {
 		var err error
@@ -177,7 +177,7 @@ const pointsInOrder = " ORDER BY day, weekly"
 func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}
-	err := o.eachRow(ctx, query.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
+	err := o.eachRow(ctx, query.Select(args, func(row *db.Values) error {
 		points = appendPoint(points, readPoint(row))
 		return nil
 	}))

@@ -68,7 +68,7 @@ func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 				ranges = append(ranges, [2]store.Date{day, day}, [2]store.Date{day, today})
 			}
 			for _, r := range ranges {
-				got, err := o.History(t.Context(), store.VideoRef{ID: id}, r[0], r[1])
+				got, err := o.History(t.Context(), store.Ref{ID: id}, r[0], r[1])
 				require.NoError(rt, err)
 				require.Equal(rt, s.ExpectedHistory(r[0], r[1]), got, "%s to %s", r[0], r[1])
 			}
@@ -89,16 +89,16 @@ func TestHistory_interpolatesBetweenTwoPoints(t *testing.T) {
 		between := func(day store.Date, n int64) store.Point {
 			return store.Point{Day: day, Counts: at(n), Provenance: store.Provenance{Quality: store.QualityInterpolated}}
 		}
-		got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-7, today)
+		got, err := o.History(t.Context(), store.Ref{ID: id}, today-7, today)
 		require.NoError(t, err)
 		require.Equal(t, []store.Point{{Day: today - 3, Counts: at(110)}, between(today-4, 109), between(today-5, 108), {Day: today - 6, Counts: at(107)}, between(today-7, 106)},
 			storetest.WithoutProvenance(got), "days after the last stored point must have no interpolated points")
 		for _, day := range []store.Date{today - 7, today - 18, today - 29} {
-			got, err = o.History(t.Context(), store.VideoRef{ID: id}, day, day)
+			got, err = o.History(t.Context(), store.Ref{ID: id}, day, day)
 			require.NoError(t, err)
 			require.Equal(t, []store.Point{between(day, 107-7*int64(today-6-day)/24-min(1, 7*int64(today-6-day)%24))}, got, "points outside the range must be used for the interpolation")
 		}
-		got, err = o.History(t.Context(), store.VideoRef{ID: id}, today-40, today-31)
+		got, err = o.History(t.Context(), store.Ref{ID: id}, today-40, today-31)
 		require.NoError(t, err)
 		require.Empty(t, got, "days before the first stored point must have no interpolated points")
 	})
@@ -120,7 +120,7 @@ func TestHistory_comparesEachCountWithItsLastKnownValue(t *testing.T) {
 			id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].ID
 			s.Insert(t, db, o, id)
 			for _, days := range []store.Date{0, 1, 2, 19, 100, 200} {
-				got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-days, today)
+				got, err := o.History(t.Context(), store.Ref{ID: id}, today-days, today)
 				require.NoError(t, err)
 				require.Equal(t, store.QualityCorrected, got[0].Quality, "case %d, range begins %d days ago", n, days)
 				require.NotContains(t, qualitiesOf(got[1:]), store.QualityCorrected, "case %d", n)
@@ -152,7 +152,7 @@ func TestInterpolatedViews_neverFallIfTheStoredViewsRise(t *testing.T) {
 			low := rapid.Int64Range(0, 9e18).Draw(rt, "first")
 			high := low + rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 9e18-low)).Draw(rt, "growth")
 			storetest.Series{Weekly: map[store.Date]store.Counts{first: {Views: &low}, last: {Views: &high}}}.Insert(t, db, o, id)
-			got, err := o.History(t.Context(), store.VideoRef{ID: id}, first, last)
+			got, err := o.History(t.Context(), store.Ref{ID: id}, first, last)
 			require.NoError(rt, err)
 			require.Len(rt, got, int(last-first)+1)
 			for i := 1; i < len(got); i++ {
@@ -181,7 +181,7 @@ func TestHistory_interpolatesEngagementsOnlyOfTheSameCounts(t *testing.T) {
 		} {
 			id := storetest.Track(t, o, storetest.VideoLink(t, n))[0].ID
 			storetest.Series{Daily: map[store.Date]store.Counts{today - 2: of.first, today: of.last}}.Insert(t, db, o, id)
-			got, err := o.History(t.Context(), store.VideoRef{ID: id}, today-2, today)
+			got, err := o.History(t.Context(), store.Ref{ID: id}, today-2, today)
 			require.NoError(t, err)
 			require.Len(t, got, of.points, "case %d: a point without any count must not exist", n)
 			if of.points == 3 {
@@ -198,10 +198,10 @@ func TestHistory_distinguishesUnknownVideosFromVideosWithoutPoints(t *testing.T)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
 		storetest.Track(t, o, l)
-		got, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
+		got, err := o.History(t.Context(), store.Ref{Link: l}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Equal(t, []store.Point{}, got)
-		_, err = o.History(t.Context(), store.VideoRef{Link: storetest.VideoLink(t, 2)}, storetest.Today(db)-30, storetest.Today(db))
+		_, err = o.History(t.Context(), store.Ref{Link: storetest.VideoLink(t, 2)}, storetest.Today(db)-30, storetest.Today(db))
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.ErrorContains(t, err, storetest.VideoLink(t, 2).Canonical)
 	})

@@ -27,7 +27,7 @@ SELECT v.organisation_id, v.id, d.day, date_trunc('week', d.day)::date, 1000000,
 	db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, likes, comments, shares, bookmarks, fetched_at, source)
 SELECT v.organisation_id, v.id, w.week, w.week + 6, 1000000, 20000, 3000, 400, 50, 1800000000000000, 'youtube'
  FROM (SELECT generate_series(date_trunc('week', CAST(? AS date) - 744), CAST(? AS date) - 97, '7 days')::date AS week) w CROSS JOIN videos v ORDER BY w.week, v.external_id`, today, today)
-	_, err := o.History(t.Context(), store.VideoRef{Link: storetest.VideoLink(t, 7)}, today-730, today)
+	_, err := o.History(t.Context(), store.Ref{Link: storetest.VideoLink(t, 7)}, today-730, today)
 	require.NoError(t, err)
 	var reading []string
 	for _, statement := range db.Guard.Statements() {

@@ -74,7 +74,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 			// The first request for a list reads the members on the page, the second request reads all members, and later requests use the cache.
 			for range 3 {
 				got := map[uuid.UUID][]string{}
-				for _, v := range storetest.ListVideos(t, reader, storetest.OrderedBy("created_at", true)).Videos {
+				for _, v := range storetest.ListVideos(t, reader, storetest.OrderedBy("created_at", true)).Rows {
 					got[v.ID] = labelNames(v.Labels)
 				}
 				accounts, err := reader.ListAccounts(ctx, store.AccountQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}, IncludeLinked: true})
@@ -85,7 +85,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 				for id, want := range map[uuid.UUID][]string{video: step.video, other: step.other, account: step.account} {
 					require.ElementsMatch(t, want, got[id], step.name)
 				}
-				one, err := reader.Video(ctx, store.VideoRef{ID: other})
+				one, err := reader.Video(ctx, store.Ref{ID: other})
 				require.NoError(t, err)
 				require.ElementsMatch(t, step.other, labelNames(one.Labels), step.name)
 			}
@@ -132,10 +132,10 @@ func TestLabels_areReadForEachPageIfCollectionsHaveVeryManyMembers(t *testing.T)
 SELECT c.organisation_id, c.id, v.id, 0 FROM collections c JOIN videos v ON v.organisation_id = c.organisation_id`)
 		for range 4 {
 			db.Guard.Statements()
-			page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+			page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 			require.NoError(t, err)
-			require.Len(t, page.Videos, 10)
-			for _, v := range page.Videos {
+			require.Len(t, page.Rows, 10)
+			for _, v := range page.Rows {
 				require.Len(t, v.Labels, collections)
 			}
 		}

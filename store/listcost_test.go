@@ -37,7 +37,7 @@ func TestListVideos_runsAtMostFourStatementsForAnyPage(t *testing.T) {
 			"a page beyond the end":         {store.Window{Offset: 1500, Limit: 10}, 1},
 		} {
 			db.Guard.Statements()
-			_, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at", Descending: true}, Window: c.window})
+			_, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at", Descending: true}, Window: c.window})
 			require.NoError(t, err)
 			statements := db.Guard.Statements()
 			require.Len(t, statements, c.statements, "%s: %q", name, statements)
@@ -58,7 +58,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 		for _, limit := range []int{10, 100} {
 			query := storetest.OrderedBy("latest_views", true)
 			query.Window.Limit = limit
-			_, err := o.Videos(t.Context(), query)
+			_, err := o.ListVideos(t.Context(), query)
 			require.NoError(t, err)
 		}
 	}
@@ -110,11 +110,11 @@ func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.
 			}, 3}, // the statements read the version, the ids of the collections, and the order of their videos; there is no such collection, so a fourth statement for the rows is not needed
 			"a history that begins before the range": {func(o *store.Org) error {
 				db.Clock.Advance(24 * time.Hour)
-				_, err := o.History(t.Context(), store.VideoRef{ID: video}, today+1, today+1)
+				_, err := o.History(t.Context(), store.Ref{ID: video}, today+1, today+1)
 				return err
 			}, 2},
 			"a history that begins in the range": {func(o *store.Org) error {
-				_, err := o.History(t.Context(), store.VideoRef{ID: video}, today-700, today)
+				_, err := o.History(t.Context(), store.Ref{ID: video}, today-700, today)
 				return err
 			}, 3}, // one more statement reads the last point before the range
 			"the organisation's history": {func(o *store.Org) error {
@@ -138,7 +138,7 @@ func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.
 			require.Equal(t, now, remembered, name)
 		}
 		db.Guard.Statements()
-		_, err := o.Video(t.Context(), store.VideoRef{ID: video})
+		_, err := o.Video(t.Context(), store.Ref{ID: video})
 		require.NoError(t, err)
 		require.Len(t, db.Guard.Statements(), 2, "one statement must read the version, and another statement must read the video")
 	})
@@ -153,7 +153,7 @@ func TestListVideos_cachesTheTotalOfAFilterUntilAChange(t *testing.T) {
 		platforms := []link.Platform{link.TikTok, link.YouTube}
 		list := func(o *store.Org, p *link.Platform) (total int64, statements int) {
 			db.Guard.Statements()
-			page, err := o.Videos(t.Context(), store.VideoQuery{Platform: p, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
+			page, err := o.ListVideos(t.Context(), store.VideoQuery{Platform: p, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 			require.NoError(t, err)
 			return page.Total, len(db.Guard.Statements())
 		}
@@ -191,9 +191,9 @@ func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
 	}
 	allocations := func(rows int) float64 {
 		return testing.AllocsPerRun(20, func() {
-			page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: rows}})
+			page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: rows}})
 			require.NoError(t, err)
-			require.Len(t, page.Videos, rows)
+			require.Len(t, page.Rows, rows)
 		})
 	}
 	perRow := (allocations(2000) - allocations(200)) / 1800
@@ -221,7 +221,7 @@ SELECT organisation_id, id, ?, ?, 1000000, 20000, 3000, 400, 50, 180000000000000
 	}
 	allocations := func(days int) float64 {
 		return testing.AllocsPerRun(20, func() {
-			points, err := o.History(t.Context(), store.VideoRef{Link: storetest.VideoLink(t, 1)}, today-store.Date(days)+1, today)
+			points, err := o.History(t.Context(), store.Ref{Link: storetest.VideoLink(t, 1)}, today-store.Date(days)+1, today)
 			require.NoError(t, err)
 			require.Len(t, points, days)
 		})

@@ -43,10 +43,10 @@ func TestVideos_useAnIndexForEveryOrder(t *testing.T) {
 			window := store.Window{Limit: 900}
 			for page := range 4 { // the third page begins near the first video whose value in the column is null
 				db.Guard.Statements()
-				found, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: window, WithoutTotal: true})
+				found, err := o.ListVideos(t.Context(), store.VideoQuery{Order: order, Window: window, WithoutTotal: true})
 				require.NoError(t, err)
 				require.NotEmpty(t, requireNoSort(t, db, "videos", "%+v, page %d", order, page+1))
-				window.After = found.Next
+				window.After = found.Next()
 			}
 		}
 	})
@@ -114,7 +114,7 @@ func TestVideos_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 					db.Guard.Statements()
 					query := filter.query
 					query.Order, query.Window, query.WithoutTotal = order, store.Window{Limit: 10}, true
-					_, err := o.Videos(t.Context(), query)
+					_, err := o.ListVideos(t.Context(), query)
 					require.NoError(t, err)
 					plans := requireNoSort(t, db, "videos", "%+v", order)
 					require.NotEmpty(t, plans)
@@ -201,13 +201,13 @@ func TestCollections_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 				query.Order, query.Window = order, store.Window{Limit: 100}
 				for page := range 2 {
 					db.Guard.Statements()
-					found, err := o.Collections(t.Context(), query)
+					found, err := o.ListCollections(t.Context(), query)
 					require.NoError(t, err)
 					// Skip the orders by the number of members, which is counted for each list.
 					if !strings.HasSuffix(order.Column, "_count") {
 						require.NotEmpty(t, requireNoSort(t, db, "collections", "%s, %+v, page %d", name, order, page+1))
 					}
-					if query.Window.After = found.Next; found.Next == nil {
+					if query.Window.After = found.Next(); query.Window.After == nil {
 						break
 					}
 				}

@@ -149,15 +149,7 @@ var versionQuery = func() string {
 // readVersion returns a query that reads the organisation's Version into *v.
 func (o *Org) readVersion(v *Version) db.Select {
 	now := o.s.db.Now()
-	return o.s.queries.version.Select(func(name string) any {
-		switch name {
-		case "late":
-			return lateCutoff(now)
-		case "now":
-			return now
-		}
-		return o.id
-	}, func(row *db.Values) error {
+	return o.s.queries.version.Select(map[string]any{"org": o.id, "now": now, "late": lateCutoff(now)}, func(row *db.Values) error {
 		*v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), labels: row.Count(3), Late: row.OptionalInstant(4), Due: row.OptionalInstant(5)}
 		return nil
 	})

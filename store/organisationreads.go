@@ -25,14 +25,14 @@ var accountDays = "SELECT day, followers, following, videos, " + MetricColumns("
 
 // AccountHistory returns the points of an account on the days from..to, both inclusive, the newest first. It returns ErrNotFound for an
 // unknown account.
-func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Date) ([]AccountPoint, error) {
+func (o *Org) AccountHistory(ctx context.Context, ref Ref, from, to db.Date) ([]AccountPoint, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	points := []AccountPoint{}
 	args := map[string]any{"org": o.id, "account": a.ID, "from": from, "to": to}
-	err = o.eachRow(ctx, o.s.queries.accountDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
+	err = o.eachRow(ctx, o.s.queries.accountDays.Select(args, func(row *db.Values) error {
 		p := AccountPoint{Day: row.Day(0), Followers: row.OptionalInt(1), Following: row.OptionalInt(2), Videos: row.Count(3),
 			Provenance: Provenance{Quality: QualityMeasured, Source: row.OptionalText(4 + MetricCount), FetchedAt: row.OptionalInstant(5 + MetricCount)}}
 		for i, count := range p.Fields() {
@@ -73,7 +73,7 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 	points := []OrganisationPoint{}
 	var gains []totalGain
 	args := map[string]any{"org": o.id, "from": from, "to": to}
-	err := o.eachRow(ctx, o.s.queries.organisationDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
+	err := o.eachRow(ctx, o.s.queries.organisationDays.Select(args, func(row *db.Values) error {
 		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.OptionalInt(4), Following: row.OptionalInt(5),
 			UploadsOnly: row.OptionalInt(2) == nil}
 		for i, sum := range p.Fields() {

@@ -19,13 +19,13 @@ func TestListVideos_rememberWherePagesBegin(t *testing.T) {
 		storetest.Track(t, o, links...)
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(5))
 		for order := range ordersInBothDirections(store.VideoOrders) {
-			whole := idsOf(storetest.ListVideos(t, o, store.VideoQuery{Order: order, Window: store.Window{Limit: 5000}}).Videos)
+			whole := idsOf(storetest.ListVideos(t, o, store.VideoQuery{Order: order, Window: store.Window{Limit: 5000}}).Rows)
 			read := func(offset int) (ids []uuid.UUID, statements int) {
 				t.Helper()
 				db.Guard.Statements()
-				page, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Offset: offset, Limit: 50}})
+				page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Offset: offset, Limit: 50}})
 				require.NoError(t, err)
-				return idsOf(page.Videos), len(db.Guard.Statements())
+				return idsOf(page.Rows), len(db.Guard.Statements())
 			}
 			for _, offset := range []int{300, 350, 300, len(whole) - 60, len(whole) - 10} {
 				ids, _ := read(offset)
@@ -41,7 +41,7 @@ func TestListVideos_rememberWherePagesBegin(t *testing.T) {
 
 			storetest.StopVideos(t, o, links[0]) // now the rows that follow this video in the list are one place nearer to the beginning
 			links = links[1:]
-			whole = idsOf(storetest.ListVideos(t, o, store.VideoQuery{Order: order, Window: store.Window{Limit: 5000}}).Videos)
+			whole = idsOf(storetest.ListVideos(t, o, store.VideoQuery{Order: order, Window: store.Window{Limit: 5000}}).Rows)
 			ids, _ := read(500)
 			require.Equal(t, whole[500:550], ids, "order %v: wrong videos on the page that begins at row 500, after a video was stopped", order)
 		}

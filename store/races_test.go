@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -180,13 +182,13 @@ func TestRefresh_addsNoSubscriptionIfTheRecordIsConcurrentlyStopped(t *testing.T
 
 		// The refresh first reads the tracked video and later locks a row. The tracking is stopped between these two steps.
 		db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() { storetest.StopVideos(t, o, l) })
-		_, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l}, nil)
+		_, err := o.RefreshVideo(t.Context(), store.Ref{Link: l}, nil)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		db.Guard.BeforeStatement("UPDATE organisation_totals SET version", func() {
-			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
+			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: someone}}, true)
 			require.NoError(t, err)
 		})
-		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: someone}, nil)
+		_, err = o.RefreshAccount(t.Context(), store.Ref{Link: someone}, nil)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Empty(t, storetest.Column[string](t, db, "SELECT external_id FROM fetch_subscriptions"))
 	})
@@ -241,5 +243,39 @@ func TestCreateSetupLink_leavesOneLinkIfTwoAreCreatedConcurrently(t *testing.T) 
 		require.NoError(t, err)
 		finish()
 		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM login_links"))
+	})
+}
+
+func TestCreateReport_makesTheReportIfOtherReportsAlwaysTakeItsNumber(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		empty := func(io.Writer, store.Report, store.CollectionTotals) error { return nil }
+		report := store.NewReport{CollectionID: storetest.Collection(t, o, "Dogs", nil).ID, From: storetest.Today(db) - 1, To: storetest.Today(db), CreatedBy: store.NewID(), Document: empty}
+		calls, slow := 0, report
+		var other chan error // gets the result of the latest other report
+		slow.Document = func(w io.Writer, r store.Report, _ store.CollectionTotals) error {
+			calls++
+			result := make(chan error, 1)
+			other = result
+			go func() {
+				_, err := o.CreateReport(context.WithoutCancel(t.Context()), report)
+				result <- err
+			}()
+			// Only the third call is inside the transaction, so the other report then waits for the lock of the organisation.
+			for len(result) == 0 && (calls < 3 || !storetest.IsWaitingForLock(t, db)) {
+				<-time.After(time.Millisecond)
+			}
+			_, err := fmt.Fprint(w, r.Number)
+			return err
+		}
+		made, err := o.CreateReport(t.Context(), slow)
+		require.NoError(t, err)
+		require.NoError(t, <-other)
+		require.EqualValues(t, 3, made.Number)
+		_, document, err := o.ReportDocument(t.Context(), made.ID)
+		require.NoError(t, err)
+		require.Equal(t, "3", string(document))
+		require.Equal(t, []int64{1, 2, 3, 4}, storetest.Column[int64](t, db, "SELECT number FROM reports ORDER BY number"))
 	})
 }

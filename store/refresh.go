@@ -27,7 +27,7 @@ type Refreshed struct {
 // RefreshVideo schedules an immediate fetch of a video. It returns ErrNotFound if the video is not tracked, and ErrNotFetched if it is only saved. It
 // schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the video. The
 // function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
-func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(link.Link) string) (Refreshed, error) {
+func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.Link) string) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
 		return Refreshed{}, err
@@ -35,16 +35,17 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef, unsupported func(l
 	if v.Removed {
 		return Refreshed{}, db.NotFound("video", ref.String())
 	}
-	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link, Subject: v.ID}
+	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link, Subject: v.ID}
 	return o.enqueueRefresh(ctx, v.LatestUpdatedAt, e, unsupported, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
 	})
 }
 
 // RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only
-// saved. It schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the
-// account. The function `unsupported` returns the reason in the second case, and otherwise "". It can be nil.
-func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported func(link.Link) string) (Refreshed, error) {
+// saved. An account without an id whose handle now belongs to another account is also only saved. RefreshAccount schedules nothing in two cases: the
+// last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the account. The function `unsupported` returns the
+// reason in the second case, and otherwise "". It can be nil.
+func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link.Link) string) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {
 		return Refreshed{}, err
@@ -52,7 +53,10 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported fu
 	if !a.Tracked {
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
-	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
+	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
+	if a.ExternalID == nil && a.SourceID == nil && !a.HandleCurrent {
+		e.ExternalID = "" // the handle now belongs to another account, and so does the target with this handle
+	}
 	return o.enqueueRefresh(ctx, a.CheckedAt, e, unsupported, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
@@ -63,7 +67,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef, unsupported fu
 func (o *Org) findTargetName(tx *gorm.DB, e queue.Entry) (string, error) {
 	var ids []string
 	err := tx.Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
-		o.id, e.Subject, e.Kind, e.Source).Scan(&ids).Error
+		o.id, e.Subject, e.Kind, e.Platform).Scan(&ids).Error
 	if err != nil || len(ids) == 0 {
 		return "", err
 	}
@@ -89,7 +93,7 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 		return Refreshed{UpdatedAt: lastFetch, After: lastFetch.Add(queue.RefreshPause)}, nil
 	}
 	if unsupported != nil {
-		l := link.Link{Platform: e.Source, Kind: link.Kind(e.Kind), ID: e.ExternalID, Handle: e.Handle, Canonical: e.Link}
+		l := link.Link{Platform: e.Platform, Kind: link.Kind(e.Kind), ID: e.ExternalID, Handle: e.Handle, Canonical: e.Link}
 		if reason := unsupported(l); reason != "" {
 			return Refreshed{Unsupported: reason, UpdatedAt: lastFetch}, nil
 		}
@@ -109,7 +113,7 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 		case name != "":
 			// The name of an account can still be its handle, if the account was added before the platform's id was known.
 			e.ExternalID = name
-		case org.isLimited():
+		case org.isLimited() || e.ExternalID == "":
 			return ErrNotFetched
 		case e.Kind == queue.KindVideo:
 			// The subscription has just begun, and the video is not in the queue yet.
@@ -118,7 +122,10 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 			}
 		}
 		e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
-		return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
+		if name != "" {
+			return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
+		}
+		return Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts([]queue.Entry{e}, e.BaseLane)
 	})
 	if err != nil {
 		return Refreshed{}, err

@@ -45,12 +45,12 @@ func (r *replicatedStore) openStore(t *testing.T, readURL string) *store.Store {
 // videoTitles returns the titles of the organisation's videos. The store reads them from the replica if that is possible.
 func videoTitles(t *testing.T, s *store.Store, o *store.Org) []string {
 	t.Helper()
-	list, err := store.FromReplica(t.Context(), s.Org(o.ID()), func(o *store.Org) (store.VideoPage, error) {
-		return o.Videos(t.Context(), storetest.OrderedBy("created_at", false))
+	list, err := store.FromReplica(t.Context(), s.Org(o.ID()), func(o *store.Org) (*store.List[store.Video], error) {
+		return o.ListVideos(t.Context(), storetest.OrderedBy("created_at", false))
 	})
 	require.NoError(t, err)
 	var found []string
-	for _, video := range list.Videos {
+	for _, video := range list.Rows {
 		found = append(found, video.Title)
 	}
 	return found
@@ -59,14 +59,14 @@ func videoTitles(t *testing.T, s *store.Store, o *store.Org) []string {
 // requireSameHistories fails the test if the histories from the replica differ from the histories from the primary.
 func requireSameHistories(t *testing.T, r *replicatedStore, o *store.Org) {
 	t.Helper()
-	page, err := o.Videos(t.Context(), storetest.OrderedBy("created_at", false))
+	page, err := o.ListVideos(t.Context(), storetest.OrderedBy("created_at", false))
 	require.NoError(t, err)
 	today := r.Clock.Now()
 	from, to := store.DateOf(today)-10, store.DateOf(today)
 	histories := func(o *store.Org) ([]any, error) {
-		points, err := o.History(t.Context(), store.VideoRef{ID: page.Videos[0].ID}, from, to)
+		points, err := o.History(t.Context(), store.Ref{ID: page.Rows[0].ID}, from, to)
 		days, err2 := o.OrganisationHistory(t.Context(), from, to)
-		accounts, err3 := o.AccountHistory(t.Context(), store.AccountRef{ID: *page.Videos[0].LinkedAccountID}, from, to)
+		accounts, err3 := o.AccountHistory(t.Context(), store.Ref{ID: *page.Rows[0].LinkedAccountID}, from, to)
 		return []any{points, days, accounts}, errors.Join(err, err2, err3)
 	}
 	want, err := histories(o)

@@ -20,6 +20,9 @@ import (
 // MaxReports is the highest number of reports of an organisation.
 const MaxReports = 1000
 
+// maxDocumentAttempts is the maximum number of times that CreateReport makes the document of a report. It must not be greater than db.MaxAttempts.
+const maxDocumentAttempts = 3
+
 // Report is a report of a collection. It never changes, and it is kept when its collection is deleted.
 type Report struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
@@ -82,21 +85,34 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	// Making the document can take long, so it is made before the transaction. The document contains the
-	// report's number, so it is made again if another report takes this number meanwhile.
+	write := func() error {
+		return row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, totals) })
+	}
+	// Making the document can take long, so it is made before the transaction, which locks the organisation. The document contains the
+	// report's number, so it is made again if another report takes this number meanwhile. The last attempt makes it inside the transaction.
+	attempt := 0
 	err = db.RetryOnDuplicate(func() error {
-		if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
-			return db.Translate(err)
-		}
-		if err := row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, totals) }); err != nil {
-			return err
+		attempt++
+		last := attempt == maxDocumentAttempts
+		if !last {
+			if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
+				return db.Translate(err)
+			}
+			if err := write(); err != nil {
+				return err
+			}
 		}
 		return o.changeData(ctx, func(tx *gorm.DB) error {
 			next, err := o.nextReportNumber(db.Scoped(tx, "reports", o.id))
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if next != row.Number {
+			case last:
+				row.Number = next
+				if err := write(); err != nil {
+					return err
+				}
+			case next != row.Number:
 				return db.ErrDuplicate
 			}
 			return tx.Create(&row).Error

@@ -23,11 +23,11 @@ func TestListVideos_returnsTheSameValuesAsReadingEachVideo(t *testing.T) {
 			increase_1d = NULL, next_fetch_at = NULL WHERE CAST(id AS text) = (SELECT MAX(CAST(id AS text)) FROM videos WHERE organisation_id = ?)`, o.ID())
 		q := storetest.OrderedBy("created_at", true)
 		q.IncludeRemoved = true
-		page, err := o.Videos(t.Context(), q)
+		page, err := o.ListVideos(t.Context(), q)
 		require.NoError(t, err)
-		require.Greater(t, len(page.Videos), 1)
-		for _, v := range page.Videos {
-			single, err := o.Video(t.Context(), store.VideoRef{ID: v.ID})
+		require.Greater(t, len(page.Rows), 1)
+		for _, v := range page.Rows {
+			single, err := o.Video(t.Context(), store.Ref{ID: v.ID})
 			require.NoError(t, err)
 			require.Equal(t, single, v)
 		}

@@ -44,10 +44,10 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 		large := db.Open(t)
 		store.SetMaxRowsPerList(large, len(members)-1) // with this limit, the collection has too many members for the cache
 		for order := range ordersInBothDirections(store.VideoOrders) {
-			all, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Limit: 30}})
+			all, err := o.ListVideos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Limit: 30}})
 			require.NoError(t, err)
 			var want []store.Video
-			for _, v := range all.Videos {
+			for _, v := range all.Rows {
 				if isMember[v.ID] {
 					want = append(want, v)
 				}
@@ -59,21 +59,21 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 					var byNumber, byCursor []store.Video
 					for offset := 0; offset < len(members); offset += 4 {
 						query.Window = store.Window{Offset: offset, Limit: 4}
-						page, err := reader.Videos(t.Context(), query)
+						page, err := reader.ListVideos(t.Context(), query)
 						require.NoError(t, err)
 						require.EqualValues(t, len(members), page.Total)
-						require.Equal(t, offset+4 < len(members), page.Next != nil)
-						byNumber = append(byNumber, page.Videos...)
+						require.Equal(t, offset+4 < len(members), page.Next() != nil)
+						byNumber = append(byNumber, page.Rows...)
 					}
 					query.Window = store.Window{Limit: 4}
 					for {
-						page, err := reader.Videos(t.Context(), query)
+						page, err := reader.ListVideos(t.Context(), query)
 						require.NoError(t, err)
-						byCursor = append(byCursor, page.Videos...)
-						if page.Next == nil {
+						byCursor = append(byCursor, page.Rows...)
+						if page.Next() == nil {
 							break
 						}
-						query.Window.After = page.Next
+						query.Window.After = page.Next()
 					}
 					require.Equal(t, want, byNumber, "%s: %+v", name, query)
 					require.Equal(t, want, byCursor, "%s: %+v", name, query)
@@ -115,10 +115,10 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 		} {
 			require.NoError(t, step.do(), step.name)
 			for range 2 { // the second answer comes from the cache
-				page, err := reader.Videos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views", Descending: true}, Window: store.Window{Limit: 10}})
+				page, err := reader.ListVideos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views", Descending: true}, Window: store.Window{Limit: 10}})
 				require.NoError(t, err, step.name)
 				var got []uuid.UUID
-				for _, v := range page.Videos {
+				for _, v := range page.Rows {
 					got = append(got, v.ID)
 				}
 				require.Equal(t, step.want, got, step.name)
@@ -126,7 +126,7 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 			}
 		}
 		require.NoError(t, writer.DeleteCollection(ctx, launch, nil))
-		_, err := reader.Videos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views"}, Window: store.Window{Limit: 10}})
+		_, err := reader.ListVideos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views"}, Window: store.Window{Limit: 10}})
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
@@ -144,8 +144,8 @@ func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 		db.Exec(t, "ANALYZE")
 		for name, read := range map[string]func(window store.Window) (total int64, rows int, err error){
 			"videos": func(window store.Window) (int64, int, error) {
-				page, err := o.Videos(t.Context(), store.VideoQuery{Collections: []string{"Launch"}, Order: store.Order{Column: "latest_views", Descending: true}, Window: window})
-				return page.Total, len(page.Videos), err
+				page, err := o.ListVideos(t.Context(), store.VideoQuery{Collections: []string{"Launch"}, Order: store.Order{Column: "latest_views", Descending: true}, Window: window})
+				return page.Total, len(page.Rows), err
 			},
 			"accounts": func(window store.Window) (int64, int, error) {
 				page, err := o.ListAccounts(t.Context(), store.AccountQuery{Collections: []string{"Launch"}, Order: store.Order{Column: "username"}, Window: window})
@@ -180,29 +180,29 @@ func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	})
 }
 
-func TestVideos_limitsCollectionPagesToMaxBytes(t *testing.T) {
+func TestListVideos_limitsCollectionPagesToMaxBytes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		launch, members := createCollectionWithVideos(t, db, o, 30)
 		db.Exec(t, "UPDATE videos SET title = ? WHERE organisation_id = ?", strings.Repeat("a", 1000), o.ID())
 		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 30}}
-		all, err := o.Videos(t.Context(), query)
+		all, err := o.ListVideos(t.Context(), query)
 		require.NoError(t, err)
-		require.Len(t, all.Videos, len(members))
+		require.Len(t, all.Rows, len(members))
 		var got []store.Video
 		for query.Window.MaxBytes = 5000; ; {
-			page, err := o.Videos(t.Context(), query)
+			page, err := o.ListVideos(t.Context(), query)
 			require.NoError(t, err)
-			require.NotEmpty(t, page.Videos)
-			require.Less(t, len(page.Videos), 5)
-			got = append(got, page.Videos...)
-			if page.Next == nil {
+			require.NotEmpty(t, page.Rows)
+			require.Less(t, len(page.Rows), 5)
+			got = append(got, page.Rows...)
+			if page.Next() == nil {
 				break
 			}
-			query.Window.After = page.Next
+			query.Window.After = page.Next()
 		}
-		require.Equal(t, all.Videos, got)
+		require.Equal(t, all.Rows, got)
 	})
 }
 
@@ -214,14 +214,14 @@ func TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached(t *testin
 		o := storetest.NewOrg(t, db)
 		launch, members := createCollectionWithVideos(t, db, o, 6)
 		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}}
-		page, err := o.Videos(t.Context(), query)
+		page, err := o.ListVideos(t.Context(), query)
 		require.NoError(t, err)
-		require.Len(t, page.Videos, len(members))
-		db.Exec(t, "UPDATE videos SET removed = true WHERE organisation_id = ? AND id = ?", o.ID(), page.Videos[1].ID)
-		later, err := o.Videos(t.Context(), query)
+		require.Len(t, page.Rows, len(members))
+		db.Exec(t, "UPDATE videos SET removed = true WHERE organisation_id = ? AND id = ?", o.ID(), page.Rows[1].ID)
+		later, err := o.ListVideos(t.Context(), query)
 		require.NoError(t, err)
-		require.Equal(t, []uuid.UUID{page.Videos[0].ID, page.Videos[2].ID}, []uuid.UUID{later.Videos[0].ID, later.Videos[1].ID})
-		require.Len(t, later.Videos, 2)
+		require.Equal(t, []uuid.UUID{page.Rows[0].ID, page.Rows[2].ID}, []uuid.UUID{later.Rows[0].ID, later.Rows[1].ID})
+		require.Len(t, later.Rows, 2)
 	})
 }
 
@@ -233,20 +233,20 @@ func TestCollectionVideos_pageIsNotEmptyBeforeTheEndOfTheList(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		launch, members := createCollectionWithVideos(t, db, o, 16)
 		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 2}}
-		all, err := o.Videos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: query.Order, Window: store.Window{Limit: 10}})
+		all, err := o.ListVideos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: query.Order, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, all.Videos, len(members))
-		for _, removed := range all.Videos[:5] {
+		require.Len(t, all.Rows, len(members))
+		for _, removed := range all.Rows[:5] {
 			db.Exec(t, "UPDATE videos SET removed = true WHERE organisation_id = ? AND id = ?", o.ID(), removed.ID)
 		}
-		first, err := o.Videos(t.Context(), query)
+		first, err := o.ListVideos(t.Context(), query)
 		require.NoError(t, err)
-		require.Equal(t, all.Videos[5:6], first.Videos, "the pages with videos 0 to 3 have no videos any more, and the next page has lost video 4")
-		query.Window.After = first.Next
-		second, err := o.Videos(t.Context(), query)
+		require.Equal(t, all.Rows[5:6], first.Rows, "the pages with videos 0 to 3 have no videos any more, and the next page has lost video 4")
+		query.Window.After = first.Next()
+		second, err := o.ListVideos(t.Context(), query)
 		require.NoError(t, err)
-		require.Equal(t, all.Videos[6:], second.Videos)
-		require.Nil(t, second.Next)
+		require.Equal(t, all.Rows[6:], second.Rows)
+		require.Nil(t, second.Next())
 	})
 }
 
@@ -257,7 +257,7 @@ func TestSequenceCache_keepsOnlyTheNewestLists(t *testing.T) {
 		launch, members := createCollectionWithVideos(t, db, o, 10)
 		store.SetMaxCachedRows(db.Store, int64(2*len(members)))
 		for _, column := range []string{"created_at", "latest_views", "latest_likes", "uploaded_at"} {
-			page, err := o.Videos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: column}, Window: store.Window{Limit: 3}})
+			page, err := o.ListVideos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: column}, Window: store.Window{Limit: 3}})
 			require.NoError(t, err)
 			require.EqualValues(t, len(members), page.Total)
 		}

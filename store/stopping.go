@@ -15,7 +15,7 @@ import (
 
 // StopVideos stops the tracking of videos, but keeps their history. It returns the refs without a
 // tracked video, in order. If allOrNothing is true, such refs prevent all changes.
-func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
+func (o *Org) StopVideos(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, allOrNothing)
 		return err
@@ -24,7 +24,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, allOrNothing bool
 }
 
 // Stop does the work of StopVideos in the transaction t.Tx.
-func (t Tracking) Stop(refs []VideoRef, allOrNothing bool) (unmatched []VideoRef, err error) {
+func (t Tracking) Stop(refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
 	unmatched, ids, accounts, err := t.trackedIDs(refs)
 	if err != nil || len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
 		return unmatched, err
@@ -65,9 +65,28 @@ func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args
 	return t.updateSums(accounts)
 }
 
+// recordRestart records an event for each video that was stopped and is tracked again. Call it after the new values of the videos are stored.
+// Programs that copy the data learn from the event, which also has the earlier status, that the video is no longer stopped.
+func (t Tracking) recordRestart(ids []uuid.UUID) error {
+	events, err := t.eventRecorder()
+	if err != nil || !events.IsRecording(t.id) {
+		return err
+	}
+	var videos []Video
+	if err := db.Scoped(t.Tx, "videos", t.id).Where("videos.id IN ?", ids).Order("videos.id").Find(&videos).Error; err != nil {
+		return err
+	}
+	for i := range videos {
+		before := videos[i]
+		before.FetchStatus = queue.FetchStopped
+		events.AddVideoStatus(&before, &videos[i])
+	}
+	return events.Save()
+}
+
 // trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no
 // tracked video.
-func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []db.RowKey, err error) {
+func (t Tracking) trackedIDs(refs []Ref) (unmatched []Ref, ids []uuid.UUID, accounts []db.RowKey, err error) {
 	var byID []uuid.UUID
 	byLink := map[link.Platform][]string{}
 	for _, r := range refs {

@@ -26,11 +26,11 @@ func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 		v := storetest.VideoOf(t, o, l)
 		require.True(t, v.Removed)
 		require.EqualValues(t, 100, *v.LatestViews)
-		points, err := o.History(t.Context(), store.VideoRef{ID: id}, storetest.Today(db)-30, storetest.Today(db))
+		points, err := o.History(t.Context(), store.Ref{ID: id}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, points, 1)
-		require.Empty(t, storetest.ListVideos(t, o, store.VideoQuery{}).Videos)
-		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Videos, 1)
+		require.Empty(t, storetest.ListVideos(t, o, store.VideoQuery{}).Rows)
+		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Rows, 1)
 
 		db.Clock.Advance(48 * time.Hour)
 		require.Zero(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(200)), "a stopped video must not be fetched")
@@ -46,7 +46,7 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 		foreign := storetest.Track(t, other, storetest.VideoLink(t, 8))[0]
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 4))
 
-		refs := []store.VideoRef{
+		refs := []store.Ref{
 			{ID: store.NewID()},               // an unknown video
 			{ID: tracked[0].ID},               //
 			{Link: storetest.VideoLink(t, 9)}, // an unknown video
@@ -60,7 +60,7 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 		}
 		unmatched, err := o.StopVideos(t.Context(), refs, false)
 		require.NoError(t, err)
-		require.Equal(t, []store.VideoRef{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "the unmatched videos must be in the order of the request")
+		require.Equal(t, []store.Ref{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "the unmatched videos must be in the order of the request")
 
 		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).Removed)
 		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Removed)
@@ -79,7 +79,7 @@ func TestStopVideos_stopsNoVideoIfOneIsUnknownAndAllOrNothingIsTrue(t *testing.T
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
-		refs := []store.VideoRef{{Link: storetest.VideoLink(t, 0)}, {Link: storetest.VideoLink(t, 1)}, {Link: storetest.VideoLink(t, 2)}}
+		refs := []store.Ref{{Link: storetest.VideoLink(t, 0)}, {Link: storetest.VideoLink(t, 1)}, {Link: storetest.VideoLink(t, 2)}}
 		unmatched, err := o.StopVideos(t.Context(), refs, true)
 		require.NoError(t, err)
 		require.Equal(t, refs[2:], unmatched)
@@ -110,7 +110,7 @@ func TestStopVideos_discardsTheCountsOfAFetchThatIsRunning(t *testing.T) {
 		storetest.StopVideos(t, o, l)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
 		require.Nil(t, storetest.VideoOf(t, o, l).LatestViews)
-		points, err := o.History(t.Context(), store.VideoRef{ID: id}, storetest.Today(db)-30, storetest.Today(db))
+		points, err := o.History(t.Context(), store.Ref{ID: id}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Empty(t, points)
 	})

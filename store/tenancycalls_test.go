@@ -20,15 +20,18 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			v, err := o.Video(ctx, store.VideoRef{ID: x.video})
+			v, err := o.Video(ctx, store.Ref{ID: x.video})
 			return newAnswer(err, v)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			v, err := o.Video(ctx, store.VideoRef{Link: x.clip})
+			v, err := o.Video(ctx, store.Ref{Link: x.clip})
 			return newAnswer(err, v)
 		},
 	},
-	"Videos": {
+	"ListVideos": {
+		functionThatListsVideos(func(q *store.VideoQuery, x references) {
+			q.Order.Column, q.Collections = "created_at", []string{x.name, x.collection.String()}
+		}),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.LinkedAccountID = &x.account }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.CollectionID = &x.collection }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Collections = []string{x.name} }),
@@ -47,11 +50,11 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"History": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			points, err := o.History(ctx, store.VideoRef{ID: x.video}, x.today-30, x.today)
+			points, err := o.History(ctx, store.Ref{ID: x.video}, x.today-30, x.today)
 			return newAnswer(err, points)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			points, err := o.History(ctx, store.VideoRef{Link: x.clip}, x.today-700, x.today)
+			points, err := o.History(ctx, store.Ref{Link: x.clip}, x.today-700, x.today)
 			return newAnswer(err, points)
 		},
 	},
@@ -67,17 +70,17 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	},
 	"StopVideos": {
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			unmatched, err := o.StopVideos(ctx, []store.VideoRef{{ID: x.video}, {Link: x.clip}, {ID: mine.video}}, false)
+			unmatched, err := o.StopVideos(ctx, []store.Ref{{ID: x.video}, {Link: x.clip}, {ID: mine.video}}, false)
 			return newAnswer(err, unmatched)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			unmatched, err := o.StopVideos(ctx, []store.VideoRef{{ID: x.video}, {Link: x.clip}}, true)
+			unmatched, err := o.StopVideos(ctx, []store.Ref{{ID: x.video}, {Link: x.clip}}, true)
 			return newAnswer(err, unmatched)
 		},
 	},
 	"RefreshVideo": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		r, err := o.RefreshVideo(ctx, store.VideoRef{ID: x.video}, nil)
-		_, byLink := o.RefreshVideo(ctx, store.VideoRef{Link: x.clip}, nil)
+		r, err := o.RefreshVideo(ctx, store.Ref{ID: x.video}, nil)
+		_, byLink := o.RefreshVideo(ctx, store.Ref{Link: x.clip}, nil)
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
 	"VideoStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {
@@ -86,11 +89,11 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"Account": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			a, err := o.Account(ctx, store.AccountRef{ID: x.account})
+			a, err := o.Account(ctx, store.Ref{ID: x.account})
 			return newAnswer(err, a)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			a, err := o.Account(ctx, store.AccountRef{Link: x.profile})
+			a, err := o.Account(ctx, store.Ref{Link: x.profile})
 			return newAnswer(err, a)
 		},
 	},
@@ -103,12 +106,12 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		}),
 	},
 	"WithRememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
-		page, err := o.WithRememberedVersion().Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
-		return newAnswer(err, page.Videos)
+		list, err := o.WithRememberedVersion().ListVideos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
+		return rowsOf(list, err)
 	}},
 	"RememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		view := o.WithRememberedVersion()
-		_, err := view.Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
+		_, err := view.ListVideos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
 		_, known := view.RememberedVersion()
 		return newAnswer(err, known)
 	}},
@@ -125,17 +128,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return rowsOf(list, err)
 	}},
 	"ListAccountVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		list, err := o.ListAccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
-		return rowsOf(list, err)
-	}},
-	"ListVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		q := storetest.OrderedBy("created_at", true)
-		q.Collections = []string{x.name, x.collection.String()}
-		list, err := o.ListVideos(ctx, q)
-		return rowsOf(list, err)
-	}},
-	"ListCollections": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		list, err := o.ListCollections(ctx, store.CollectionQuery{ParentID: &x.collection, Order: store.Order{Column: "video_count"}, Window: store.Window{Limit: 100}})
+		list, err := o.ListAccountVideos(ctx, store.Ref{ID: x.account}, storetest.OrderedBy("created_at", true))
 		return rowsOf(list, err)
 	}},
 	"CollectionSums": {func(ctx context.Context, o *store.Org, _, _ references) answer {
@@ -143,7 +136,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(err, sums)
 	}},
 	"AccountHistory": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		points, err := o.AccountHistory(ctx, store.AccountRef{ID: x.account}, x.today-30, x.today)
+		points, err := o.AccountHistory(ctx, store.Ref{ID: x.account}, x.today-30, x.today)
 		return newAnswer(err, points)
 	}},
 	"TrackedAccountIDs": {func(ctx context.Context, o *store.Org, x, mine references) answer {
@@ -161,12 +154,12 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		},
 	},
 	"StopAccounts": {func(ctx context.Context, o *store.Org, x, mine references) answer {
-		unmatched, err := o.StopAccounts(ctx, []store.AccountRef{{ID: x.account}, {Link: x.profile}, {ID: mine.account}}, false)
+		unmatched, err := o.StopAccounts(ctx, []store.Ref{{ID: x.account}, {Link: x.profile}, {ID: mine.account}}, false)
 		return newAnswer(err, unmatched)
 	}},
 	"RefreshAccount": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		r, err := o.RefreshAccount(ctx, store.AccountRef{ID: x.account}, nil)
-		_, byLink := o.RefreshAccount(ctx, store.AccountRef{Link: x.profile}, nil)
+		r, err := o.RefreshAccount(ctx, store.Ref{ID: x.account}, nil)
+		_, byLink := o.RefreshAccount(ctx, store.Ref{Link: x.profile}, nil)
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
 	"AccountStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {
@@ -181,7 +174,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		c, err := o.Collection(ctx, x.collection, true)
 		return newAnswer(err, c)
 	}},
-	"Collections": {
+	"ListCollections": {
+		functionThatListsCollections(func(q *store.CollectionQuery, x references) {
+			q.ParentID, q.Order.Column = &x.collection, "video_count"
+		}),
 		functionThatListsCollections(func(q *store.CollectionQuery, x references) { q.ParentID = &x.collection }),
 		functionThatListsCollections(func(q *store.CollectionQuery, x references) { q.ParentID, q.Subtree = &x.collection, true }),
 		functionThatListsCollections(func(q *store.CollectionQuery, x references) {
@@ -383,14 +379,14 @@ func rowsOf[R any](list *store.List[R], err error) answer {
 	return newAnswer(nil, list.Rows, list.Total)
 }
 
-// functionThatListsVideos returns a function that calls Org.Videos. The function addConditions adds conditions to the query.
+// functionThatListsVideos returns a function that calls Org.ListVideos. The function addConditions adds conditions to the query.
 func functionThatListsVideos(addConditions func(*store.VideoQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := storetest.OrderedBy("latest_views", true)
 		q.IncludeRemoved = true
 		addConditions(&q, x)
-		page, err := o.Videos(ctx, q)
-		return newAnswer(err, page)
+		list, err := o.ListVideos(ctx, q)
+		return rowsOf(list, err)
 	}
 }
 
@@ -404,13 +400,13 @@ func functionThatListsAccounts(addConditions func(*store.AccountQuery, reference
 	}
 }
 
-// functionThatListsCollections returns a function that calls Org.Collections. The function addConditions adds conditions to the query.
+// functionThatListsCollections returns a function that calls Org.ListCollections. The function addConditions adds conditions to the query.
 func functionThatListsCollections(addConditions func(*store.CollectionQuery, references)) func(context.Context, *store.Org, references, references) answer {
 	return func(ctx context.Context, o *store.Org, x, _ references) answer {
 		q := store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}}
 		addConditions(&q, x)
-		page, err := o.Collections(ctx, q)
-		return newAnswer(err, page)
+		list, err := o.ListCollections(ctx, q)
+		return rowsOf(list, err)
 	}
 }
 

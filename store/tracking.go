@@ -189,6 +189,13 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	if err := db.RunWrites(t.Tx, append(writes, enqueue...)...); err != nil || len(restarted) == 0 {
 		return tracked, err
 	}
+	ids := make([]uuid.UUID, len(restarted))
+	for i, v := range restarted {
+		ids[i] = v.ID
+	}
+	if err := t.recordRestart(ids); err != nil {
+		return nil, err
+	}
 	return tracked, t.updateSums(t.accountsOf(restarted))
 }
 
@@ -337,7 +344,7 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 		if results[i].Already || i >= r.fetched {
 			continue
 		}
-		e := queue.Entry{Source: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
+		e := queue.Entry{Platform: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
 			BaseLane: r.lane, Subject: results[i].ID, Lane: r.lane, Saved: !results[i].Existing}
 		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
 		if v, ok := storedBefore[queue.TargetKey(l.Platform, l.ID)]; ok {
@@ -355,7 +362,7 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 // VideoEntry returns the entry that adds a video to the fetch queue. If the caller restarts a stopped
 // video, v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
-	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
+	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID}
 	if v.Removed {
 		e.TrackedAt = v.CreatedAt
@@ -458,6 +465,6 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 			db.Assign(&r.Type, accounts[i].TrackingType)
 			entries = append(entries, AccountEntry(&accounts[i], r, lane, false, now))
 		}
-		return queue.Enqueue(tx, o.id, entries, now)
+		return Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts(entries, lane)
 	})
 }

@@ -88,7 +88,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(300)), "the video must be fetched again")
-		points, err := o.History(t.Context(), store.VideoRef{ID: first.ID}, storetest.Today(db)-30, storetest.Today(db))
+		points, err := o.History(t.Context(), store.Ref{ID: first.ID}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Equal(t, []store.Date{storetest.Today(db), storetest.Today(db) - 1, storetest.Today(db) - 2}, []store.Date{points[0].Day, points[1].Day, points[2].Day}, "the history must also have the points from before the stop")
 		require.Equal(t, store.QualityInterpolated, points[1].Quality)
@@ -103,7 +103,7 @@ func TestTrack_updatesTheNumberOfVideosImmediately(t *testing.T) {
 			t.Helper()
 			require.EqualValues(t, tracked, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 			require.EqualValues(t, tracked+removed, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
-			require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{}).Videos, tracked)
+			require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{}).Rows, tracked)
 		}
 		totals(0, 0)
 		storetest.Track(t, o, storetest.VideoLinks(t, 7)...)
@@ -143,25 +143,25 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 			}
 			return names
 		}
-		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
+		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Rows {
 			require.Equal(t, []string{"Birds", "Cats", "Dogs", "dogs"}, names(v), "a video that was already tracked must also be added to the collections")
 		}
 		require.Equal(t, already.ID, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).ID)
 
-		page, err := o.Collections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
+		page, err := o.ListCollections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Collections, 4)
-		birds, small := page.Collections[0], page.Collections[3]
+		require.Len(t, page.Rows, 4)
+		birds, small := page.Rows[0], page.Rows[3]
 		require.Equal(t, "dogs", small.Name, "names must be case-sensitive")
 		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: birds.ID, Name: "Birds", Access: store.AccessPrivate, CreatedBy: token,
 			CreatedAt: store.InstantOf(db.Clock.Now()), UpdatedAt: store.InstantOf(db.Clock.Now())}, birds)
-		require.Equal(t, dogs.ID, page.Collections[2].ID, "the existing collection must be used")
+		require.Equal(t, dogs.ID, page.Rows[2].ID, "the existing collection must be used")
 
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, 2), CollectionNames: []string{"Birds"}})
 		require.NoError(t, err)
-		page, err = o.Collections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
+		page, err = o.ListCollections(t.Context(), store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Collections, 4)
+		require.Len(t, page.Rows, 4)
 	})
 }
 
@@ -181,9 +181,9 @@ func TestTrack_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 
 		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
-		page, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
+		page, err := o.ListCollections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 10}})
 		require.NoError(t, err)
-		require.Len(t, page.Collections, 1, "no collection may be created")
+		require.Len(t, page.Rows, 1, "no collection may be created")
 	})
 }
 
@@ -216,8 +216,8 @@ func TestTrack_tracksAVideoOnceIfEqualRequestsRunConcurrently(t *testing.T) {
 		require.Equal(t, 1, fresh, "exactly one request must start to track the video")
 		page := storetest.ListVideos(t, o, store.VideoQuery{})
 		require.EqualValues(t, 1, page.Total)
-		require.Len(t, page.Videos, 1)
-		require.Len(t, page.Videos[0].Labels, 1, "the collection must be created once")
+		require.Len(t, page.Rows, 1)
+		require.Len(t, page.Rows[0].Labels, 1, "the collection must be created once")
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 	})
 }
@@ -255,7 +255,7 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 		}
 		require.Equal(t, pool, sum)
 		require.EqualValues(t, pool, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
-		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{}).Videos, pool)
+		require.Len(t, storetest.ListVideos(t, o, store.VideoQuery{}).Rows, pool)
 	})
 }
 
@@ -266,9 +266,9 @@ func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	// On PostgreSQL, one statement inserts all new rows. To stop videos, Citus needs an additional statement,
 	// which reads which organisations track the targets.
 	most := map[string]map[string]int{
-		"postgres": {"new": 4, "tracked already": 2, "stop": 13, "again": 11},
-		"sqlite":   {"new": 9, "tracked already": 2, "stop": 12, "again": 14},
-		"citus":    {"new": 9, "tracked already": 2, "stop": 14, "again": 14},
+		"postgres": {"new": 4, "tracked already": 2, "stop": 13, "again": 12},
+		"sqlite":   {"new": 9, "tracked already": 2, "stop": 12, "again": 15},
+		"citus":    {"new": 9, "tracked already": 2, "stop": 14, "again": 15},
 	}
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first := 0
@@ -288,7 +288,7 @@ func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 			}
 			count("new", track)
 			count("tracked already", track)
-			refs := make([]store.VideoRef, n)
+			refs := make([]store.Ref, n)
 			for i, l := range r.Links {
 				refs[i].Link = l
 			}
@@ -359,7 +359,7 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 7)) // this pending video is stopped, so it must not be scheduled
 
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive))
-		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
+		for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Rows {
 			require.False(t, v.Pending)
 		}
 		db.Clock.Advance(24 * time.Hour)

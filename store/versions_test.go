@@ -62,16 +62,16 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			{"delete a collection", func() error { return o.DeleteCollection(ctx, collection.ID, nil) }},
 			{"refresh a video", func() error {
 				db.Clock.Advance(5 * time.Hour)
-				_, err := o.RefreshVideo(ctx, store.VideoRef{ID: videoID}, nil)
+				_, err := o.RefreshVideo(ctx, store.Ref{ID: videoID}, nil)
 				return err
 			}},
-			{"refresh an account", func() error { _, err := o.RefreshAccount(ctx, store.AccountRef{ID: accountID}, nil); return err }},
+			{"refresh an account", func() error { _, err := o.RefreshAccount(ctx, store.Ref{ID: accountID}, nil); return err }},
 			{"stop videos", func() error {
-				_, err := o.StopVideos(ctx, []store.VideoRef{{ID: videoID}}, true)
+				_, err := o.StopVideos(ctx, []store.Ref{{ID: videoID}}, true)
 				return err
 			}},
 			{"stop accounts", func() error {
-				_, err := o.StopAccounts(ctx, []store.AccountRef{{ID: accountID}}, true)
+				_, err := o.StopAccounts(ctx, []store.Ref{{ID: accountID}}, true)
 				return err
 			}},
 			{"change the tier", func() error { return db.SetTier(ctx, o.ID(), store.TierBasic) }},
@@ -134,15 +134,15 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 		}
 		all.Wait()
 		require.Equal(t, int64(limit), made.Load())
-		page, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+		page, err := o.ListCollections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
-		require.Len(t, page.Collections, limit)
+		require.Len(t, page.Rows, limit)
 
 		err = backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
 		require.ErrorContains(t, err, "an organisation can have at most 7 collections; it has 7, and the request would create 1 more")
-		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
+		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Rows[0].Name}})
 		require.NoError(t, err, "an existing collection must not count as new")
-		videos, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+		videos, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
 		require.LessOrEqual(t, videos.Total, int64(limit+1), "a refused request must track nothing")
 	})

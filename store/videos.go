@@ -96,12 +96,6 @@ type Ref struct {
 	Link link.Link
 }
 
-// VideoRef is a Ref that names a video.
-type VideoRef = Ref
-
-// AccountRef is a Ref that names an account.
-type AccountRef = Ref
-
 // String returns the id if it is set, and otherwise the canonical form of the link.
 func (r Ref) String() string {
 	if r.ID != uuid.Nil {
@@ -131,7 +125,7 @@ type VideoQuery struct {
 	Status          *FetchStatus // only videos with this fetch status; queue.FetchStopped selects stopped videos even if IncludeRemoved is false
 	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
-	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
+	WithoutTotal    bool // do not count the matching videos; List.Total is then 0
 	WithoutLabels   bool // do not set Video.Labels
 
 	// Each is an optional function. If it is set, ListVideos can pass the videos to this function instead of returning them: see
@@ -159,24 +153,7 @@ var VideoOrders = db.SortColumns{
 	"views_gained_7d":    db.SortByNullable("videos", "views_gained_7d", db.IntegerColumn),
 }
 
-// VideoPage is a page of a list of videos.
-type VideoPage struct {
-	Videos []Video
-	Total  int64        // number of videos that match the query, on all pages
-	Next   *db.Position // position at which the next page begins; nil on the last page
-}
-
-// Videos returns one page of the videos that match the query.
-func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
-	list, err := o.ListVideos(ctx, query)
-	if err != nil {
-		return VideoPage{}, err
-	}
-	return VideoPage{Videos: list.Rows, Total: list.Total, Next: list.Next()}, nil
-}
-
-// ListVideos returns one page of the videos that match the query. The result is a db.List. The method Videos returns the same page as a
-// VideoPage.
+// ListVideos returns one page of the videos that match the query.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
 		InIndexOrder: !query.hasFilters(), Each: query.Each}
@@ -365,7 +342,7 @@ func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 }
 
 // Video returns the video that the ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
-func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
+func (o *Org) Video(ctx context.Context, ref Ref) (Video, error) {
 	var v Version
 	found, err := db.ReadRows(ctx, o.s.db, addVideoCondition(o.scopedQuery(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
 	if err != nil {
@@ -379,7 +356,7 @@ func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 }
 
 // videoID returns the id of the video that the ref names, or ErrNotFound if there is no such video.
-func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err error) {
+func (o *Org) videoID(ctx context.Context, ref Ref) (id uuid.UUID, err error) {
 	err = o.s.db.EachRow(ctx, addVideoCondition(o.scopedQuery(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
 		id = row.ID(0)
 		return nil
@@ -391,7 +368,7 @@ func (o *Org) videoID(ctx context.Context, ref VideoRef) (id uuid.UUID, err erro
 }
 
 // addVideoCondition limits a query to the video that the ref names.
-func addVideoCondition(q *gorm.DB, ref VideoRef) *gorm.DB {
+func addVideoCondition(q *gorm.DB, ref Ref) *gorm.DB {
 	if ref.ID != uuid.Nil {
 		return q.Where("videos.id = ?", ref.ID)
 	}

@@ -264,16 +264,16 @@ func readAllPages(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCu
 	t.Helper()
 	ids := []uuid.UUID{}
 	for q.Window.Limit = size; ; {
-		page, err := o.Videos(t.Context(), q)
+		page, err := o.ListVideos(t.Context(), q)
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(page.Videos), size)
-		ids = append(ids, idsOf(page.Videos)...)
-		if page.Next == nil {
+		require.LessOrEqual(t, len(page.Rows), size)
+		ids = append(ids, idsOf(page.Rows)...)
+		if page.Next() == nil {
 			return ids
 		}
-		require.Len(t, page.Videos, size, "every page except the last must be full")
+		require.Len(t, page.Rows, size, "every page except the last must be full")
 		if byCursor {
-			q.Window.After = page.Next
+			q.Window.After = page.Next()
 		} else {
 			q.Window.Offset += size
 		}
@@ -289,21 +289,21 @@ func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 			for _, descending := range []bool{false, true} {
 				q := store.VideoQuery{IncludeRemoved: true, Order: store.Order{Column: column, Descending: descending}, Window: store.Window{Limit: 5000}}
 				page := storetest.ListVideos(t, lib.org, q)
-				require.Equal(t, lib.expectedVideos(q), page.Videos, "%s, descending %t", column, descending)
-				require.Nil(t, page.Next)
-				require.Equal(t, idsOf(page.Videos), readAllPages(t, lib.org, q, 17, true), column)
+				require.Equal(t, lib.expectedVideos(q), page.Rows, "%s, descending %t", column, descending)
+				require.Nil(t, page.Next())
+				require.Equal(t, idsOf(page.Rows), readAllPages(t, lib.org, q, 17, true), column)
 			}
 		}
 		both := store.VideoQuery{CollectionID: &lib.ids[0], Collections: []string{"By tag"}, Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5000}}
 		require.NotEmpty(t, lib.expectedVideos(both))
-		require.Equal(t, lib.expectedVideos(both), storetest.ListVideos(t, lib.org, both).Videos, "a query with both CollectionID and Collections")
+		require.Equal(t, lib.expectedVideos(both), storetest.ListVideos(t, lib.org, both).Rows, "a query with both CollectionID and Collections")
 		rapid.Check(t, func(rt *rapid.T) {
 			for range 4 {
 				q := lib.randomQuery(rt)
 				want := idsOf(lib.expectedVideos(q))
 				q.Window = store.Window{Limit: 5000}
 				page := storetest.ListVideos(t, lib.org, q)
-				require.Equal(rt, want, idsOf(page.Videos))
+				require.Equal(rt, want, idsOf(page.Rows))
 				require.EqualValues(rt, len(want), page.Total)
 				size := rapid.IntRange(1, 9).Draw(rt, "page size")
 				if len(want) > 4*size {
@@ -330,16 +330,16 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 		var seen []string
 		for i := 0; ; i++ {
 			page := storetest.ListVideos(t, o, q)
-			for _, v := range page.Videos {
+			for _, v := range page.Rows {
 				seen = append(seen, v.ExternalID)
 			}
-			if page.Next == nil {
+			if page.Next() == nil {
 				break
 			}
-			q.Window.After = page.Next
-			storetest.Track(t, o, storetest.VideoLink(t, 100+i))                    // the new video comes before the videos that were already read
-			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[1].Link)) // stop the tracking of a video that was already read
-			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Videos[3].Link)) // stop the tracking of the last video of the page; the next page begins after this video
+			q.Window.After = page.Next()
+			storetest.Track(t, o, storetest.VideoLink(t, 100+i))                  // the new video comes before the videos that were already read
+			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Rows[1].Link)) // stop the tracking of a video that was already read
+			storetest.StopVideos(t, o, storetest.ParseLink(t, page.Rows[3].Link)) // stop the tracking of the last video of the page; the next page begins after this video
 		}
 		slices.Reverse(seen)
 		for i, l := range links {
@@ -375,8 +375,8 @@ func TestVideos_returnsTheRightPageIfTheTotalIsOutdated(t *testing.T) {
 				q := storetest.OrderedBy("created_at", false)
 				q.Window = store.Window{Offset: 430, Limit: 5}
 				page := storetest.ListVideos(t, o.AtVersion(v), q)
-				require.Len(t, page.Videos, 5)
-				for i, video := range page.Videos {
+				require.Len(t, page.Rows, 5)
+				for i, video := range page.Rows {
 					require.Equal(t, links[430+i].ID, video.ExternalID)
 				}
 			})
@@ -392,9 +392,9 @@ func TestVideos_returnsAnEmptyPageAfterTheLastVideo(t *testing.T) {
 		q := storetest.OrderedBy("created_at", true)
 		q.Window.Offset = 3
 		page := storetest.ListVideos(t, o, q)
-		require.Empty(t, page.Videos)
+		require.Empty(t, page.Rows)
 		require.EqualValues(t, 3, page.Total)
-		require.Nil(t, page.Next)
+		require.Nil(t, page.Next())
 		q.WithoutTotal = true
 		require.Zero(t, storetest.ListVideos(t, o, q).Total)
 	})
@@ -407,7 +407,7 @@ func TestVideos_refusesAPositionThatDoesNotFitTheOrder(t *testing.T) {
 		for column, value := range map[string]string{"latest_views": "2024-02-29", "uploaded_at": "17", "created_at": ""} {
 			q := storetest.OrderedBy(column, true)
 			q.Window.After = &store.Position{Value: value, ID: store.NewID()}
-			_, err := o.Videos(t.Context(), q)
+			_, err := o.ListVideos(t.Context(), q)
 			require.ErrorContains(t, err, "position", column)
 		}
 	})
@@ -419,7 +419,7 @@ func TestVideos_returnsNotFoundForAnUnknownCollection(t *testing.T) {
 		o, foreign := storetest.NewOrg(t, db), storetest.Collection(t, storetest.NewOrg(t, db), "Foreign", nil)
 		q := storetest.OrderedBy("created_at", true)
 		q.CollectionID = &foreign.ID
-		_, err := o.Videos(t.Context(), q)
+		_, err := o.ListVideos(t.Context(), q)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		require.ErrorContains(t, err, foreign.ID.String())
 	})
@@ -432,7 +432,7 @@ func TestVideos_returnsAllLabelsOnAPageOfMoreThan1000Videos(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.VideoLinks(t, many), CollectionNames: []string{"b", "a"}})
 		require.NoError(t, err)
-		videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos
+		videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Rows
 		require.Len(t, videos, many)
 		for _, v := range videos {
 			require.Len(t, v.Labels, 2)

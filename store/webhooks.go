@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +19,9 @@ const (
 	MaxWebhooks = 20
 	// PreviousSecretLife is how long deliveries are also signed with the previous secret after the secret has changed.
 	PreviousSecretLife = 24 * time.Hour
+	// maxOlderSecrets is the highest number of secrets in Webhook.OlderSecrets. If a secret is replaced more often within PreviousSecretLife, the
+	// oldest secrets end early.
+	maxOlderSecrets = 10
 )
 
 // TooManyWebhooksError reports that the organisation already has the highest allowed number of webhooks.
@@ -51,14 +56,68 @@ type Webhook struct {
 	CreatedAt      db.Instant      `gorm:"autoCreateTime:false"`
 	UpdatedAt      db.Instant      `gorm:"autoUpdateTime:false"` // when a caller of the API last changed the webhook
 	// Secret is used to sign deliveries. The store only has it in encrypted form and never decrypts it. Until PreviousSecretUntil,
-	// deliveries are also signed with PreviousSecret.
+	// deliveries are also signed with PreviousSecret: see ValidSecrets.
 	Secret              []byte
 	PreviousSecret      []byte
 	PreviousSecretUntil *db.Instant
+	OlderSecrets        string      // the secrets before PreviousSecret that are still valid, as JSON of []olderSecret, the newest first; "" if there are none
 	RotationID          *uuid.UUID  // the EffectID of the request that last replaced the secret; nil if that request had no idempotency key
-	Failures            int         // number of failed attempts since the last successful attempt
+	Failures            int         // number of claims with failed attempts since the last successful attempt
 	FailingSince        *db.Instant // time of the first failed attempt since the last successful attempt; nil if the last attempt was successful
 	LastSuccessAt       *db.Instant // nil if no attempt was successful
+}
+
+// olderSecret is an encrypted secret of a webhook, with which deliveries are signed until the time Until.
+type olderSecret struct {
+	Encrypted []byte     `json:"encrypted"`
+	Until     db.Instant `json:"until"`
+}
+
+// olderSecrets returns the decoded secrets of OlderSecrets.
+func (w *Webhook) olderSecrets() (older []olderSecret, err error) {
+	if w.OlderSecrets != "" {
+		err = json.Unmarshal([]byte(w.OlderSecrets), &older)
+	}
+	return older, err
+}
+
+// ValidSecrets returns the encrypted secrets with which a delivery is signed at the given time, the newest first.
+func (w *Webhook) ValidSecrets(at db.Instant) ([][]byte, error) {
+	valid := [][]byte{w.Secret}
+	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > at {
+		valid = append(valid, w.PreviousSecret)
+	}
+	older, err := w.olderSecrets()
+	for _, s := range older {
+		if s.Until > at {
+			valid = append(valid, s.Encrypted)
+		}
+	}
+	return valid, err
+}
+
+// replaceSecret makes the secret of the webhook the previous secret. Earlier secrets stay valid until their ends, because the receiver can still use
+// one of them: the answers with the later secrets can have been lost.
+func (w *Webhook) replaceSecret(secret []byte, now db.Instant) error {
+	older, err := w.olderSecrets()
+	if err != nil {
+		return err
+	}
+	if w.PreviousSecretUntil != nil {
+		older = slices.Insert(older, 0, olderSecret{w.PreviousSecret, *w.PreviousSecretUntil})
+	}
+	older = slices.DeleteFunc(older, func(s olderSecret) bool { return s.Until <= now })
+	w.OlderSecrets = ""
+	if len(older) > 0 {
+		encoded, err := json.Marshal(older[:min(len(older), maxOlderSecrets)])
+		if err != nil {
+			return err
+		}
+		w.OlderSecrets = string(encoded)
+	}
+	until := now.Add(PreviousSecretLife)
+	w.PreviousSecret, w.PreviousSecretUntil, w.Secret = w.Secret, &until, secret
+	return nil
 }
 
 // Types returns the types of the events that are sent to the webhook. An empty list means all types.
@@ -190,7 +249,7 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 	return db.Scoped(tx, "webhooks", o.id).Where("webhooks.id = ?", w.ID).Updates(map[string]any{"url": w.URL, "description": w.Description, "event_types": w.EventTypes,
 		"enabled": w.Enabled, "disabled_reason": w.DisabledReason, "updated_at": w.UpdatedAt, "failures": w.Failures, "failing_since": w.FailingSince,
-		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "rotation_id": w.RotationID}).Error
+		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "older_secrets": w.OlderSecrets, "rotation_id": w.RotationID}).Error
 }
 
 // disableWebhook marks a webhook as disabled and removes it from the queue of webhooks. The caller
@@ -224,7 +283,7 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 }
 
 // RotateWebhookSecret replaces the encrypted secret of a webhook. For the time PreviousSecretLife,
-// deliveries are also signed with the old secret. It returns ErrNotFound for an
+// deliveries are also signed with the old secret, even if the new secret is replaced within this time. It returns ErrNotFound for an
 // unknown id. The parameter effectID is the EffectID of the request's IdempotencyKey, or zero.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
@@ -233,13 +292,15 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 			return err
 		}
 		w.UpdatedAt = o.s.db.Now()
-		until := w.UpdatedAt.Add(PreviousSecretLife)
-		// If an earlier attempt of this request stored w.Secret, the caller never received that secret. Then
-		// the older secret in PreviousSecret must stay valid.
-		if effectID == uuid.Nil || w.RotationID == nil || *w.RotationID != effectID {
-			w.PreviousSecret, w.PreviousSecretUntil, w.RotationID = w.Secret, &until, nil
+		if effectID != uuid.Nil && w.RotationID != nil && *w.RotationID == effectID {
+			// An earlier attempt of this request stored w.Secret, but the caller never received that secret.
+			w.Secret = secret
+			return o.saveWebhook(tx, &w)
 		}
-		if w.Secret = secret; effectID != uuid.Nil {
+		if err := w.replaceSecret(secret, w.UpdatedAt); err != nil {
+			return err
+		}
+		if w.RotationID = nil; effectID != uuid.Nil {
 			w.RotationID = &effectID
 		}
 		return o.saveWebhook(tx, &w)

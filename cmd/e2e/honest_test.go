@@ -46,12 +46,12 @@ func newHonestCallers(t *testing.T, s *stack) *honestCallers {
 	for _, id := range s.seedOrganisations(t, "--orgs", fmt.Sprint(honestOrganisations), "--videos", "120", "--days", "3") {
 		_, token, err := st.CreateToken(t.Context(), id, "Honest", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
 		require.NoError(t, err)
-		page, err := st.Org(id).Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
+		page, err := st.Org(id).ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 		require.NoError(t, err)
-		require.Len(t, page.Videos, 1)
+		require.Len(t, page.Rows, 1)
 		h.tokens = append(h.tokens, token)
-		h.videos = append(h.videos, page.Videos[0].ID.String())
-		h.links = append(h.links, page.Videos[0].Link)
+		h.videos = append(h.videos, page.Rows[0].ID.String())
+		h.links = append(h.links, page.Rows[0].Link)
 	}
 	return h
 }

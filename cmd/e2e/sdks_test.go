@@ -25,11 +25,14 @@ import (
 // sdkVideos is the number of videos that each program in testdata/sdks tracks.
 const sdkVideos = 10_000
 
+// goModule is the path of this repository's Go module.
+const goModule = "github.com/reeltally/reeltally"
+
 // sdkTest has the folders and the server with which TestSDKs_installedPackagesWork tests the client libraries.
 type sdkTest struct {
 	*stack
 	root  string // the root of this repository
-	clone string // a clone of this repository, with all files that git does not ignore, including uncommitted changes
+	clone string // a clone of this repository in a folder with the name reeltally, with all files that git does not ignore, including uncommitted changes
 }
 
 // runTool runs a program in a folder and returns its standard output. The program gets the environment of the test and the variables in
@@ -66,7 +69,8 @@ func globFiles(t *testing.T, pattern string) []string {
 // cloneRepository makes a git repository with one commit, which has all files of this repository that git does not ignore.
 func cloneRepository(t *testing.T, root string) string {
 	t.Helper()
-	clone := t.TempDir()
+	clone := filepath.Join(t.TempDir(), "reeltally")
+	require.NoError(t, os.Mkdir(clone, 0o700))
 	runTool(t, root, nil, "bash", "-euo", "pipefail", "-c", `git ls-files -z --cached --others --exclude-standard --deduplicate |
 		while IFS= read -r -d '' file; do [[ ! -f $file ]] || printf '%s\0' "$file"; done | tar --create --null --files-from=- | tar --extract --directory="$0"`, clone)
 	git := []string{"-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"}
@@ -74,6 +78,24 @@ func cloneRepository(t *testing.T, root string) string {
 		runTool(t, clone, nil, "git", append(slices.Clone(git), args...)...)
 	}
 	return clone
+}
+
+// newCallerFolder makes a folder with the given name beside the clone. In this folder, the path of the clone is ../reeltally, as in docs/clients.md.
+func (s *sdkTest) newCallerFolder(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(filepath.Dir(s.clone), name)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	return dir
+}
+
+// install runs the commands with which docs/clients.md installs the library in gen/<library>.
+func (s *sdkTest) install(t *testing.T, library, dir string, env ...string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(s.clone, "docs/clients.md"))
+	require.NoError(t, err)
+	block := regexp.MustCompile(`(?s)\n\[[^\n]*\]\(\.\./gen/` + library + `/README\.md\).*?` + "```sh\n(.*?)```").FindSubmatch(page)
+	require.NotNil(t, block, "docs/clients.md must say how to install gen/%s", library)
+	runTool(t, dir, env, "bash", "-euc", string(block[1]))
 }
 
 // runProgram runs a program that uses an installed library. It checks the numbers that the program
@@ -100,16 +122,13 @@ func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	require.Len(t, ids, sdkVideos)
 }
 
-// goEnvironment returns environment variables. With them, the go command gets this repository's
-// module from s.clone, and looks for other modules first in the existing module cache.
+// goEnvironment returns environment variables. With them, the go command looks for modules first in the existing module cache.
 func (s *sdkTest) goEnvironment(t *testing.T) []string {
 	t.Helper()
 	var set struct{ GOMODCACHE, GOPROXY string }
 	require.NoError(t, json.Unmarshal([]byte(runTool(t, s.root, nil, "go", "env", "-json", "GOMODCACHE", "GOPROXY")), &set))
-	const module = "github.com/reeltally/reeltally"
 	return []string{
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + s.clone + ".insteadOf", "GIT_CONFIG_VALUE_0=https://" + module,
-		"GONOPROXY=" + module, "GONOSUMDB=" + module, "GOPROXY=file://" + filepath.ToSlash(set.GOMODCACHE) + "/cache/download," + set.GOPROXY,
+		"GONOPROXY=" + goModule, "GONOSUMDB=" + goModule, "GOPROXY=file://" + filepath.ToSlash(set.GOMODCACHE) + "/cache/download," + set.GOPROXY,
 		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOWORK=off", "CGO_ENABLED=0",
 	}
 }
@@ -127,27 +146,40 @@ func TestSDKs_installedPackagesWork(t *testing.T) {
 		root: root, clone: cloneRepository(t, root)}
 	s.startServer(t)
 	t.Run("Go", s.testGo)
+	t.Run("Go from a git repository", s.testGoFromGit)
 	t.Run("TypeScript", s.testTypeScript)
 	t.Run("Python", s.testPython)
 }
 
 func (s *sdkTest) testGo(t *testing.T) {
 	t.Parallel()
-	dir, env := t.TempDir(), s.goEnvironment(t)
-	copyFiles(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // go.sum has the checksums, so the go command does not ask the checksum database
+	dir := s.newCallerFolder(t, "go")
+	env := append(s.goEnvironment(t), "GOVCS=*:off") // the go command must not look for this repository's module in the network
+	copyFiles(t, dir, "testdata/sdks/program.go")
 	runTool(t, dir, env, "go", "mod", "init", "example.com/caller")
-	runTool(t, dir, env, "go", "get", "github.com/reeltally/reeltally/gen/client")
+	s.install(t, "client", dir, env...)
 	for _, example := range globFiles(t, filepath.Join(s.clone, "gen/client/examples/*/main.go")) {
 		folder := filepath.Join(dir, filepath.Base(filepath.Dir(example)))
 		require.NoError(t, os.Mkdir(folder, 0o700))
 		copyFiles(t, folder, example)
 	}
-	runTool(t, dir, env, "go", "mod", "tidy")
 	runTool(t, dir, env, "go", "vet", "./...")
 	runTool(t, dir, env, "go", "build", "-o", "caller", ".")
-	used := runTool(t, dir, env, "go", "list", "-m", "-f", "{{.Version}} {{with .Replace}}{{.Path}}{{end}}", "github.com/reeltally/reeltally")
-	require.Regexp(t, `^v0\.0\.0-\d{14}-[0-9a-f]{12} \n$`, used, "the program must depend on the commit of the cloned repository, without a replace directive")
 	s.runProgram(t, filepath.Join(dir, "caller"))
+}
+
+// testGoFromGit installs the Go client from a git repository, without a replace directive in go.mod. Callers can do this if they can reach the repository.
+func (s *sdkTest) testGoFromGit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := append(s.goEnvironment(t), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://"+s.clone+".insteadOf", "GIT_CONFIG_VALUE_0=https://"+goModule)
+	copyFiles(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // go.sum has the checksums, so the go command does not ask the checksum database
+	runTool(t, dir, env, "go", "mod", "init", "example.com/caller")
+	runTool(t, dir, env, "go", "get", goModule+"/gen/client")
+	runTool(t, dir, env, "go", "mod", "tidy")
+	runTool(t, dir, env, "go", "build", "-o", "caller", ".")
+	used := runTool(t, dir, env, "go", "list", "-m", "-f", "{{.Version}} {{with .Replace}}{{.Path}}{{end}}", goModule)
+	require.Regexp(t, `^v0\.0\.0-\d{14}-[0-9a-f]{12} \n$`, used, "the program must depend on the commit of the cloned repository, without a replace directive")
 }
 
 // tsconfig is a format string for a configuration of TypeScript with the strictest settings. Its argument is
@@ -158,13 +190,11 @@ const tsconfig = `{"compilerOptions": {"strict": true, "exactOptionalPropertyTyp
 
 func (s *sdkTest) testTypeScript(t *testing.T) {
 	t.Parallel()
-	tools, dir := t.TempDir(), t.TempDir()
+	tools, dir := t.TempDir(), s.newCallerFolder(t, "typescript")
 	copyFiles(t, tools, "testdata/sdks/package.json", "testdata/sdks/package-lock.json", "testdata/sdks/.npmrc")
 	runTool(t, tools, nil, "npm", "ci", "--silent")
 
-	runTool(t, filepath.Join(s.clone, "gen/typescript"), nil, "npm", "pack", "--silent", "--pack-destination", dir)
-	packed := globFiles(t, filepath.Join(dir, "*.tgz"))
-	runTool(t, dir, nil, "npm", "install", "--silent", "--no-audit", "--no-fund", "./"+filepath.Base(packed[0]))
+	s.install(t, "typescript", dir, "npm_config_loglevel=silent", "npm_config_audit=false", "npm_config_fund=false")
 	copyFiles(t, dir, globFiles(t, filepath.Join(s.clone, "gen/typescript/examples/*.mjs"))...)
 	copyFiles(t, dir, "testdata/sdks/program.ts")
 	hosted := filepath.Join(s.root, "server/testdata/hosted")
@@ -205,20 +235,22 @@ func (s *sdkTest) requestedOperations(t *testing.T, program string) []string {
 
 func (s *sdkTest) testPython(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	// newEnvironment makes a virtual environment, installs packages and returns the path of its interpreter.
+	dir := s.newCallerFolder(t, "python")
+	// newEnvironment makes a virtual environment, installs packages if any are given, and returns the path of its interpreter.
 	newEnvironment := func(name string, packages ...string) string {
 		runTool(t, dir, nil, "python3", "-m", "venv", name)
 		python := filepath.Join(dir, name, "bin/python")
-		runTool(t, dir, nil, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
+		if len(packages) > 0 {
+			runTool(t, dir, nil, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
+		}
 		return python
 	}
 	requirements, err := filepath.Abs("testdata/sdks/requirements.txt")
 	require.NoError(t, err)
 	checker := newEnvironment("checker", "--require-hashes", "--only-binary=:all:", "--requirement", requirements)
 	library := filepath.Join(s.clone, "gen/python")
-	runTool(t, dir, nil, checker, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", dir, library)
-	caller := newEnvironment("caller", globFiles(t, filepath.Join(dir, "*.whl"))...)
+	caller := newEnvironment("caller")
+	s.install(t, "python", dir, "PIP_QUIET=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PATH="+filepath.Dir(caller)+":"+os.Getenv("PATH"))
 
 	programs := filepath.Join(dir, "programs")
 	require.NoError(t, os.Mkdir(programs, 0o700))

@@ -317,14 +317,18 @@ func TestChart_distinguishesGapsFromInterpolatedDays(t *testing.T) {
 	day := func(d int, views *int64, interpolated bool) chartPoint {
 		return chartPoint{time.Date(2026, 2, d, 0, 0, 0, 0, time.UTC), views, interpolated}
 	}
-	rows := chartRows([]chartPoint{day(1, new(int64(50)), false), day(2, new(int64(75)), true), day(3, nil, false), day(6, new(int64(100)), false)})
+	rows := chartRows([]chartPoint{day(1, new(int64(50)), false), day(2, new(int64(75)), true), day(3, nil, false), day(6, new(int64(100)), false), day(9, new(int64(90)), false),
+		day(10, new(int64(95)), false)})
 	require.Equal(t, [][]string{
 		{"2026-02-01", "50", "", strings.Repeat("█", 20)},
 		{"2026-02-02", "75", "+25", strings.Repeat("░", 30) + " interpolated"},
 		{"2026-02-03", "-", "", ""},
 		{"…", "", "", "2 days without a history point"},
 		{"2026-02-06", "100", "", strings.Repeat("█", 40)},
-	}, rows)
+		{"…", "", "", "2 days without a history point"},
+		{"2026-02-09", "90", "", strings.Repeat("█", 36)},
+		{"2026-02-10", "95", "+5", strings.Repeat("█", 38)},
+	}, rows, "a gain over a gap is not the gain of one day")
 }
 
 func TestTable_alignsNumbersAndShortensTheWideColumn(t *testing.T) {

@@ -55,9 +55,12 @@ type firstOrganisation struct {
 
 // hasVideos reports whether the organisation has videos, including those that are no longer tracked.
 func hasVideos(ctx context.Context, org *store.Org) (bool, error) {
-	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
+	list, err := org.ListVideos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
 		Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
-	return len(page.Videos) > 0, err
+	if err != nil {
+		return false, err
+	}
+	return len(list.Rows) > 0, nil
 }
 
 // organisationID returns the id of the organisation that `reeltally up` creates. The id is the same in every database.
@@ -117,12 +120,12 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 
 // requestThumbnails asks the collector to fetch the thumbnails of the demo organisation's videos.
 func requestThumbnails(ctx context.Context, st *store.Store, org *store.Org) error {
-	page, err := org.Videos(ctx, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: demoVideos}})
+	list, err := org.ListVideos(ctx, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: demoVideos}})
 	if err != nil {
 		return err
 	}
 	var thumbnails []store.Thumbnail
-	for _, v := range page.Videos {
+	for _, v := range list.Rows {
 		thumbnails = append(thumbnails, store.Thumbnail{Platform: v.Platform, ExternalID: v.ExternalID, URL: *v.ThumbnailURL})
 	}
 	return st.RequestThumbnails(ctx, thumbnails)

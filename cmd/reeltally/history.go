@@ -132,7 +132,7 @@ func writeChart[T any](w io.Writer, metric string, newestFirst []T, toChartPoint
 const maxBar = 40
 
 // chartRows returns the date, count, gain and bar of each point. Between two points, a single row
-// stands for all days without a point.
+// stands for all days without a point. The point after such days has no gain, because its gain would cover several days.
 func chartRows(oldestFirst []chartPoint) [][]string {
 	largest := int64(1)
 	for _, p := range oldestFirst {
@@ -146,6 +146,7 @@ func chartRows(oldestFirst []chartPoint) [][]string {
 	for _, p := range oldestFirst {
 		if missing := int(p.day.Sub(day).Hours()/24) - 1; !day.IsZero() && missing > 0 {
 			rows = append(rows, []string{"…", "", "", numberWithNoun(missing, "day") + " without a history point"})
+			before = nil
 		}
 		day = p.day
 		n, gain, bar := p.count, "", ""

@@ -108,6 +108,7 @@ func TestExport_showsABarOnATerminal(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.Header.Get("Accept"), "text/csv") {
+			w.Header().Set("Content-Type", "text/csv")
 			_, _ = io.WriteString(w, "ad_id;title\r\n1;\"two\nlines\"\r\n2;x\r\n")
 			return
 		}

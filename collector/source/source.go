@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
@@ -17,7 +16,7 @@ type Kind = queue.Kind
 // These are the kinds of target.
 const (
 	KindVideo   = queue.KindVideo
-	KindAccount = store.KindAccount
+	KindAccount = queue.KindAccount
 )
 
 // Source fetches the counts of videos and accounts from an API. The collector asks the sources of a

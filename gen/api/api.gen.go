@@ -585,6 +585,7 @@ type Event struct {
 	CreatedAt string             `json:"created_at"`
 	Data      EventData          `json:"data"`
 	ID        openapi_types.UUID `json:"id"`
+	Position  int64              `json:"position"`
 	Type      EventType          `json:"type"`
 }
 
@@ -1427,6 +1428,11 @@ type WebhookID = openapi_types.UUID
 // KeyReused defines model for KeyReused.
 type KeyReused = Problem
 
+// StopAccountParams defines parameters for StopAccount.
+type StopAccountParams struct {
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListAccountsParams defines parameters for ListAccounts.
 type ListAccountsParams struct {
 	Paginated      *Paginated               `form:"paginated,omitempty" json:"paginated,omitempty"`
@@ -1449,8 +1455,18 @@ type TrackAccountParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// StopAccountsParams defines parameters for StopAccounts.
+type StopAccountsParams struct {
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // TrackAccountsParams defines parameters for TrackAccounts.
 type TrackAccountsParams struct {
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// StopAccountByIDParams defines parameters for StopAccountByID.
+type StopAccountByIDParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1601,6 +1617,11 @@ type CreateTokenParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// StopVideoParams defines parameters for StopVideo.
+type StopVideoParams struct {
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListVideosParams defines parameters for ListVideos.
 type ListVideosParams struct {
 	Page                 *Page                    `form:"page,omitempty" json:"page,omitempty"`
@@ -1631,8 +1652,18 @@ type TrackVideoParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// StopVideosParams defines parameters for StopVideos.
+type StopVideosParams struct {
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // TrackVideosParams defines parameters for TrackVideos.
 type TrackVideosParams struct {
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// StopVideoByIDParams defines parameters for StopVideoByID.
+type StopVideoByIDParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1862,7 +1893,7 @@ func (t *AccountVideoList) UnmarshalJSON(b []byte) error {
 type ServerInterface interface {
 	// StopAccount Stop tracking an account, by id or link
 	// (DELETE /accounts)
-	StopAccount(ctx echo.Context) error
+	StopAccount(ctx echo.Context, params StopAccountParams) error
 	// ListAccounts List tracked accounts
 	// (GET /accounts)
 	ListAccounts(ctx echo.Context, params ListAccountsParams) error
@@ -1871,13 +1902,13 @@ type ServerInterface interface {
 	TrackAccount(ctx echo.Context, params TrackAccountParams) error
 	// StopAccounts Stop tracking many accounts
 	// (DELETE /accounts/bulk)
-	StopAccounts(ctx echo.Context) error
+	StopAccounts(ctx echo.Context, params StopAccountsParams) error
 	// TrackAccounts Track many accounts
 	// (POST /accounts/bulk)
 	TrackAccounts(ctx echo.Context, params TrackAccountsParams) error
 	// StopAccountByID Stop tracking an account, by id
 	// (DELETE /accounts/{account_id})
-	StopAccountByID(ctx echo.Context, accountID AccountID) error
+	StopAccountByID(ctx echo.Context, accountID AccountID, params StopAccountByIDParams) error
 	// GetAccount Read one account
 	// (GET /accounts/{account_id})
 	GetAccount(ctx echo.Context, accountID AccountIDOrLink) error
@@ -1970,7 +2001,7 @@ type ServerInterface interface {
 	RevokeToken(ctx echo.Context, tokenID TokenID) error
 	// StopVideo Stop tracking a video, by id or link
 	// (DELETE /videos)
-	StopVideo(ctx echo.Context) error
+	StopVideo(ctx echo.Context, params StopVideoParams) error
 	// ListVideos List tracked videos
 	// (GET /videos)
 	ListVideos(ctx echo.Context, params ListVideosParams) error
@@ -1979,13 +2010,13 @@ type ServerInterface interface {
 	TrackVideo(ctx echo.Context, params TrackVideoParams) error
 	// StopVideos Stop tracking many videos
 	// (DELETE /videos/bulk)
-	StopVideos(ctx echo.Context) error
+	StopVideos(ctx echo.Context, params StopVideosParams) error
 	// TrackVideos Track many videos
 	// (POST /videos/bulk)
 	TrackVideos(ctx echo.Context, params TrackVideosParams) error
 	// StopVideoByID Stop tracking a video, by id
 	// (DELETE /videos/{ad_id})
-	StopVideoByID(ctx echo.Context, adid VideoID) error
+	StopVideoByID(ctx echo.Context, adid VideoID, params StopVideoByIDParams) error
 	// GetVideo Read one video
 	// (GET /videos/{ad_id})
 	GetVideo(ctx echo.Context, adid VideoIDOrLink) error
@@ -2030,8 +2061,28 @@ type ServerInterfaceWrapper struct {
 func (w *ServerInterfaceWrapper) StopAccount(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StopAccountParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.StopAccount(ctx)
+	err = w.Handler.StopAccount(ctx, params)
 	return err
 }
 
@@ -2170,8 +2221,28 @@ func (w *ServerInterfaceWrapper) TrackAccount(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) StopAccounts(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StopAccountsParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.StopAccounts(ctx)
+	err = w.Handler.StopAccounts(ctx, params)
 	return err
 }
 
@@ -2215,8 +2286,28 @@ func (w *ServerInterfaceWrapper) StopAccountByID(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter account_id: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StopAccountByIDParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.StopAccountByID(ctx, accountID)
+	err = w.Handler.StopAccountByID(ctx, accountID, params)
 	return err
 }
 
@@ -3202,8 +3293,28 @@ func (w *ServerInterfaceWrapper) RevokeToken(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) StopVideo(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StopVideoParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.StopVideo(ctx)
+	err = w.Handler.StopVideo(ctx, params)
 	return err
 }
 
@@ -3398,8 +3509,28 @@ func (w *ServerInterfaceWrapper) TrackVideo(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) StopVideos(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StopVideosParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.StopVideos(ctx)
+	err = w.Handler.StopVideos(ctx, params)
 	return err
 }
 
@@ -3443,8 +3574,28 @@ func (w *ServerInterfaceWrapper) StopVideoByID(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ad_id: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StopVideoByIDParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Idempotency-Key, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Idempotency-Key: %s", err))
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.StopVideoByID(ctx, adid)
+	err = w.Handler.StopVideoByID(ctx, adid, params)
 	return err
 }
 
@@ -3857,7 +4008,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 type KeyReusedApplicationProblemPlusJSONResponse Problem
 
 type StopAccountRequestObject struct {
-	Body *StopAccountJSONRequestBody
+	Params StopAccountParams
+	Body   *StopAccountJSONRequestBody
 }
 
 type StopAccountResponseObject interface {
@@ -3874,6 +4026,22 @@ func (response StopAccount200JSONResponse) VisitStopAccountResponse(w http.Respo
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StopAccount422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response StopAccount422ApplicationProblemPlusJSONResponse) VisitStopAccountResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -3999,7 +4167,8 @@ func (response TrackAccountdefaultApplicationProblemPlusJSONResponse) VisitTrack
 }
 
 type StopAccountsRequestObject struct {
-	Body *StopAccountsJSONRequestBody
+	Params StopAccountsParams
+	Body   *StopAccountsJSONRequestBody
 }
 
 type StopAccountsResponseObject interface {
@@ -4030,6 +4199,22 @@ func (response StopAccounts207JSONResponse) VisitStopAccountsResponse(w http.Res
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(207)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StopAccounts422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response StopAccounts422ApplicationProblemPlusJSONResponse) VisitStopAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -4135,6 +4320,7 @@ func (response TrackAccountsdefaultApplicationProblemPlusJSONResponse) VisitTrac
 
 type StopAccountByIDRequestObject struct {
 	AccountID AccountID `json:"account_id"`
+	Params    StopAccountByIDParams
 }
 
 type StopAccountByIDResponseObject interface {
@@ -4151,6 +4337,22 @@ func (response StopAccountByID200JSONResponse) VisitStopAccountByIDResponse(w ht
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StopAccountByID422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response StopAccountByID422ApplicationProblemPlusJSONResponse) VisitStopAccountByIDResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -5487,7 +5689,8 @@ func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevoke
 }
 
 type StopVideoRequestObject struct {
-	Body *StopVideoJSONRequestBody
+	Params StopVideoParams
+	Body   *StopVideoJSONRequestBody
 }
 
 type StopVideoResponseObject interface {
@@ -5504,6 +5707,22 @@ func (response StopVideo200JSONResponse) VisitStopVideoResponse(w http.ResponseW
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StopVideo422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response StopVideo422ApplicationProblemPlusJSONResponse) VisitStopVideoResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -5621,7 +5840,8 @@ func (response TrackVideodefaultApplicationProblemPlusJSONResponse) VisitTrackVi
 }
 
 type StopVideosRequestObject struct {
-	Body *StopVideosJSONRequestBody
+	Params StopVideosParams
+	Body   *StopVideosJSONRequestBody
 }
 
 type StopVideosResponseObject interface {
@@ -5652,6 +5872,22 @@ func (response StopVideos207JSONResponse) VisitStopVideosResponse(w http.Respons
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(207)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StopVideos422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response StopVideos422ApplicationProblemPlusJSONResponse) VisitStopVideosResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -5756,7 +5992,8 @@ func (response TrackVideosdefaultApplicationProblemPlusJSONResponse) VisitTrackV
 }
 
 type StopVideoByIDRequestObject struct {
-	AdID VideoID `json:"ad_id"`
+	AdID   VideoID `json:"ad_id"`
+	Params StopVideoByIDParams
 }
 
 type StopVideoByIDResponseObject interface {
@@ -5773,6 +6010,22 @@ func (response StopVideoByID200JSONResponse) VisitStopVideoByIDResponse(w http.R
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StopVideoByID422ApplicationProblemPlusJSONResponse struct {
+	KeyReusedApplicationProblemPlusJSONResponse
+}
+
+func (response StopVideoByID422ApplicationProblemPlusJSONResponse) VisitStopVideoByIDResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(422)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -6464,8 +6717,10 @@ type strictHandler struct {
 }
 
 // StopAccount operation middleware
-func (sh *strictHandler) StopAccount(ctx echo.Context) error {
+func (sh *strictHandler) StopAccount(ctx echo.Context, params StopAccountParams) error {
 	var request StopAccountRequestObject
+
+	request.Params = params
 
 	var body StopAccountJSONRequestBody
 	var err error
@@ -6583,8 +6838,10 @@ func (sh *strictHandler) TrackAccount(ctx echo.Context, params TrackAccountParam
 }
 
 // StopAccounts operation middleware
-func (sh *strictHandler) StopAccounts(ctx echo.Context) error {
+func (sh *strictHandler) StopAccounts(ctx echo.Context, params StopAccountsParams) error {
 	var request StopAccountsRequestObject
+
+	request.Params = params
 
 	var body StopAccountsJSONRequestBody
 	var err error
@@ -6677,10 +6934,11 @@ func (sh *strictHandler) TrackAccounts(ctx echo.Context, params TrackAccountsPar
 }
 
 // StopAccountByID operation middleware
-func (sh *strictHandler) StopAccountByID(ctx echo.Context, accountID AccountID) error {
+func (sh *strictHandler) StopAccountByID(ctx echo.Context, accountID AccountID, params StopAccountByIDParams) error {
 	var request StopAccountByIDRequestObject
 
 	request.AccountID = accountID
+	request.Params = params
 
 	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.StopAccountByID(ctx.Request().Context(), request.(StopAccountByIDRequestObject))
@@ -7713,8 +7971,10 @@ func (sh *strictHandler) RevokeToken(ctx echo.Context, tokenID TokenID) error {
 }
 
 // StopVideo operation middleware
-func (sh *strictHandler) StopVideo(ctx echo.Context) error {
+func (sh *strictHandler) StopVideo(ctx echo.Context, params StopVideoParams) error {
 	var request StopVideoRequestObject
+
+	request.Params = params
 
 	var body StopVideoJSONRequestBody
 	var err error
@@ -7832,8 +8092,10 @@ func (sh *strictHandler) TrackVideo(ctx echo.Context, params TrackVideoParams) e
 }
 
 // StopVideos operation middleware
-func (sh *strictHandler) StopVideos(ctx echo.Context) error {
+func (sh *strictHandler) StopVideos(ctx echo.Context, params StopVideosParams) error {
 	var request StopVideosRequestObject
+
+	request.Params = params
 
 	var body StopVideosJSONRequestBody
 	var err error
@@ -7926,10 +8188,11 @@ func (sh *strictHandler) TrackVideos(ctx echo.Context, params TrackVideosParams)
 }
 
 // StopVideoByID operation middleware
-func (sh *strictHandler) StopVideoByID(ctx echo.Context, adid VideoID) error {
+func (sh *strictHandler) StopVideoByID(ctx echo.Context, adid VideoID, params StopVideoByIDParams) error {
 	var request StopVideoByIDRequestObject
 
 	request.AdID = adid
+	request.Params = params
 
 	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.StopVideoByID(ctx.Request().Context(), request.(StopVideoByIDRequestObject))

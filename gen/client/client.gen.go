@@ -1029,6 +1029,9 @@ type Event struct {
 	// ID The id of the event. All attempts and replays have the same id.
 	ID openapi_types.UUID `json:"id"`
 
+	// Position The place of the event in the event feed. Of two events of the organisation, the later one has the higher position. Positions can have gaps. All attempts and replays have the same position.
+	Position int64 `json:"position"`
+
 	// Type What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
 	Type EventType `json:"type"`
 }
@@ -2579,7 +2582,7 @@ type VideoFilters struct {
 	// FetchStatus The status of the filter `fetch_status`.
 	FetchStatus *string `json:"fetch_status"`
 
-	// HasMetrics Whether the list has only videos whose metrics were fetched at least once.
+	// HasMetrics The value of the filter `has_metrics`: only videos whose metrics were fetched at least once if true, only videos whose metrics were never fetched if false.
 	HasMetrics *bool `json:"has_metrics"`
 
 	// Hashtag The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`.
@@ -2893,6 +2896,23 @@ type WebhookID = openapi_types.UUID
 // KeyReused A problem (RFC 9457): what is wrong with a request, or why the server failed.
 type KeyReused = Problem
 
+// StopAccountParams defines parameters for StopAccount.
+type StopAccountParams struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListAccountsParams defines parameters for ListAccounts.
 type ListAccountsParams struct {
 	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
@@ -2951,7 +2971,25 @@ type TrackAccountParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// StopAccountsParams defines parameters for StopAccounts.
+type StopAccountsParams struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -2967,7 +3005,25 @@ type TrackAccountsParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// StopAccountByIDParams defines parameters for StopAccountByID.
+type StopAccountByIDParams struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3061,7 +3117,8 @@ type CreateCollectionParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3122,7 +3179,8 @@ type AddCollectionAccountsParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3168,7 +3226,8 @@ type CreateReportParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3223,7 +3282,8 @@ type AddCollectionVideosParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3275,7 +3335,8 @@ type RefreshAccountParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3291,7 +3352,8 @@ type RefreshVideoParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3307,7 +3369,25 @@ type CreateTokenParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// StopVideoParams defines parameters for StopVideo.
+type StopVideoParams struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3350,6 +3430,10 @@ type ListVideosParams struct {
 
 	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). A time after
 	// `latest_updated_at_end` gives 400.
+	//
+	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. So a program that reads what
+	// changed since its last run misses nothing if it sends the start of that run minus 15 minutes: a fetch with Apify, the slowest built-in source,
+	// can last 10 minutes. To read every new point, use `GET /history/export`, whose `exported_until` is the time for the next run.
 	LatestUpdatedAtStart *time.Time `form:"latest_updated_at_start,omitempty" json:"latest_updated_at_start,omitempty"`
 
 	// LatestUpdatedAtEnd Only videos whose metrics were last fetched at or before this time.
@@ -3361,7 +3445,7 @@ type ListVideosParams struct {
 	// AdProductIDShop `true`: only shop ads that have a product id. `false` has no effect.
 	AdProductIDShop *bool `form:"ad_product_id_shop,omitempty" json:"ad_product_id_shop,omitempty"`
 
-	// HasMetrics `true`: only videos whose metrics were fetched at least once. `false` has no effect.
+	// HasMetrics `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched.
 	HasMetrics *bool `form:"has_metrics,omitempty" json:"has_metrics,omitempty"`
 
 	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is in a collection if the
@@ -3399,7 +3483,25 @@ type TrackVideoParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// StopVideosParams defines parameters for StopVideos.
+type StopVideosParams struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3415,7 +3517,25 @@ type TrackVideosParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	// - A 5xx response is not stored: a repetition continues the request.
+	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//   older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// StopVideoByIDParams defines parameters for StopVideoByID.
+type StopVideoByIDParams struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//   Another body or path gets 422.
+	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//   first request. After you have removed the cause, use a new key.
+	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3443,7 +3563,8 @@ type CreateWebhookParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3477,7 +3598,8 @@ type ReplayWebhookDeliveryParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3493,7 +3615,8 @@ type RotateWebhookSecretParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3509,7 +3632,8 @@ type TestWebhookParams struct {
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//   first request. After you have removed the cause, use a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//   this lasts at most 15 seconds. Then a repetition continues the request.
+	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	// - A 5xx response is not stored: a repetition continues the request.
 	// - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//   older keys expire.
@@ -3782,14 +3906,14 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with DELETE /accounts (the `StopAccount` operationId).
-	StopAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopAccountWithBody(ctx context.Context, params *StopAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopAccount Stop tracking an account, by id or link
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /accounts (the `StopAccount` operationId).
-	StopAccount(ctx context.Context, body StopAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopAccount(ctx context.Context, params *StopAccountParams, body StopAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListAccounts List tracked accounts
 	//
@@ -3815,14 +3939,14 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with DELETE /accounts/bulk (the `StopAccounts` operationId).
-	StopAccountsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopAccountsWithBody(ctx context.Context, params *StopAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopAccounts Stop tracking many accounts
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /accounts/bulk (the `StopAccounts` operationId).
-	StopAccounts(ctx context.Context, body StopAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopAccounts(ctx context.Context, params *StopAccountsParams, body StopAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackAccountsWithBody Track many accounts
 	//
@@ -3841,7 +3965,7 @@ type ClientInterface interface {
 	// StopAccountByID Stop tracking an account, by id
 	//
 	// Corresponds with DELETE /accounts/{account_id} (the `StopAccountByID` operationId).
-	StopAccountByID(ctx context.Context, accountID AccountID, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopAccountByID(ctx context.Context, accountID AccountID, params *StopAccountByIDParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccount Read one account
 	//
@@ -4097,14 +4221,14 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with DELETE /videos (the `StopVideo` operationId).
-	StopVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopVideoWithBody(ctx context.Context, params *StopVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideo Stop tracking a video, by id or link
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /videos (the `StopVideo` operationId).
-	StopVideo(ctx context.Context, body StopVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopVideo(ctx context.Context, params *StopVideoParams, body StopVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListVideos List tracked videos
 	//
@@ -4130,14 +4254,14 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with DELETE /videos/bulk (the `StopVideos` operationId).
-	StopVideosWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopVideosWithBody(ctx context.Context, params *StopVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideos Stop tracking many videos
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /videos/bulk (the `StopVideos` operationId).
-	StopVideos(ctx context.Context, body StopVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopVideos(ctx context.Context, params *StopVideosParams, body StopVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackVideosWithBody Track many videos
 	//
@@ -4156,7 +4280,7 @@ type ClientInterface interface {
 	// StopVideoByID Stop tracking a video, by id
 	//
 	// Corresponds with DELETE /videos/{ad_id} (the `StopVideoByID` operationId).
-	StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...RequestEditorFn) (*http.Response, error)
+	StopVideoByID(ctx context.Context, adid VideoID, params *StopVideoByIDParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVideo Read one video
 	//
@@ -4237,8 +4361,8 @@ type ClientInterface interface {
 // Takes any type of body and a specified content type.
 //
 // Corresponds with DELETE /accounts (the `StopAccount` operationId).
-func (c *Client) StopAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopAccountRequestWithBody(c.Server, contentType, body)
+func (c *Client) StopAccountWithBody(ctx context.Context, params *StopAccountParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopAccountRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4254,8 +4378,8 @@ func (c *Client) StopAccountWithBody(ctx context.Context, contentType string, bo
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /accounts (the `StopAccount` operationId).
-func (c *Client) StopAccount(ctx context.Context, body StopAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopAccountRequest(c.Server, body)
+func (c *Client) StopAccount(ctx context.Context, params *StopAccountParams, body StopAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopAccountRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4320,8 +4444,8 @@ func (c *Client) TrackAccount(ctx context.Context, params *TrackAccountParams, b
 // Takes any type of body and a specified content type.
 //
 // Corresponds with DELETE /accounts/bulk (the `StopAccounts` operationId).
-func (c *Client) StopAccountsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopAccountsRequestWithBody(c.Server, contentType, body)
+func (c *Client) StopAccountsWithBody(ctx context.Context, params *StopAccountsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopAccountsRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4337,8 +4461,8 @@ func (c *Client) StopAccountsWithBody(ctx context.Context, contentType string, b
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /accounts/bulk (the `StopAccounts` operationId).
-func (c *Client) StopAccounts(ctx context.Context, body StopAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopAccountsRequest(c.Server, body)
+func (c *Client) StopAccounts(ctx context.Context, params *StopAccountsParams, body StopAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopAccountsRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4386,8 +4510,8 @@ func (c *Client) TrackAccounts(ctx context.Context, params *TrackAccountsParams,
 // StopAccountByID Stop tracking an account, by id
 //
 // Corresponds with DELETE /accounts/{account_id} (the `StopAccountByID` operationId).
-func (c *Client) StopAccountByID(ctx context.Context, accountID AccountID, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopAccountByIDRequest(c.Server, accountID)
+func (c *Client) StopAccountByID(ctx context.Context, accountID AccountID, params *StopAccountByIDParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopAccountByIDRequest(c.Server, accountID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5062,8 +5186,8 @@ func (c *Client) RevokeToken(ctx context.Context, tokenID TokenID, reqEditors ..
 // Takes any type of body and a specified content type.
 //
 // Corresponds with DELETE /videos (the `StopVideo` operationId).
-func (c *Client) StopVideoWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopVideoRequestWithBody(c.Server, contentType, body)
+func (c *Client) StopVideoWithBody(ctx context.Context, params *StopVideoParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopVideoRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5079,8 +5203,8 @@ func (c *Client) StopVideoWithBody(ctx context.Context, contentType string, body
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /videos (the `StopVideo` operationId).
-func (c *Client) StopVideo(ctx context.Context, body StopVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopVideoRequest(c.Server, body)
+func (c *Client) StopVideo(ctx context.Context, params *StopVideoParams, body StopVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopVideoRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5145,8 +5269,8 @@ func (c *Client) TrackVideo(ctx context.Context, params *TrackVideoParams, body 
 // Takes any type of body and a specified content type.
 //
 // Corresponds with DELETE /videos/bulk (the `StopVideos` operationId).
-func (c *Client) StopVideosWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopVideosRequestWithBody(c.Server, contentType, body)
+func (c *Client) StopVideosWithBody(ctx context.Context, params *StopVideosParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopVideosRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5162,8 +5286,8 @@ func (c *Client) StopVideosWithBody(ctx context.Context, contentType string, bod
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /videos/bulk (the `StopVideos` operationId).
-func (c *Client) StopVideos(ctx context.Context, body StopVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopVideosRequest(c.Server, body)
+func (c *Client) StopVideos(ctx context.Context, params *StopVideosParams, body StopVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopVideosRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5211,8 +5335,8 @@ func (c *Client) TrackVideos(ctx context.Context, params *TrackVideosParams, bod
 // StopVideoByID Stop tracking a video, by id
 //
 // Corresponds with DELETE /videos/{ad_id} (the `StopVideoByID` operationId).
-func (c *Client) StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewStopVideoByIDRequest(c.Server, adid)
+func (c *Client) StopVideoByID(ctx context.Context, adid VideoID, params *StopVideoByIDParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopVideoByIDRequest(c.Server, adid, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5427,18 +5551,18 @@ func (c *Client) TestWebhook(ctx context.Context, webhookID WebhookID, params *T
 }
 
 // NewStopAccountRequest calls the generic StopAccount builder with application/json body
-func NewStopAccountRequest(server string, body StopAccountJSONRequestBody) (*http.Request, error) {
+func NewStopAccountRequest(server string, params *StopAccountParams, body StopAccountJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewStopAccountRequestWithBody(server, "application/json", bodyReader)
+	return NewStopAccountRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewStopAccountRequestWithBody constructs an http.Request for the StopAccount method, with any body, and a specified content type
-func NewStopAccountRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewStopAccountRequestWithBody(server string, params *StopAccountParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5462,6 +5586,21 @@ func NewStopAccountRequestWithBody(server string, contentType string, body io.Re
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5720,18 +5859,18 @@ func NewTrackAccountRequestWithBody(server string, params *TrackAccountParams, c
 }
 
 // NewStopAccountsRequest calls the generic StopAccounts builder with application/json body
-func NewStopAccountsRequest(server string, body StopAccountsJSONRequestBody) (*http.Request, error) {
+func NewStopAccountsRequest(server string, params *StopAccountsParams, body StopAccountsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewStopAccountsRequestWithBody(server, "application/json", bodyReader)
+	return NewStopAccountsRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewStopAccountsRequestWithBody constructs an http.Request for the StopAccounts method, with any body, and a specified content type
-func NewStopAccountsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewStopAccountsRequestWithBody(server string, params *StopAccountsParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5755,6 +5894,21 @@ func NewStopAccountsRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -5815,7 +5969,7 @@ func NewTrackAccountsRequestWithBody(server string, params *TrackAccountsParams,
 }
 
 // NewStopAccountByIDRequest constructs an http.Request for the StopAccountByID method
-func NewStopAccountByIDRequest(server string, accountID AccountID) (*http.Request, error) {
+func NewStopAccountByIDRequest(server string, accountID AccountID, params *StopAccountByIDParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5843,6 +5997,21 @@ func NewStopAccountByIDRequest(server string, accountID AccountID) (*http.Reques
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -7891,18 +8060,18 @@ func NewRevokeTokenRequest(server string, tokenID TokenID) (*http.Request, error
 }
 
 // NewStopVideoRequest calls the generic StopVideo builder with application/json body
-func NewStopVideoRequest(server string, body StopVideoJSONRequestBody) (*http.Request, error) {
+func NewStopVideoRequest(server string, params *StopVideoParams, body StopVideoJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewStopVideoRequestWithBody(server, "application/json", bodyReader)
+	return NewStopVideoRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewStopVideoRequestWithBody constructs an http.Request for the StopVideo method, with any body, and a specified content type
-func NewStopVideoRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewStopVideoRequestWithBody(server string, params *StopVideoParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -7926,6 +8095,21 @@ func NewStopVideoRequestWithBody(server string, contentType string, body io.Read
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -8280,18 +8464,18 @@ func NewTrackVideoRequestWithBody(server string, params *TrackVideoParams, conte
 }
 
 // NewStopVideosRequest calls the generic StopVideos builder with application/json body
-func NewStopVideosRequest(server string, body StopVideosJSONRequestBody) (*http.Request, error) {
+func NewStopVideosRequest(server string, params *StopVideosParams, body StopVideosJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewStopVideosRequestWithBody(server, "application/json", bodyReader)
+	return NewStopVideosRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewStopVideosRequestWithBody constructs an http.Request for the StopVideos method, with any body, and a specified content type
-func NewStopVideosRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewStopVideosRequestWithBody(server string, params *StopVideosParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -8315,6 +8499,21 @@ func NewStopVideosRequestWithBody(server string, contentType string, body io.Rea
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -8375,7 +8574,7 @@ func NewTrackVideosRequestWithBody(server string, params *TrackVideosParams, con
 }
 
 // NewStopVideoByIDRequest constructs an http.Request for the StopVideoByID method
-func NewStopVideoByIDRequest(server string, adid VideoID) (*http.Request, error) {
+func NewStopVideoByIDRequest(server string, adid VideoID, params *StopVideoByIDParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -8403,6 +8602,21 @@ func NewStopVideoByIDRequest(server string, adid VideoID) (*http.Request, error)
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil

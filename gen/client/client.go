@@ -5,7 +5,6 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -14,18 +13,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	mathrand "math/rand/v2"
+	"mime"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
-	"time"
 )
 
 const (
-	maxRetries = 4                // maximum number of repetitions of one request; it does not include repetitions after the error that the Idempotency-Key is in use
-	maxWait    = 90 * time.Second // longest wait before a repetition
-	maxKeyWait = 90 * time.Second // maximum time to wait while the server reports that the Idempotency-Key of a request is in use
+	maxErrorBody = 200                // maximum length in bytes of the member Body of an Error
+	mediaJSON    = "application/json" // media type of results
 )
 
 // ReelTally is a client of the API. Methods such as AllVideos read all pages of a list. Options
@@ -38,7 +33,8 @@ type ReelTally struct {
 
 // New returns a client for the server at address. If address or token is "", New uses the environment
 // variable REELTALLY_URL or REELTALLY_TOKEN. The client repeats requests after temporary failures. A
-// repeated POST has the same Idempotency-Key.
+// repeated request that takes an Idempotency-Key has the same key. An attempt fails if the server sends nothing for 60 seconds: WithTimeout changes this limit. With the
+// option WithHTTPClient, the client sends each attempt with your http.Client, and still repeats requests.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
 	if address == "" || token == "" {
@@ -47,13 +43,21 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	authorize := func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+token)
 		if r.Method == http.MethodPost && r.Header.Get("Idempotency-Key") == "" {
-			// All repetitions of a POST have the same Idempotency-Key.
+			// A POST that the caller sends with Raw has no key yet.
 			r.Header.Set("Idempotency-Key", rand.Text())
 		}
 		return nil
 	}
-	standard := []ClientOption{WithHTTPClient(&http.Client{Transport: retrying{http.DefaultTransport}}), WithRequestEditorFn(authorize)} //nolint:forbidigo // other programs use this package
-	raw, err := NewClient(address, append(standard, options...)...)
+	limit := &timeLimit{next: &http.Client{}, timeout: defaultTimeout}
+	all := []ClientOption{WithRequestEditorFn(authorize)}
+	for _, option := range options {
+		all = append(all, limit.keepClient(option))
+	}
+	repeat := func(c *Client) error {
+		c.Client = retrying{limit}
+		return nil
+	}
+	raw, err := NewClient(address, append(all, repeat)...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,21 +74,33 @@ func Must[T any](value T, err error) T {
 	return value
 }
 
-// Error is the error for a response whose status is not a success.
+// Error is the error for a response that is not a success, or that does not have the expected type.
 type Error struct {
-	StatusCode int // HTTP status code
-	Problem        // decoded error response of the server; empty if a proxy answered instead of the server
+	StatusCode  int    // HTTP status code; 2xx if the response does not have the expected type, for example because a proxy answered
+	ContentType string // header Content-Type of the response
+	Body        string // the first bytes of the response body, at most maxErrorBody bytes
+	Problem            // decoded error response of the server; empty if a proxy answered instead of the server
+
+	cause error // error of decoding a response with a 2xx status; nil if the response has another type or status
 }
 
 func (e *Error) Error() string {
-	if e.Code == "" {
-		return fmt.Sprintf("the server answered with status %d", e.StatusCode)
+	switch {
+	case e.Code != "":
+		return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
+	case e.cause != nil:
+		return fmt.Sprintf("the server answered with status %d and JSON that cannot be read: %v", e.StatusCode, e.cause)
+	case e.StatusCode >= 200 && e.StatusCode < 300:
+		return fmt.Sprintf("the server answered with status %d and the unexpected Content-Type %q: is a proxy or a login page in between?", e.StatusCode, e.ContentType)
 	}
-	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
+	return fmt.Sprintf("the server answered with status %d", e.StatusCode)
 }
 
-// decodeResult decodes the JSON of a successful response, or of an answer 422 to a bulk request.
-// For any other response, it returns an *Error.
+// Unwrap returns the error of decoding the JSON of a response with a 2xx status. For other errors, it returns nil.
+func (e *Error) Unwrap() error { return e.cause }
+
+// decodeResult decodes the JSON of a successful response, or of an answer 422 to a bulk request. If T is struct{}, only a response with status 204 is
+// successful. A response with status 202 can have no content: the result is then the zero value. For any other response, it returns an *Error.
 func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
@@ -94,33 +110,45 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
 	}
-	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
-	switch {
-	case isJSON && (r.StatusCode < 300 || r.StatusCode == http.StatusUnprocessableEntity):
-		// An answer 422 has the reason for each entry that failed.
-		return value, json.Unmarshal(body, &value)
-	case r.StatusCode < 300:
+	if r.StatusCode == http.StatusAccepted && len(body) == 0 && r.Header.Get("Content-Type") == "" { // the answer to a refresh
 		return value, nil
 	}
-	return value, responseError(r.StatusCode, body)
+	if _, isEmpty := any(value).(struct{}); isEmpty {
+		if r.StatusCode == http.StatusNoContent {
+			return value, nil
+		}
+		return value, responseError(r, body)
+	}
+	isSuccess := r.StatusCode >= 200 && r.StatusCode < 300
+	// An answer 422 has the reason for each entry that failed.
+	if !hasType(r, mediaJSON) || !isSuccess && r.StatusCode != http.StatusUnprocessableEntity {
+		return value, responseError(r, body)
+	}
+	if err := json.Unmarshal(body, &value); err != nil {
+		failed := responseError(r, body)
+		failed.cause = err
+		return *new(T), failed
+	}
+	return value, nil
 }
 
-// responseError returns the error for a response that is not a success.
-func responseError(status int, body []byte) *Error {
-	failed := &Error{StatusCode: status}
+// hasType reports whether the Content-Type of a response is the given media type. It ignores the parameters of both, such as charset.
+func hasType(r *http.Response, mediaType string) bool {
+	got, _, errGot := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	want, _, errWant := mime.ParseMediaType(mediaType)
+	return errGot == nil && errWant == nil && got == want
+}
+
+// responseError returns the error for a response with an error status, or with a Content-Type that the operation does not have.
+func responseError(r *http.Response, body []byte) *Error {
+	failed := &Error{StatusCode: r.StatusCode, ContentType: r.Header.Get("Content-Type"), Body: string(body[:min(len(body), maxErrorBody)])}
+	if r.StatusCode < 300 {
+		return failed
+	}
 	if json.Unmarshal(body, &failed.Problem) != nil { // ignore the error: a proxy may have answered in another format
 		failed.Problem = Problem{}
 	}
 	return failed
-}
-
-// wholeAnswerKey is a key for the context of a request. It marks requests whose answers are read completely before they are used.
-type wholeAnswerKey struct{}
-
-// wholeAnswer returns a context for a request whose answer is read completely before it is used. If the answer is incomplete, the transport then
-// repeats the request.
-func wholeAnswer(ctx context.Context) context.Context {
-	return context.WithValue(ctx, wholeAnswerKey{}, true)
 }
 
 // allPages returns the entries of all pages, from firstCursor on. The cursor "" means the first
@@ -146,96 +174,13 @@ func allPages[T any](firstCursor string, readPage func(cursor string) (entries [
 	}
 }
 
+// keyOrNew returns a pointer to an Idempotency-Key, or to a new key if key is "". All repetitions of a request have the same key.
+func keyOrNew(key string) *string { return new(cmp.Or(key, rand.Text())) }
+
 // optional returns a pointer to the value of an option. For the zero value it returns nil, so that the option is not sent.
 func optional[T comparable](value T) *T {
 	if value == *new(T) {
 		return nil
 	}
 	return &value
-}
-
-// retrying is a transport that repeats failed requests.
-type retrying struct{ next http.RoundTripper }
-
-// RoundTrip sends a request and repeats it after temporary failures. maxRetries and maxKeyWait
-// limit the repetitions.
-func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
-	// A body that can be read only once cannot be sent again.
-	readOnce := r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
-	repeatable := r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != ""
-	var keyWait time.Duration // total time of the waits for an Idempotency-Key that was in use
-	keyRetries := 0           // number of these waits
-	for attempt := 0; ; attempt++ {
-		own := r.Clone(r.Context())
-		if r.GetBody != nil {
-			body, err := r.GetBody()
-			if err != nil {
-				return nil, err
-			}
-			own.Body = body
-		}
-		answer, err := t.next.RoundTrip(own)
-		if err == nil && r.Context().Value(wholeAnswerKey{}) != nil {
-			if _, err = readBody(answer); err != nil { // the connection broke before the answer was complete
-				answer = nil
-			}
-		}
-		wait := min(8*time.Second, 500*time.Millisecond<<min(attempt, 4))
-		wait = wait/2 + mathrand.N(wait/2) //nolint:gosec // a weak random number is enough, because the wait need not be secret
-		again, keyInUse := repeatable && err != nil, false
-		if err == nil {
-			if seconds, invalid := strconv.Atoi(answer.Header.Get("Retry-After")); invalid == nil {
-				wait = time.Duration(seconds) * time.Second
-			}
-			again, keyInUse = shouldRepeat(answer, repeatable), isKeyInUse(answer)
-		}
-		if keyInUse {
-			keyWait, keyRetries = keyWait+wait, keyRetries+1
-			again = keyWait <= maxKeyWait
-		} else {
-			again = again && attempt-keyRetries < maxRetries && wait <= maxWait
-		}
-		if !again || readOnce || r.Context().Err() != nil {
-			return answer, err
-		}
-		if err == nil {
-			_ = answer.Body.Close() // close this answer, which is not used because the request is repeated
-		}
-		select {
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		case <-time.After(wait):
-		}
-	}
-}
-
-// shouldRepeat reports whether the request should be repeated after this answer. If isRepeatable is
-// true, sending the request twice does no harm.
-func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
-	switch answer.StatusCode {
-	case http.StatusTooManyRequests:
-		return true
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		// It is unknown whether the request took effect.
-		return isRepeatable
-	}
-	return false
-}
-
-// isKeyInUse reports whether the answer says that an earlier request with the same Idempotency-Key still runs or was interrupted.
-func isKeyInUse(answer *http.Response) bool {
-	if answer.StatusCode != http.StatusConflict {
-		return false
-	}
-	body, err := readBody(answer)
-	var problem struct{ Code string }
-	return err == nil && json.Unmarshal(body, &problem) == nil && problem.Code == "idempotency_key_in_use"
-}
-
-// readBody reads the body of an answer completely and returns it. The body can then be read once more.
-func readBody(answer *http.Response) ([]byte, error) {
-	body, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close() // ignore the error, because nothing more is read
-	answer.Body = io.NopCloser(bytes.NewReader(body))
-	return body, err
 }

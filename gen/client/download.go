@@ -75,12 +75,13 @@ func (c *ReelTally) AllJSON(ctx context.Context, operationPath string, query url
 			own.Set("cursor", cursor)
 		}
 		address := strings.TrimSuffix(c.Raw.Server, "/") + operationPath + "?" + own.Encode()
-		found, err := decodeResult[page](c.requestFile(wholeAnswer(ctx), address, "application/json")) //nolint:bodyclose // decodeResult closes the body
+		found, err := decodeResult[page](c.requestFile(wholeAnswer(ctx), address, mediaJSON)) //nolint:bodyclose // decodeResult closes the body
 		return found.Data, found.Pagination.NextCursor, err
 	})
 }
 
-// requestFile sends a GET request for a file in the given format. If the status is not 200, it returns an *Error.
+// requestFile sends a GET request for a file in the given format. If the status is not 200, or the response has another
+// media type, it returns an *Error.
 func (c *ReelTally) requestFile(ctx context.Context, address, format string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -93,14 +94,14 @@ func (c *ReelTally) requestFile(ctx context.Context, address, format string) (*h
 	}
 	r.Header.Set("Accept", format)
 	answer, err := c.Raw.Client.Do(r)
-	if err != nil || answer.StatusCode == http.StatusOK {
+	if err != nil || answer.StatusCode == http.StatusOK && hasType(answer, format) {
 		return answer, err
 	}
 	body, err := readBody(answer)
 	if err != nil {
 		return nil, err
 	}
-	return nil, responseError(answer.StatusCode, body)
+	return nil, responseError(answer, body)
 }
 
 // copyPage writes one page to w. It writes the line of CSV column names only once and stores it in

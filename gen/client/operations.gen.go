@@ -20,7 +20,8 @@ type AddCollectionAccountsOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -34,7 +35,7 @@ type AddCollectionAccountsOptions struct {
 
 // AddCollectionAccounts sends POST /collections/{collection_id}/accounts: Add accounts to a collection.
 func (c *ReelTally) AddCollectionAccounts(ctx context.Context, collectionID CollectionID, o AddCollectionAccountsOptions) (AddedAccounts, error) {
-	return decodeResult[AddedAccounts](c.Raw.AddCollectionAccounts(wholeAnswer(ctx), collectionID, &AddCollectionAccountsParams{IdempotencyKey: optional(o.IdempotencyKey)}, CollectionAccountsRequest{AccountIds: o.AccountIds}))
+	return decodeResult[AddedAccounts](c.Raw.AddCollectionAccounts(wholeAnswer(ctx), collectionID, &AddCollectionAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CollectionAccountsRequest{AccountIds: o.AccountIds}))
 }
 
 // AddCollectionVideosOptions are the options of AddCollectionVideos.
@@ -46,7 +47,8 @@ type AddCollectionVideosOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -60,7 +62,7 @@ type AddCollectionVideosOptions struct {
 
 // AddCollectionVideos sends POST /collections/{collection_id}/videos: Add videos to a collection.
 func (c *ReelTally) AddCollectionVideos(ctx context.Context, collectionID CollectionID, o AddCollectionVideosOptions) (AddedVideos, error) {
-	return decodeResult[AddedVideos](c.Raw.AddCollectionVideos(wholeAnswer(ctx), collectionID, &AddCollectionVideosParams{IdempotencyKey: optional(o.IdempotencyKey)}, CollectionVideosRequest{VideoIds: o.VideoIds}))
+	return decodeResult[AddedVideos](c.Raw.AddCollectionVideos(wholeAnswer(ctx), collectionID, &AddCollectionVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CollectionVideosRequest{VideoIds: o.VideoIds}))
 }
 
 // Authenticate sends GET /authenticate: Read the identity of a token.
@@ -77,7 +79,8 @@ type CreateCollectionOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -107,7 +110,7 @@ type CreateCollectionOptions struct {
 
 // CreateCollection sends POST /collections: Create a collection.
 func (c *ReelTally) CreateCollection(ctx context.Context, o CreateCollectionOptions) (CreatedCollection, error) {
-	return decodeResult[CreatedCollection](c.Raw.CreateCollection(wholeAnswer(ctx), &CreateCollectionParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateCollectionRequest{Access: optional(o.Access), Hashtags: o.Hashtags, Name: o.Name, ParentID: optional(o.ParentID)}))
+	return decodeResult[CreatedCollection](c.Raw.CreateCollection(wholeAnswer(ctx), &CreateCollectionParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateCollectionRequest{Access: optional(o.Access), Hashtags: o.Hashtags, Name: o.Name, ParentID: optional(o.ParentID)}))
 }
 
 // CreateReportOptions are the options of CreateReport.
@@ -119,7 +122,8 @@ type CreateReportOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -137,7 +141,7 @@ type CreateReportOptions struct {
 
 // CreateReport sends POST /collections/{collection_id}/reports: Create a report of a collection that never changes.
 func (c *ReelTally) CreateReport(ctx context.Context, collectionID CollectionID, o CreateReportOptions) (ReportSummary, error) {
-	return decodeResult[ReportSummary](c.Raw.CreateReport(wholeAnswer(ctx), collectionID, &CreateReportParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateReportRequest{EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren), StartDate: optional(o.StartDate)}))
+	return decodeResult[ReportSummary](c.Raw.CreateReport(wholeAnswer(ctx), collectionID, &CreateReportParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateReportRequest{EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren), StartDate: optional(o.StartDate)}))
 }
 
 // CreateTokenOptions are the options of CreateToken.
@@ -149,7 +153,8 @@ type CreateTokenOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -167,7 +172,7 @@ type CreateTokenOptions struct {
 
 // CreateToken sends POST /tokens: Create a token.
 func (c *ReelTally) CreateToken(ctx context.Context, o CreateTokenOptions) (CreatedToken, error) {
-	return decodeResult[CreatedToken](c.Raw.CreateToken(wholeAnswer(ctx), &CreateTokenParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateTokenRequest{ExpiresInDays: optional(o.ExpiresInDays), Name: o.Name, Scopes: o.Scopes}))
+	return decodeResult[CreatedToken](c.Raw.CreateToken(wholeAnswer(ctx), &CreateTokenParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateTokenRequest{ExpiresInDays: optional(o.ExpiresInDays), Name: o.Name, Scopes: o.Scopes}))
 }
 
 // CreateWebhookOptions are the options of CreateWebhook.
@@ -179,7 +184,8 @@ type CreateWebhookOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -197,7 +203,7 @@ type CreateWebhookOptions struct {
 
 // CreateWebhook sends POST /webhooks: Create a webhook.
 func (c *ReelTally) CreateWebhook(ctx context.Context, o CreateWebhookOptions) (CreatedWebhook, error) {
-	return decodeResult[CreatedWebhook](c.Raw.CreateWebhook(wholeAnswer(ctx), &CreateWebhookParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateWebhookRequest{Description: optional(o.Description), EventTypes: o.EventTypes, URL: o.URL}))
+	return decodeResult[CreatedWebhook](c.Raw.CreateWebhook(wholeAnswer(ctx), &CreateWebhookParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateWebhookRequest{Description: optional(o.Description), EventTypes: o.EventTypes, URL: o.URL}))
 }
 
 // DeleteCollectionOptions are the options of DeleteCollection.
@@ -237,7 +243,8 @@ func (c *ReelTally) ExportHistory(ctx context.Context, o ExportHistoryOptions) (
 	return decodeResult[HistoryExport](c.Raw.ExportHistory(wholeAnswer(ctx), &ExportHistoryParams{UpdatedSince: optional(o.UpdatedSince), Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
 }
 
-// AllHistory reads all pages of ExportHistory, one after the other, and returns their entries. An error ends the sequence.
+// AllHistory reads all pages of ExportHistory, one after the other, and returns their entries. An error ends the sequence. It leaves out exported_until:
+// if you export repeatedly, use ExportHistory, and send its exported_until as updated_since in the next export.
 func (c *ReelTally) AllHistory(ctx context.Context, o ExportHistoryOptions) iter.Seq2[ExportedPoint, error] {
 	return allPages(o.Cursor, func(cursor string) ([]ExportedPoint, *string, error) {
 		o.Cursor = cursor
@@ -698,6 +705,10 @@ type ListVideosOptions struct {
 
 	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). A time after
 	// `latest_updated_at_end` gives 400.
+	//
+	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. So a program that reads what
+	// changed since its last run misses nothing if it sends the start of that run minus 15 minutes: a fetch with Apify, the slowest built-in source,
+	// can last 10 minutes. To read every new point, use `GET /history/export`, whose `exported_until` is the time for the next run.
 	LatestUpdatedAtStart time.Time
 
 	// LatestUpdatedAtEnd Only videos whose metrics were last fetched at or before this time.
@@ -709,8 +720,8 @@ type ListVideosOptions struct {
 	// AdProductIDShop `true`: only shop ads that have a product id. `false` has no effect.
 	AdProductIDShop bool
 
-	// HasMetrics `true`: only videos whose metrics were fetched at least once. `false` has no effect.
-	HasMetrics bool
+	// HasMetrics `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched.
+	HasMetrics *bool
 
 	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is in a collection if the
 	// video or its account was added to the collection, or if the caption of the video contains a hashtag of the collection. Use the id of a
@@ -740,7 +751,7 @@ type ListVideosOptions struct {
 
 // ListVideos sends GET /videos: List tracked videos.
 func (c *ReelTally) ListVideos(ctx context.Context, o ListVideosOptions) (VideoPage, error) {
-	return decodeResult[VideoPage](c.Raw.ListVideos(wholeAnswer(ctx), &ListVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Username: optional(o.Username), LinkedAccountID: optional(o.LinkedAccountID), UploadedAtStart: optional(o.UploadedAtStart), UploadedAtEnd: optional(o.UploadedAtEnd), LatestUpdatedAtStart: optional(o.LatestUpdatedAtStart), LatestUpdatedAtEnd: optional(o.LatestUpdatedAtEnd), AdInfoShop: o.AdInfoShop, AdProductIDShop: optional(o.AdProductIDShop), HasMetrics: optional(o.HasMetrics), Collections: o.Collections, Link: optional(o.Link), Platform: optional(o.Platform), Hashtag: optional(o.Hashtag), Q: optional(o.Q), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[VideoPage](c.Raw.ListVideos(wholeAnswer(ctx), &ListVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Username: optional(o.Username), LinkedAccountID: optional(o.LinkedAccountID), UploadedAtStart: optional(o.UploadedAtStart), UploadedAtEnd: optional(o.UploadedAtEnd), LatestUpdatedAtStart: optional(o.LatestUpdatedAtStart), LatestUpdatedAtEnd: optional(o.LatestUpdatedAtEnd), AdInfoShop: o.AdInfoShop, AdProductIDShop: optional(o.AdProductIDShop), HasMetrics: o.HasMetrics, Collections: o.Collections, Link: optional(o.Link), Platform: optional(o.Platform), Hashtag: optional(o.Hashtag), Q: optional(o.Q), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllVideos reads all pages of ListVideos, one after the other, and returns their entries. An error ends the sequence.
@@ -800,7 +811,8 @@ type RefreshAccountOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -814,7 +826,7 @@ type RefreshAccountOptions struct {
 
 // RefreshAccount sends POST /refresh/accounts: Fetch an account now.
 func (c *ReelTally) RefreshAccount(ctx context.Context, o RefreshAccountOptions) (RefreshNotDue, error) {
-	return decodeResult[RefreshNotDue](c.Raw.RefreshAccount(wholeAnswer(ctx), &RefreshAccountParams{IdempotencyKey: optional(o.IdempotencyKey)}, RefreshAccountRequest{Link: o.Link}))
+	return decodeResult[RefreshNotDue](c.Raw.RefreshAccount(wholeAnswer(ctx), &RefreshAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, RefreshAccountRequest{Link: o.Link}))
 }
 
 // RefreshVideoOptions are the options of RefreshVideo.
@@ -826,7 +838,8 @@ type RefreshVideoOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -840,7 +853,7 @@ type RefreshVideoOptions struct {
 
 // RefreshVideo sends POST /refresh/videos: Fetch a video now.
 func (c *ReelTally) RefreshVideo(ctx context.Context, o RefreshVideoOptions) (RefreshNotDue, error) {
-	return decodeResult[RefreshNotDue](c.Raw.RefreshVideo(wholeAnswer(ctx), &RefreshVideoParams{IdempotencyKey: optional(o.IdempotencyKey)}, RefreshVideoRequest{Link: o.Link}))
+	return decodeResult[RefreshNotDue](c.Raw.RefreshVideo(wholeAnswer(ctx), &RefreshVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, RefreshVideoRequest{Link: o.Link}))
 }
 
 // RemoveCollectionAccountsOptions are the options of RemoveCollectionAccounts.
@@ -878,7 +891,8 @@ type ReplayWebhookDeliveryOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -887,7 +901,7 @@ type ReplayWebhookDeliveryOptions struct {
 
 // ReplayWebhookDelivery sends POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay: Send the event of a delivery again.
 func (c *ReelTally) ReplayWebhookDelivery(ctx context.Context, webhookID WebhookID, deliveryID DeliveryID, o ReplayWebhookDeliveryOptions) (WebhookDelivery, error) {
-	return decodeResult[WebhookDelivery](c.Raw.ReplayWebhookDelivery(wholeAnswer(ctx), webhookID, deliveryID, &ReplayWebhookDeliveryParams{IdempotencyKey: optional(o.IdempotencyKey)}))
+	return decodeResult[WebhookDelivery](c.Raw.ReplayWebhookDelivery(wholeAnswer(ctx), webhookID, deliveryID, &ReplayWebhookDeliveryParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // RevokeToken sends DELETE /tokens/{token_id}: Revoke a token.
@@ -905,7 +919,8 @@ type RotateWebhookSecretOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -914,11 +929,25 @@ type RotateWebhookSecretOptions struct {
 
 // RotateWebhookSecret sends POST /webhooks/{webhook_id}/rotate-secret: Replace the secret of a webhook.
 func (c *ReelTally) RotateWebhookSecret(ctx context.Context, webhookID WebhookID, o RotateWebhookSecretOptions) (WebhookSecret, error) {
-	return decodeResult[WebhookSecret](c.Raw.RotateWebhookSecret(wholeAnswer(ctx), webhookID, &RotateWebhookSecretParams{IdempotencyKey: optional(o.IdempotencyKey)}))
+	return decodeResult[WebhookSecret](c.Raw.RotateWebhookSecret(wholeAnswer(ctx), webhookID, &RotateWebhookSecretParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // StopAccountOptions are the options of StopAccount.
 type StopAccountOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
+	IdempotencyKey IdempotencyKey
+
 	// ID The id of the account, or any form of its link.
 	//
 	// Example: 01938c31-52d8-7e02-b6a1-90f3c4d5e6f7
@@ -927,27 +956,72 @@ type StopAccountOptions struct {
 
 // StopAccount sends DELETE /accounts: Stop tracking an account, by id or link.
 func (c *ReelTally) StopAccount(ctx context.Context, o StopAccountOptions) (Message, error) {
-	return decodeResult[Message](c.Raw.StopAccount(wholeAnswer(ctx), StopAccountRequest{ID: o.ID}))
+	return decodeResult[Message](c.Raw.StopAccount(wholeAnswer(ctx), &StopAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopAccountRequest{ID: o.ID}))
+}
+
+// StopAccountByIDOptions are the options of StopAccountByID.
+type StopAccountByIDOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
+	IdempotencyKey IdempotencyKey
 }
 
 // StopAccountByID sends DELETE /accounts/{account_id}: Stop tracking an account, by id.
-func (c *ReelTally) StopAccountByID(ctx context.Context, accountID AccountID) (Message, error) {
-	return decodeResult[Message](c.Raw.StopAccountByID(wholeAnswer(ctx), accountID))
+func (c *ReelTally) StopAccountByID(ctx context.Context, accountID AccountID, o StopAccountByIDOptions) (Message, error) {
+	return decodeResult[Message](c.Raw.StopAccountByID(wholeAnswer(ctx), accountID, &StopAccountByIDParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // StopAccountsOptions are the options of StopAccounts.
 type StopAccountsOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
+	IdempotencyKey IdempotencyKey
+
 	// Ids The ids of the accounts, or the links that were tracked.
 	Ids []string
 }
 
 // StopAccounts sends DELETE /accounts/bulk: Stop tracking many accounts.
 func (c *ReelTally) StopAccounts(ctx context.Context, o StopAccountsOptions) (StopResult, error) {
-	return decodeResult[StopResult](c.Raw.StopAccounts(wholeAnswer(ctx), StopAccountsRequest{Ids: o.Ids}))
+	return decodeResult[StopResult](c.Raw.StopAccounts(wholeAnswer(ctx), &StopAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopAccountsRequest{Ids: o.Ids}))
 }
 
 // StopVideoOptions are the options of StopVideo.
 type StopVideoOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
+	IdempotencyKey IdempotencyKey
+
 	// ID The id of the video, or any form of its link.
 	//
 	// Example: 01938c32-8f07-7a46-93be-1d2c3b4a5968
@@ -956,23 +1030,54 @@ type StopVideoOptions struct {
 
 // StopVideo sends DELETE /videos: Stop tracking a video, by id or link.
 func (c *ReelTally) StopVideo(ctx context.Context, o StopVideoOptions) (Message, error) {
-	return decodeResult[Message](c.Raw.StopVideo(wholeAnswer(ctx), StopVideoRequest{ID: o.ID}))
+	return decodeResult[Message](c.Raw.StopVideo(wholeAnswer(ctx), &StopVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopVideoRequest{ID: o.ID}))
+}
+
+// StopVideoByIDOptions are the options of StopVideoByID.
+type StopVideoByIDOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
+	IdempotencyKey IdempotencyKey
 }
 
 // StopVideoByID sends DELETE /videos/{ad_id}: Stop tracking a video, by id.
-func (c *ReelTally) StopVideoByID(ctx context.Context, adid VideoID) (Message, error) {
-	return decodeResult[Message](c.Raw.StopVideoByID(wholeAnswer(ctx), adid))
+func (c *ReelTally) StopVideoByID(ctx context.Context, adid VideoID, o StopVideoByIDOptions) (Message, error) {
+	return decodeResult[Message](c.Raw.StopVideoByID(wholeAnswer(ctx), adid, &StopVideoByIDParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // StopVideosOptions are the options of StopVideos.
 type StopVideosOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
+	//
+	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
+	//     Another body or path gets 422.
+	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
+	//     first request. After you have removed the cause, use a new key.
+	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
+	//   - A 5xx response is not stored: a repetition continues the request.
+	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
+	//     older keys expire.
+	IdempotencyKey IdempotencyKey
+
 	// Ids The ids of the videos, or the links that were tracked.
 	Ids []string
 }
 
 // StopVideos sends DELETE /videos/bulk: Stop tracking many videos.
 func (c *ReelTally) StopVideos(ctx context.Context, o StopVideosOptions) (StopResult, error) {
-	return decodeResult[StopResult](c.Raw.StopVideos(wholeAnswer(ctx), StopVideosRequest{Ids: o.Ids}))
+	return decodeResult[StopResult](c.Raw.StopVideos(wholeAnswer(ctx), &StopVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopVideosRequest{Ids: o.Ids}))
 }
 
 // TestWebhookOptions are the options of TestWebhook.
@@ -984,7 +1089,8 @@ type TestWebhookOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -993,7 +1099,7 @@ type TestWebhookOptions struct {
 
 // TestWebhook sends POST /webhooks/{webhook_id}/test: Send a test event to a webhook.
 func (c *ReelTally) TestWebhook(ctx context.Context, webhookID WebhookID, o TestWebhookOptions) (WebhookDelivery, error) {
-	return decodeResult[WebhookDelivery](c.Raw.TestWebhook(wholeAnswer(ctx), webhookID, &TestWebhookParams{IdempotencyKey: optional(o.IdempotencyKey)}))
+	return decodeResult[WebhookDelivery](c.Raw.TestWebhook(wholeAnswer(ctx), webhookID, &TestWebhookParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // TrackAccountOptions are the options of TrackAccount.
@@ -1005,7 +1111,8 @@ type TrackAccountOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -1033,7 +1140,7 @@ type TrackAccountOptions struct {
 
 // TrackAccount sends POST /accounts: Track an account.
 func (c *ReelTally) TrackAccount(ctx context.Context, o TrackAccountOptions) (TrackAccountResult, error) {
-	return decodeResult[TrackAccountResult](c.Raw.TrackAccount(wholeAnswer(ctx), &TrackAccountParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackAccountRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link, TrackingType: optional(o.TrackingType)}))
+	return decodeResult[TrackAccountResult](c.Raw.TrackAccount(wholeAnswer(ctx), &TrackAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackAccountRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link, TrackingType: optional(o.TrackingType)}))
 }
 
 // TrackAccountsOptions are the options of TrackAccounts.
@@ -1045,7 +1152,8 @@ type TrackAccountsOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -1066,7 +1174,7 @@ type TrackAccountsOptions struct {
 
 // TrackAccounts sends POST /accounts/bulk: Track many accounts.
 func (c *ReelTally) TrackAccounts(ctx context.Context, o TrackAccountsOptions) (TrackAccountsResult, error) {
-	return decodeResult[TrackAccountsResult](c.Raw.TrackAccounts(wholeAnswer(ctx), &TrackAccountsParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackAccountsRequest{LabelIds: o.LabelIds, Links: o.Links, TrackingType: optional(o.TrackingType)}))
+	return decodeResult[TrackAccountsResult](c.Raw.TrackAccounts(wholeAnswer(ctx), &TrackAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackAccountsRequest{LabelIds: o.LabelIds, Links: o.Links, TrackingType: optional(o.TrackingType)}))
 }
 
 // TrackVideoOptions are the options of TrackVideo.
@@ -1078,7 +1186,8 @@ type TrackVideoOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -1100,7 +1209,7 @@ type TrackVideoOptions struct {
 
 // TrackVideo sends POST /videos: Track a video.
 func (c *ReelTally) TrackVideo(ctx context.Context, o TrackVideoOptions) (TrackVideoResult, error) {
-	return decodeResult[TrackVideoResult](c.Raw.TrackVideo(wholeAnswer(ctx), &TrackVideoParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackVideoRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link}))
+	return decodeResult[TrackVideoResult](c.Raw.TrackVideo(wholeAnswer(ctx), &TrackVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackVideoRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link}))
 }
 
 // TrackVideosOptions are the options of TrackVideos.
@@ -1112,7 +1221,8 @@ type TrackVideosOptions struct {
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
 	//     first request. After you have removed the cause, use a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
-	//     this lasts at most 15 seconds. Then a repetition continues the request.
+	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
+	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
 	//   - A 5xx response is not stored: a repetition continues the request.
 	//   - The keys of an organisation and their compressed responses can use 128 MiB. After that, a new key gets 429 (`idempotency_store_full`) until
 	//     older keys expire.
@@ -1127,7 +1237,7 @@ type TrackVideosOptions struct {
 
 // TrackVideos sends POST /videos/bulk: Track many videos.
 func (c *ReelTally) TrackVideos(ctx context.Context, o TrackVideosOptions) (TrackVideosResult, error) {
-	return decodeResult[TrackVideosResult](c.Raw.TrackVideos(wholeAnswer(ctx), &TrackVideosParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackVideosRequest{LabelIds: o.LabelIds, Links: o.Links}))
+	return decodeResult[TrackVideosResult](c.Raw.TrackVideos(wholeAnswer(ctx), &TrackVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackVideosRequest{LabelIds: o.LabelIds, Links: o.Links}))
 }
 
 // UpdateCollectionOptions are the options of UpdateCollection.

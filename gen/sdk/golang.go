@@ -30,7 +30,7 @@ import (
 
 // threeValued lists the boolean options for which false and absent mean different things. In the Go client they are pointers, so that nil
 // can mean absent.
-var threeValued = []string{"AdInfoShop", "Enabled"}
+var threeValued = []string{"AdInfoShop", "Enabled", "HasMetrics"}
 
 // goOperations returns Go source with a method of ReelTally for each operation. clientFile is the
 // path of the file that oapi-codegen has generated from openapi.yaml.
@@ -136,6 +136,8 @@ func (g *goGenerator) writeOperation(o *operation) error {
 			case member == "Paginated":
 				values.WriteString("Paginated: new(true), ")
 				continue
+			case member == "IdempotencyKey":
+				values.WriteString("IdempotencyKey: keyOrNew(o.IdempotencyKey), ")
 			case isPointer:
 				fmt.Fprintf(&values, "%s: optional(o.%s), ", member, member)
 			default:
@@ -194,9 +196,10 @@ func (g *goGenerator) writeAllPagesMethod(o *operation, name, signature string, 
 	if slices.ContainsFunc(o.query, func(p parameter) bool { return p.name == "page" }) {
 		resetPage = "o.Page = 0\n"
 	}
-	fmt.Fprintf(&g.out, "// %s reads all pages of %s, one after the other, and returns their entries. An error ends the sequence.\n"+
+	note := strings.ReplaceAll(o.allPagesNote(name), ": if you", ":\n// if you") // two lines, because the comment is long
+	fmt.Fprintf(&g.out, "// %s reads all pages of %s, one after the other, and returns their entries. An error ends the sequence.%s\n"+
 		"func (c *ReelTally) %s(%s) iter.Seq2[%s, error] {\n%sreturn allPages(o.Cursor, func(cursor string) ([]%s, *string, error) {\no.Cursor = cursor\n"+
-		"page, err := c.%s(ctx, %s)\n%sreturn page.Data, %s, err\n})\n}\n\n", all, name, all, signature, entry, resetPage, entry, name, strings.Join(names, ", "), last, cursor)
+		"page, err := c.%s(ctx, %s)\n%sreturn page.Data, %s, err\n})\n}\n\n", all, name, note, all, signature, entry, resetPage, entry, name, strings.Join(names, ", "), last, cursor)
 	return nil
 }
 

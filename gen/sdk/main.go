@@ -84,6 +84,15 @@ func (o *operation) allPagesMethod() string {
 	return "all" + strings.ToUpper(o.id[:1]) + o.id[1:]
 }
 
+// allPagesNote returns a sentence for the comment of the method that reads all pages of an operation, or "". It begins with a space. methodName is the
+// name of the method that reads one page.
+func (o *operation) allPagesNote(methodName string) string {
+	if o.result.Value.Properties["exported_until"] == nil {
+		return ""
+	}
+	return fmt.Sprintf(" It leaves out exported_until: if you export repeatedly, use %s, and send its exported_until as updated_since in the next export.", methodName)
+}
+
 // readOperations returns all operations of openapi.yaml, in the order of their ids.
 func readOperations(doc *openapi3.T) []operation {
 	var all []operation

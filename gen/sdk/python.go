@@ -197,7 +197,7 @@ class ReelTally(Client):
 			}
 		}
 		fmt.Fprintf(&out, "\n    def %s(%s) -> Iterator[%s]:\n        %s\n        return self.pages(lambda after: cast(dict[str, Any], self.%s(%s)), cursor)\n", toSnakeCase(o.allPagesMethod()), parameters, qualify(o.entry),
-			formatDocstring(fmt.Sprintf("Reads all pages of %s, one after the other, and yields their entries.", toSnakeCase(o.id))), toSnakeCase(o.id), strings.Join(arguments, ", "))
+			formatDocstring(fmt.Sprintf("Reads all pages of %s, one after the other, and yields their entries.%s", toSnakeCase(o.id), o.allPagesNote(toSnakeCase(o.id)))), toSnakeCase(o.id), strings.Join(arguments, ", "))
 	}
 	return out.String()
 }

@@ -44,8 +44,8 @@ func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 		}
 		fmt.Fprintf(&out, "  /** %s. `%s %s` */\n  %s(%s): Promise<%s>;\n", commentText(strings.TrimSuffix(o.summary, ".")), o.method, o.path, o.id, typeScriptParams(o), result)
 		if o.entry != nil {
-			fmt.Fprintf(&out, "  /** Reads all pages of {@link ReelTally.%s}, one after the other, and yields their entries. */\n  %s(%s): AsyncGenerator<%s, void, undefined>;\n",
-				o.id, o.allPagesMethod(), strings.ReplaceAll(typeScriptParams(o), paramsName(o), "Omit<"+paramsName(o)+", \"page\">"), typeScriptType(o.entry, "  "))
+			fmt.Fprintf(&out, "  /** Reads all pages of {@link ReelTally.%s}, one after the other, and yields their entries.%s */\n  %s(%s): AsyncGenerator<%s, void, undefined>;\n",
+				o.id, o.allPagesNote(o.id), o.allPagesMethod(), strings.ReplaceAll(typeScriptParams(o), paramsName(o), "Omit<"+paramsName(o)+", \"page\">"), typeScriptType(o.entry, "  "))
 		}
 	}
 	out.WriteString("}\n")

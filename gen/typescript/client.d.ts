@@ -21,16 +21,23 @@ export interface ClientOptions {
 export interface RequestOptions {
   /** Aborts the request. It also ends the wait before a repetition. */
   signal?: AbortSignal | undefined;
-  /** The key of a request that changes something. By default, each call has a new key, which its repetitions keep. */
+  /** The Idempotency-Key of an operation that takes one. By default, each call has a new key, which its repetitions keep. */
   idempotencyKey?: string | undefined;
   /** More headers, such as If-Match. */
   headers?: Record<string, string> | undefined;
 }
 
-/** The error of a response that is not successful, or of a request that got no complete response. Compare `code`, not the message. */
+/** The error of a response that is not successful or has an unexpected type, or of a request that got no complete response. Compare `code`, not the message. */
 export class ReelTallyError extends Error {
-  /** The status of HTTP. It is 0 if there was no complete response; `cause` is then the error of the network. */
+  /**
+   * The status of HTTP. It is 0 if there was no complete response; `cause` is then the error of the network. It is 2xx if the response has an
+   * unexpected type, for example because a proxy answered with a login page.
+   */
   readonly status: number;
+  /** The header Content-Type of the response, or "". */
+  readonly contentType: string;
+  /** The first characters of the body of the response, at most 200. */
+  readonly body: string;
   /** The code of the error, such as rate_limited. It is "" if a proxy answered, or if there was no complete response. */
   readonly code: string;
   readonly title: string;

@@ -2,13 +2,16 @@
 
 const environment = globalThis.process?.env ?? {};
 const retried = new Set([429, 502, 503, 504]);
+const maxErrorBody = 200; // maximum length of the member body of an error
 
-/** The error of a response that is not successful, or of a request that got no complete response. */
+/** The error of a response that is not successful or has an unexpected type, or of a request that got no complete response. */
 export class ReelTallyError extends Error {
-  constructor(status, problem, retryAfter, cause) {
+  constructor(status, problem, retryAfter, cause, { contentType = "", body = "" } = {}) {
     super(problem.detail ?? problem.title ?? `the server answered with status ${status}`, cause === undefined ? undefined : { cause });
     this.name = "ReelTallyError";
     this.status = status;
+    this.contentType = contentType;
+    this.body = body;
     this.code = problem.code ?? "";
     this.title = problem.title ?? "";
     this.requestId = problem.request_id ?? "";
@@ -78,9 +81,8 @@ export class Client {
       let failure;
       try {
         const response = await this.send(url, { method, headers: all, body: text, signal: limit.signal });
-        if (response.ok || isResult(response)) return await read(response, limit);
-        const retryAfter = Number(response.headers.get("Retry-After")) || undefined;
-        failure = new ReelTallyError(response.status, await problemOf(response, limit), retryAfter);
+        if (response.ok ? isExpected(response, method, new Headers(all).get("Accept")) : isResult(response)) return await read(response, limit);
+        failure = await errorOf(response, limit);
       } catch (error) {
         failure = error instanceof ReelTallyError ? error : noAnswer(error);
       }
@@ -205,18 +207,50 @@ function queryText(query = {}) {
 // 422 have the type application/problem+json.
 const isResult = response => response.status === 422 && (response.headers.get("Content-Type") ?? "").startsWith("application/json");
 
+// isExpected returns true if a successful response has a type that the header Accept of the request names. Otherwise, the response may be the page
+// of a proxy. A response without content has no type.
+function isExpected(response, method, accept) {
+  if (isEmpty(response)) return method !== "GET";
+  const type = mediaType(response.headers.get("Content-Type") ?? "");
+  return accept.split(",").map(mediaType).some(accepted => accepted.includes("*") || accepted === type);
+}
+
+// isEmpty returns true for a successful response without content, such as the answer to a refresh.
+const isEmpty = response => response.status === 204 || response.status === 202 && !response.headers.get("Content-Type");
+
+// mediaType returns a type without its parameters, such as charset.
+const mediaType = text => text.split(";")[0].trim().toLowerCase();
+
 async function contentOf(response, limit) {
   const text = await textOf(response, limit);
   if (response.status === 204) return undefined;
-  return (response.headers.get("Content-Type") ?? "").startsWith("application/json") ? JSON.parse(text) : text;
+  if (mediaType(response.headers.get("Content-Type") ?? "") !== "application/json") return text;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw responseError(response, text, { detail: `the server answered with status ${response.status} and JSON that cannot be read: ${error.message}` }, error);
+  }
 }
 
-async function problemOf(response, limit) {
-  try {
-    return JSON.parse(await textOf(response, limit));
-  } catch {
-    return {}; // a proxy answered instead of the server, or the answer is incomplete
+// errorOf returns the error for a response that is not successful or has an unexpected type.
+async function errorOf(response, limit) {
+  const text = await textOf(response, limit).catch(() => ""); // without the rest of an incomplete response, the status still says what failed
+  if (response.ok) {
+    const type = response.headers.get("Content-Type") ?? "";
+    return responseError(response, text, { detail: `the server answered with status ${response.status} and the unexpected Content-Type "${type}": is a proxy or a login page in between?` });
   }
+  let problem;
+  try {
+    problem = JSON.parse(text);
+  } catch {
+    // a proxy answered instead of the server, or the answer is incomplete
+  }
+  return responseError(response, text, problem !== null && typeof problem === "object" ? problem : {});
+}
+
+function responseError(response, text, problem, cause) {
+  const retryAfter = Number(response.headers.get("Retry-After")) || undefined;
+  return new ReelTallyError(response.status, problem, retryAfter, cause, { contentType: response.headers.get("Content-Type") ?? "", body: text.slice(0, maxErrorBody) });
 }
 
 // textOf returns the body of a response as text.

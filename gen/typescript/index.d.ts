@@ -538,6 +538,8 @@ export interface Event {
   data: EventData;
   /** The id of the event. */
   id: string;
+  /** The place of the event in the event feed. */
+  position: number;
   /** What has happened. */
   type: EventType;
 }
@@ -1553,7 +1555,7 @@ export interface VideoFilters {
   collections: string[];
   /** The status of the filter `fetch_status`. */
   fetch_status: string | null;
-  /** Whether the list has only videos whose metrics were fetched at least once. */
+  /** The value of the filter `has_metrics`: only videos whose metrics were fetched at least once if true, only videos whose metrics were never fetched if false. */
   has_metrics: boolean | null;
   /** The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`. */
   hashtag: string | null;
@@ -1940,7 +1942,7 @@ export interface ListVideosParams {
   ad_info_shop?: boolean | undefined;
   /** `true`: only shop ads that have a product id. */
   ad_product_id_shop?: boolean | undefined;
-  /** `true`: only videos whose metrics were fetched at least once. */
+  /** `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched. */
   has_metrics?: boolean | undefined;
   /** Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. */
   collections?: string[] | undefined;
@@ -1992,7 +1994,7 @@ export class ReelTally extends Client {
   deleteWebhook(webhookId: string, options?: RequestOptions): Promise<void>;
   /** Export the stored points of all videos. `GET /history/export` */
   exportHistory(params?: ExportHistoryParams, options?: RequestOptions): Promise<HistoryExport>;
-  /** Reads all pages of {@link ReelTally.exportHistory}, one after the other, and yields their entries. */
+  /** Reads all pages of {@link ReelTally.exportHistory}, one after the other, and yields their entries. It leaves out exported_until: if you export repeatedly, use exportHistory, and send its exported_until as updated_since in the next export. */
   allHistory(params?: Omit<ExportHistoryParams, "page">, options?: RequestOptions): AsyncGenerator<ExportedPoint, void, undefined>;
   /** Read one account. `GET /accounts/{account_id}` */
   getAccount(accountId: string, options?: RequestOptions): Promise<Account>;

@@ -153,22 +153,22 @@ export class ReelTally extends Client {
     return this.request("POST", `/webhooks/${encodeURIComponent(webhookId)}/rotate-secret`, { keyed: true, ...options });
   }
   stopAccount(body, options) {
-    return this.request("DELETE", `/accounts`, { body, ...options });
+    return this.request("DELETE", `/accounts`, { body, keyed: true, ...options });
   }
   stopAccountById(accountId, options) {
-    return this.request("DELETE", `/accounts/${encodeURIComponent(accountId)}`, { ...options });
+    return this.request("DELETE", `/accounts/${encodeURIComponent(accountId)}`, { keyed: true, ...options });
   }
   stopAccounts(body, options) {
-    return this.request("DELETE", `/accounts/bulk`, { body, ...options });
+    return this.request("DELETE", `/accounts/bulk`, { body, keyed: true, ...options });
   }
   stopVideo(body, options) {
-    return this.request("DELETE", `/videos`, { body, ...options });
+    return this.request("DELETE", `/videos`, { body, keyed: true, ...options });
   }
   stopVideoById(adId, options) {
-    return this.request("DELETE", `/videos/${encodeURIComponent(adId)}`, { ...options });
+    return this.request("DELETE", `/videos/${encodeURIComponent(adId)}`, { keyed: true, ...options });
   }
   stopVideos(body, options) {
-    return this.request("DELETE", `/videos/bulk`, { body, ...options });
+    return this.request("DELETE", `/videos/bulk`, { body, keyed: true, ...options });
   }
   testWebhook(webhookId, options) {
     return this.request("POST", `/webhooks/${encodeURIComponent(webhookId)}/test`, { keyed: true, ...options });

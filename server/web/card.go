@@ -121,13 +121,14 @@ func drawCard(page sharePage) ([]byte, error) {
 	y += 44
 	x, chartTop := cardMargin, y+96
 	for _, t := range cardTiles(page) {
+		label := t.LabelWithPeriod(page.Period.Days)
 		drawText(picture, faces.number, cardText, x, y+20, formatShort(t.Value))
-		drawText(picture, faces.label, cardMuted, x, y+64, t.Label)
+		drawText(picture, faces.label, cardMuted, x, y+64, label)
 		if note := t.Note(); note != "" {
 			drawText(picture, faces.note, cardMuted, x, y+98, note)
 			chartTop = y + 128
 		}
-		x += max(font.MeasureString(faces.number, formatShort(t.Value)).Ceil(), font.MeasureString(faces.label, t.Label).Ceil(), font.MeasureString(faces.note, t.Note()).Ceil()) + 64
+		x += max(font.MeasureString(faces.number, formatShort(t.Value)).Ceil(), font.MeasureString(faces.label, label).Ceil(), font.MeasureString(faces.note, t.Note()).Ceil()) + 64
 	}
 	if page.Chart != nil {
 		drawLine(picture, *page.Chart, image.Rect(cardMargin, chartTop, cardWidth-cardMargin, cardHeight-88))

@@ -103,9 +103,18 @@ func (c chart) setViewsGained(gained map[store.Date]*int64) {
 func collectionGains(history []client.CollectionHistoryPoint) map[store.Date]*int64 {
 	gained := make(map[store.Date]*int64, len(history))
 	for _, h := range history {
-		gained[store.DateOf(h.Date.Time)] = h.ViewsGained
+		gained[store.DateOf(h.Date.Time)] = gainOfDay(&h)
 	}
 	return gained
+}
+
+// gainOfDay returns the views that the videos of a collection gained on a day. It returns nil if all of them were added on this day: the API then
+// gives 0, because it leaves out the views of a video on the day on which the video was added.
+func gainOfDay(h *client.CollectionHistoryPoint) *int64 {
+	if h.Videos != nil && h.VideosAdded != nil && *h.Videos > 0 && *h.VideosAdded >= *h.Videos {
+		return nil
+	}
+	return h.ViewsGained
 }
 
 // gainsOf returns the gains of each point: the change of each metric since the day before. The

@@ -296,7 +296,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	points := make([]point, len(history))
 	for n := range history {
 		h := &history[n]
-		points[n] = pointOfCollection(h, h.ViewsGained, h.Views, h.Engagements, h.Videos)
+		points[n] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views do not include the views that a video already had when it was added. Days are UTC.",
 		p, collectionMetrics, points)

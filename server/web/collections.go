@@ -49,11 +49,32 @@ type reportEntry struct {
 
 // showCollections shows the tree of collections.
 func showCollections(v *visit) error {
-	return v.renderCollections(http.StatusOK, collectionsPage{})
+	switch v.csvPart() {
+	case "":
+		return v.renderCollections(http.StatusOK, collectionsPage{})
+	case "collections":
+		var content collectionsPage
+		if err := content.loadCollections(v); err != nil {
+			return err
+		}
+		if content.Refused != nil {
+			return content.Refused
+		}
+		return v.sendCollections(content.Collections)
+	}
+	return v.refuseCSV()
 }
 
 // renderCollections sends the page with the tree of collections and the form for a new collection. content.New has the typed values of the form, if it was refused.
 func (v *visit) renderCollections(status int, content collectionsPage) error {
+	if err := content.loadCollections(v); err != nil {
+		return err
+	}
+	return v.renderPage(status, "collections", "collections", "Collections", content)
+}
+
+// loadCollections reads the tree of collections with their numbers. If the collections have too many members, it sets content.Refused.
+func (content *collectionsPage) loadCollections(v *visit) error {
 	all, err := v.collections()
 	if err != nil {
 		return err
@@ -81,7 +102,7 @@ func (v *visit) renderCollections(status int, content collectionsPage) error {
 			c.Videos, c.Views = &sum.Videos, sum.Views
 		}
 	}
-	return v.renderPage(status, "collections", "collections", "Collections", content)
+	return nil
 }
 
 // collectionTree sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not among the
@@ -121,6 +142,7 @@ func createCollection(v *visit) error {
 			return err
 		}
 		if at := slices.IndexFunc(all, func(c client.Collection) bool { return strings.EqualFold(c.Name, body.Name) }); at >= 0 {
+			v.keepInHistory()
 			problem := &Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("There is already a collection with the name %q. Nothing was created. Change the name, or create a second collection with the same name.", all[at].Name)}
 			return v.renderCollections(problem.Status, collectionsPage{New: form{v.r.PostForm, problem}, SameName: body.Name})
 		}

@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -22,7 +24,7 @@ const (
 	maxCSVRows   = 5000 // maximum number of rows in the CSV file of a list
 )
 
-// csvPart returns the data that the visitor requests as a CSV file: "videos", "accounts" or "history". It returns "" if the visitor
+// csvPart returns the data that the visitor requests as a CSV file: "videos", "accounts", "collections" or "history". It returns "" if the visitor
 // requests the page itself.
 func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
 
@@ -134,6 +136,24 @@ func (v *visit) sendAccounts(query url.Values) error {
 	return v.sendCSV("accounts", rows)
 }
 
+// sendCollections sends the list of collections as a CSV file. Each collection is followed by the collections below it.
+func (v *visit) sendCollections(collections []treeNode) error {
+	names := map[uuid.UUID]string{}
+	for _, c := range collections {
+		names[c.ID] = c.Name
+	}
+	rows := [][]string{{"name", "parent", "videos", "views", "access", "hashtags", "created_at", "id"}}
+	for _, c := range collections {
+		parent := ""
+		if c.ParentID != nil {
+			parent = names[*c.ParentID]
+		}
+		rows = append(rows, []string{formula.Escape(c.Name), formula.Escape(parent), csvNumber(c.Videos), csvNumber(c.Views), string(c.Access),
+			formula.Escape(strings.Join(c.Hashtags, " ")), csvValue(c.CreatedAt), c.ID.String()})
+	}
+	return v.sendCSV("collections", rows)
+}
+
 // sendHistory sends the points of a chart as a CSV file, the oldest first. It returns a *Problem if the visitor requests data other than
 // the history.
 func (v *visit) sendHistory(name string, c chart) error {
@@ -141,9 +161,14 @@ func (v *visit) sendHistory(name string, c chart) error {
 		return v.refuseCSV()
 	}
 	head := []string{"date"}
-	if c.CSVNames != nil {
+	switch {
+	case c.Compared: // each video has a second column, which says whether the number is interpolated
+		for _, name := range c.CSVNames {
+			head = append(head, name, name+" computed")
+		}
+	case c.CSVNames != nil:
 		head = append(head, c.CSVNames...)
-	} else {
+	default:
 		for _, m := range c.Metrics {
 			head = append(head, m.Name)
 		}
@@ -161,8 +186,13 @@ func (v *visit) sendHistory(name string, c chart) error {
 	for n := range c.Points {
 		p := c.Points[len(c.Points)-1-n]
 		row := []string{p.Day.String()}
-		for _, value := range p.Values {
+		for m, value := range p.Values {
 			row = append(row, csvNumber(value))
+			if c.Compared && value != nil {
+				row = append(row, strconv.FormatBool(p.IsComputed(m)))
+			} else if c.Compared {
+				row = append(row, "")
+			}
 		}
 		if c.Joined {
 			row = append(row, csvNumber(p.Joined))

@@ -15,6 +15,7 @@ import (
 
 // renderError sends the page for an error. It logs an error that is not a *Problem.
 func (v *visit) renderError(err error) {
+	v.w.Header().Set("Cache-Control", noStore)
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
 		v.Logger.ErrorContext(v.r.Context(), "a request for a page failed", "page", v.r.Pattern, "request_id", v.r.Header.Get("X-Request-Id"), "error", err)

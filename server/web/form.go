@@ -32,6 +32,7 @@ func (v *visit) refusedForm(err error, labels map[string]string) (form, error) {
 		}
 	}
 	v.setRetryAfter(problem)
+	v.keepInHistory()
 	if len(problem.Faults) > 0 {
 		problem.Detail = describeFaults(problem.Faults, labels)
 	}

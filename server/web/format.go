@@ -33,6 +33,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"when":     p.relativeTime,
 		"old":      p.areNumbersOld,
 		"utc":      formatUTC,
+		"times":    formatTimes,
 		"iso":      formatISO,
 		"day":      formatDay,
 		"date":     func(t *time.Time) string { return t.UTC().Format(time.DateOnly) },
@@ -269,10 +270,10 @@ func formatUTC(t any) string {
 	switch t := t.(type) {
 	case *time.Time:
 		if t != nil {
-			return t.UTC().Format("2006-01-02 15:04 UTC")
+			return t.UTC().Format(utcTimeLayout)
 		}
 	case time.Time:
-		return t.UTC().Format("2006-01-02 15:04 UTC")
+		return t.UTC().Format(utcTimeLayout)
 	}
 	return ""
 }

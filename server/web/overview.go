@@ -272,6 +272,13 @@ func overviewTiles(c chart, points []point, gains viewGains, p period) []tile {
 			}
 			t.Before, since = gains.between(earlier+1, before)
 			t.NoBefore = since > 0 || earlier+1 < p.Oldest // then the gain of the previous period is not known
+			// Without known views at its end, no gain of a period is known.
+			if t.Value == nil {
+				t.Change, t.Span = nil, ""
+			}
+			if valueAt(points, m, before) == nil {
+				t.Before = nil
+			}
 		case overviewEngagements:
 			t.NewCounts = overviewMetrics[m].Name
 		}

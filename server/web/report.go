@@ -118,7 +118,7 @@ func showReport(v *visit) error {
 	points := make([]point, len(r.Days))
 	for n := range r.Days {
 		h := &r.Days[n]
-		points[n] = pointOfCollection(h, h.ViewsGained, h.Views, h.Engagements, h.Videos)
+		points[n] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)

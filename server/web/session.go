@@ -140,7 +140,7 @@ func (v *visit) showPastedLinks(session, text string) error {
 	v.setCookie(session, int(store.SessionLife.Seconds()))
 	v.session, v.notice = session, "You are signed in. Press Track to track the links."
 	// The response is no redirect, because the text can be too long for a URL.
-	return v.renderTrackingForm(http.StatusOK, trackPage{Text: text, Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")})
+	return v.renderTrackingForm(trackPage{Text: text, Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")})
 }
 
 // refuseSignIn shows the page that asks for a token, with the reason why the visitor could not sign in.

@@ -55,7 +55,7 @@ func fetchedPlatforms(fetchable queue.Fetchable) []fetchedPlatform {
 	}
 	var out []fetchedPlatform
 	for _, p := range link.Platforms {
-		out = append(out, fetchedPlatform{p, words(p, queue.KindVideo), words(p, store.KindAccount)})
+		out = append(out, fetchedPlatform{p, words(p, queue.KindVideo), words(p, queue.KindAccount)})
 	}
 	return out
 }

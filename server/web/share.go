@@ -238,14 +238,14 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	page.Summary = page.Description
 	// The list of a masked page has at most one video, so its length is not the number of videos.
 	if page.Summary == "" && !page.Masked {
-		page.Summary = summarise(page.Tiles, page.View.Total)
+		page.Summary = summarise(page.Tiles, page.Period.Days, page.View.Total)
 	}
 	return nil
 }
 
-// summarise returns the numbers of the tiles as one line of text. The first tile must have the number of videos.
-// Without tiles, the line has only the number of videos in the list.
-func summarise(tiles []tile, listedVideos int64) string {
+// summarise returns the numbers of the tiles as one line of text, for example "2 videos · 10.5k views". The first tile must have the number of
+// videos. The text names days as the length of the period. Without tiles, the line has only the number of videos in the list.
+func summarise(tiles []tile, days int32, listedVideos int64) string {
 	if len(tiles) == 0 {
 		return plural(listedVideos, "video", "videos")
 	}
@@ -253,7 +253,7 @@ func summarise(tiles []tile, listedVideos int64) string {
 	texts := []string{plural(tiles[0].Value, "video", "videos")}
 	for _, t := range tiles[1:] {
 		if t.Value != nil {
-			texts = append(texts, formatShort(t.Value)+" "+strings.ToLower(t.Label))
+			texts = append(texts, formatShort(t.Value)+" "+strings.ToLower(t.LabelWithPeriod(days)))
 		}
 	}
 	return strings.Join(texts, " · ")
@@ -310,7 +310,7 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 		sum, unknownCount := m.currentSum(&now)
 		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: sum, Unknown: unknownCount, Plain: true})
 		if m.Name == "views" {
-			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Unknown: now.UnknownGains, Plain: true})
+			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Unknown: now.UnknownGains, Plain: true, Gain: true})
 		}
 	}
 	if !s.settings.ShowHistory || len(sums) == 0 {

@@ -11,6 +11,7 @@ type tile struct {
 	Before *int64
 	// NoBefore is true if the tile does not show the field Before.
 	NoBefore bool
+	Gain     bool     // true if Value itself is the gain of the period, so that a text outside of the page must name the period
 	Span     string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
 	Plain    bool     // true if the tile does not show Change; it shows Percent or Note instead, if one of them is set
 	Percent  *float64 // the change of Value in the period, in percent
@@ -26,6 +27,14 @@ type tile struct {
 	// Members says how many videos joined or left the sum in the period, if the change of the sum contains their counts. Such a change is not a gain.
 	// It is "" for other tiles.
 	Members string
+}
+
+// LabelWithPeriod returns the label of the tile. If the tile shows the gain of a period, the label says how many days the period has.
+func (t tile) LabelWithPeriod(days int32) string {
+	if !t.Gain {
+		return t.Label
+	}
+	return t.Label + " in " + plural(days, "day", "days")
 }
 
 // Note says which videos are missing in the number of a tile, or how many of the counted videos are no longer tracked. It returns "" if

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -29,6 +28,7 @@ type trackPage struct {
 	Problems      []*Problem // why the API refused whole requests, or why links were not sent to it
 	Left          []string   // links that were not tracked because of the problems; they stay in the form
 	Repeated      int        // number of links that were pasted more than once, in different forms
+	Notes         []string   // what else happened to the links
 	Warnings      []string
 }
 
@@ -53,11 +53,12 @@ var trackingOrder = []string{"latest_30", "latest_200", "all", "new_only"}
 // showTrackingForm shows the page with the form that tracks links.
 func showTrackingForm(v *visit) error {
 	content := trackPage{Text: v.r.URL.Query().Get("links"), Collection: v.r.URL.Query().Get("collection")}
-	return v.renderTrackingForm(http.StatusOK, content)
+	return v.renderTrackingForm(content)
 }
 
-// renderTrackingForm shows the form that tracks links, and the results of the links that were submitted last.
-func (v *visit) renderTrackingForm(status int, content trackPage) error {
+// renderTrackingForm shows the form that tracks links, and the results of the links that were submitted last. If there are only problems, the
+// response has the status of the first one.
+func (v *visit) renderTrackingForm(content trackPage) error {
 	var err error
 	if content.Collections, err = v.collections(); err != nil {
 		return err
@@ -66,17 +67,30 @@ func (v *visit) renderTrackingForm(status int, content trackPage) error {
 		return err
 	}
 	content.TrackingTypes = trackingOrder
+	status := http.StatusOK
+	if len(content.Problems) > 0 && len(content.Results) == 0 {
+		status = content.Problems[0].Status
+	}
 	return v.renderPage(status, "track", "", "Track", content)
 }
 
-// addChosenCollection adds the chosen collection to the choices of the form, if the tier hides it in lists. Without this choice, the form
-// would add the videos to no collection.
+// addChosenCollection adds the chosen collection to the options of the form if it is missing there, because the tier hides it in lists. A form without
+// this option would not add the videos to the collection. If the collection does not exist, for example because it was deleted in another browser tab,
+// addChosenCollection selects no collection and adds an error message to the page.
 func (p *trackPage) addChosenCollection(v *visit) error {
 	if p.Collection == "" || slices.ContainsFunc(p.Collections, func(c client.Collection) bool { return c.ID.String() == p.Collection }) {
 		return nil
 	}
 	var chosen client.Collection
-	if err := v.getFromAPI("/collections/"+url.PathEscape(p.Collection), nil, &chosen); err != nil {
+	err := v.getFromAPI("/collections/"+url.PathEscape(p.Collection), nil, &chosen)
+	if problem, ok := errors.AsType[*Problem](err); ok && (problem.Status == http.StatusNotFound || problem.Status == http.StatusBadRequest) {
+		p.Collection = ""
+		if len(p.Problems) == 0 {
+			p.Problems = []*Problem{{Status: http.StatusNotFound, Detail: "The chosen collection does not exist. Was it deleted? The form now adds the links to no collection."}}
+		}
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	p.Collections = append(p.Collections, chosen)
@@ -137,6 +151,10 @@ func linksIn(text string) []string {
 	}
 	return links
 }
+
+// maxPasted is the maximum number of links that the page tracks at once. It is also the maximum number of videos and
+// accounts in one request for progress.
+const maxPasted = 1000
 
 // trackPastedLinks tracks the links in the form and shows the result of each one.
 func trackPastedLinks(v *visit) error {
@@ -207,7 +225,11 @@ func trackPastedLinks(v *visit) error {
 	}
 	for _, r := range content.Results {
 		if r.Waiting {
-			content.Progress.Waiting = append(content.Progress.Waiting, r.Kind+":"+r.ID)
+			item := r.Kind + ":" + r.ID
+			content.Progress.Waiting = append(content.Progress.Waiting, item)
+			if r.State != nil {
+				content.Progress.Failing = append(content.Progress.Failing, item)
+			}
 		}
 	}
 	content.Progress.Total = len(content.Progress.Waiting)
@@ -217,21 +239,18 @@ func trackPastedLinks(v *visit) error {
 			formatCount(len(links)), formatCount(maxPasted), formatCount(len(surplus)))})
 		content.Left = append(content.Left, surplus...)
 	}
-	status := http.StatusOK
-	if len(content.Problems) > 0 && len(content.Results) == 0 {
-		status = content.Problems[0].Status
-	}
 	if len(content.Results) > 0 {
 		content.Text = strings.Join(content.Left, "\n") // the table of results shows the other links
 	}
 	content.reportRefusedLinks()
+	v.keepInHistory()
 	switch {
 	case content.Repeated == 1:
-		content.Warnings = append(content.Warnings, "1 link was pasted more than once, in different forms. It is listed once.")
+		content.Notes = append(content.Notes, "1 link was pasted more than once, in different forms. It is listed once.")
 	case content.Repeated > 1:
-		content.Warnings = append(content.Warnings, formatCount(content.Repeated)+" links were pasted more than once, in different forms. Each is listed once.")
+		content.Notes = append(content.Notes, formatCount(content.Repeated)+" links were pasted more than once, in different forms. Each is listed once.")
 	}
-	return v.renderTrackingForm(status, content)
+	return v.renderTrackingForm(content)
 }
 
 // lookUpTrackedItems stores the states of already tracked videos and accounts in results. It sends at
@@ -249,9 +268,12 @@ func (v *visit) lookUpTrackedItems(results []trackResult) error {
 		if err != nil {
 			return err
 		}
-		if state.Status != "" && state.Status != "pending" {
+		switch {
+		case state.hasArrived():
 			r.State, r.Waiting = &state, false
-		} else {
+		case state.isFailing():
+			r.State = &state
+		default:
 			r.Already = false // a video or account that still waits for numbers is shown like a newly tracked one
 		}
 	}
@@ -282,6 +304,17 @@ func (p trackPage) Summary() string {
 		}
 	}
 	return strings.Join(sentences, " ")
+}
+
+// RefusedLinks returns the refused links as text, one a line.
+func (p trackPage) RefusedLinks() string {
+	var links []string
+	for _, r := range p.Results {
+		if r.ID == "" {
+			links = append(links, r.Link)
+		}
+	}
+	return strings.Join(links, "\n")
 }
 
 // reportRefusedLinks adds a message with the number of refused links, and moves these links to the beginning of the results.
@@ -321,11 +354,11 @@ func (p *trackPage) sendLinks(links []string, send func([]string) error) error {
 	return nil
 }
 
-// addWarnings adds the warnings of a bulk request to the page. It leaves out the warning about repeated links,
-// for which the page has a message of its own.
+// addWarnings adds the warnings of a bulk request to the page. It leaves out the warnings about repeated links and about many links,
+// for which the page has messages of its own.
 func (p *trackPage) addWarnings(warnings []string) {
 	for _, w := range warnings {
-		if !strings.Contains(w, "sent more than once") && !slices.Contains(p.Warnings, w) {
+		if !strings.Contains(w, "sent more than once") && !strings.Contains(w, "fetched by the scheduled update") && !slices.Contains(p.Warnings, w) {
 			p.Warnings = append(p.Warnings, w)
 		}
 	}
@@ -335,8 +368,11 @@ func (p *trackPage) addWarnings(warnings []string) {
 // Otherwise, it returns err unchanged.
 func (p *trackPage) addProblem(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
-		if problem.Status == http.StatusTooManyRequests {
+		switch problem.Status {
+		case http.StatusTooManyRequests:
 			problem.Detail += " The links that were not tracked are still in the text field."
+		case http.StatusNotFound: // the only item that the request names is the chosen collection
+			problem.Detail = "The chosen collection does not exist. Was it deleted? The links in the text field were not tracked. Press \"Track\" to track them without a collection, or choose another one."
 		}
 		p.Problems = append(p.Problems, problem)
 		return nil
@@ -375,126 +411,4 @@ func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status cl
 		}
 	}
 	p.Results = append(p.Results, r)
-}
-
-// progress says which newly tracked videos and accounts have been fetched for the first time.
-type progress struct {
-	Total   int
-	Waiting []string     // the videos and accounts that have no numbers yet, as video:ID or account:ID
-	Arrived []firstFetch // the videos and accounts that this request has removed from Waiting, because their fetch status is no longer "pending"
-	Rounds  int          // how often the page has requested the progress so far
-	Ended   bool         // true if the page stops requesting the progress although numbers are still missing
-}
-
-// firstFetch describes a video or account after its first fetch. It contains the fetch status, and the number of views or followers.
-type firstFetch struct {
-	ID, Status, Detail string
-	Views              *int64 // views of a video, or followers of an account
-	Unit               string
-}
-
-// FetchedCount returns the number of videos and accounts that have been fetched for the first time.
-func (p progress) FetchedCount() int { return p.Total - len(p.Waiting) }
-
-const (
-	// maxRounds is the maximum number of requests for progress. The page sends one every five seconds, so it stops after about ten minutes.
-	maxRounds = 120
-	// maxLookUps is the maximum number of look-ups for one request from the browser. A look-up requests
-	// one video or account from the API.
-	maxLookUps = 10
-)
-
-// showProgress says which videos and accounts have been fetched for the first time. The page Track
-// regularly sends this request.
-func showProgress(v *visit) error {
-	if err := v.r.ParseForm(); err != nil {
-		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
-	}
-	total, errTotal := strconv.Atoi(v.r.PostFormValue("total"))
-	rounds, errRounds := strconv.Atoi(v.r.PostFormValue("rounds"))
-	// The form lists the videos and accounts that had no numbers at the previous request.
-	waiting := v.r.PostForm["waiting"]
-	if errTotal != nil || errRounds != nil || len(waiting) > maxPasted || total < len(waiting) {
-		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form does not belong to this page."}
-	}
-	p := progress{Total: total, Rounds: rounds + 1}
-	p.Ended = p.Rounds >= maxRounds
-	recent, err := v.recentVideos(waiting)
-	if err != nil {
-		return err
-	}
-	lookUps := 0
-	var lookedUp []string // items that still wait after their look-up; they come last in the next request, so that it looks up other items
-	for _, item := range waiting {
-		kind, text, _ := strings.Cut(item, ":")
-		id, err := uuid.Parse(text)
-		if err != nil || kind != "video" && kind != "account" {
-			continue
-		}
-		state, ok := recent[id]
-		looksUp := !ok && lookUps < maxLookUps
-		if looksUp {
-			lookUps++
-			if state, err = v.lookUpItem(kind, id); err != nil {
-				return err
-			}
-		}
-		switch {
-		case state.Status != "" && state.Status != "pending":
-			p.Arrived = append(p.Arrived, state)
-		case looksUp:
-			lookedUp = append(lookedUp, item)
-		default:
-			p.Waiting = append(p.Waiting, item)
-		}
-	}
-	p.Waiting = append(p.Waiting, lookedUp...)
-	return v.executeTemplate(http.StatusOK, "track", "progress", p)
-}
-
-// maxPasted is the maximum number of links that the page tracks at once. It is also the maximum number of videos and
-// accounts in one request for progress.
-const maxPasted = 1000
-
-// recentVideos returns the state of the first fetch of the organisation's newest videos, by video id, for at
-// most len(waitingItems) videos. The result is empty if the tier masks metrics.
-func (v *visit) recentVideos(waitingItems []string) (map[uuid.UUID]firstFetch, error) {
-	states := map[uuid.UUID]firstFetch{}
-	if v.hidesNumbers() || !slices.ContainsFunc(waitingItems, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
-		return states, nil
-	}
-	var found client.VideoPage
-	if err := v.getFromAPI("/videos", url.Values{"order_by": {"created_at"}, "limit": {strconv.Itoa(len(waitingItems))}}, &found); err != nil {
-		return nil, err
-	}
-	for _, video := range found.Data {
-		states[video.AdID] = firstFetchOf(video)
-	}
-	return states, nil
-}
-
-// lookUpItem requests one video or account from the API. If the video or account does not exist, the status of the result is "stopped".
-func (v *visit) lookUpItem(kind string, id uuid.UUID) (firstFetch, error) {
-	var err error
-	var state firstFetch
-	if kind == "video" {
-		var video client.Video
-		if err = v.getFromAPI("/videos/"+id.String(), nil, &video); err == nil {
-			state = firstFetchOf(video)
-		}
-	} else {
-		var account client.Account
-		if err = v.getFromAPI("/accounts/"+id.String(), nil, &account); err == nil {
-			state = firstFetch{ID: id.String(), Status: textOrEmpty(account.FetchStatus), Detail: textOrEmpty(account.FetchDetail), Views: account.LatestFollowersCount, Unit: "followers"}
-		}
-	}
-	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusNotFound { //nolint:errorlint // getFromAPI returns a *Problem itself
-		return firstFetch{ID: id.String(), Status: "stopped"}, nil
-	}
-	return state, err
-}
-
-// firstFetchOf converts a video of the API to a firstFetch.
-func firstFetchOf(video client.Video) firstFetch {
-	return firstFetch{ID: video.AdID.String(), Status: string(video.FetchStatus), Detail: textOrEmpty(video.FetchDetail), Views: video.LatestViews, Unit: "views"}
 }

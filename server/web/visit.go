@@ -93,6 +93,10 @@ func (v *visit) executeTemplate(status int, templateFile, definitionName string,
 	return err
 }
 
+// keepInHistory lets the browser show this response again after Back and Forward. Otherwise, the response to a form is lost when the visitor leaves the
+// page, because the browser would have to send the form a second time. The response must not contain a secret.
+func (v *visit) keepInHistory() { v.w.Header().Set("Cache-Control", "private, no-cache") }
+
 // redirectTo redirects the browser to pagePath, a path that can have a query.
 func (v *visit) redirectTo(pagePath string) {
 	v.w.Header().Set("Location", v.base+pagePath)

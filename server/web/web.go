@@ -86,8 +86,11 @@ func setPageHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "same-origin") // with the value no-referrer, browsers send "Origin: null" when they submit a form; if the dashboard has an http URL, sameSite refuses such requests
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
+	h.Set("Cache-Control", noStore)
 }
+
+// noStore is the value of the header Cache-Control with which a browser does not store a page.
+const noStore = "no-store"
 
 // ServeUnknownAddress sends an error page to a browser that requests an address that does not exist on this server.
 func (p *Pages) ServeUnknownAddress(w http.ResponseWriter, r *http.Request) {

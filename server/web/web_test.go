@@ -1,6 +1,7 @@
 package web
 
 import (
+	"html"
 	"image"
 	"image/draw"
 	"net/url"
@@ -194,6 +195,48 @@ func TestViewGains_sumsTheGainsOfThePeriod(t *testing.T) {
 	}
 }
 
+func TestOverviewTiles_showNoGainOfUnknownViews(t *testing.T) {
+	t.Parallel()
+	var points []point
+	gains := viewGains{byDay: map[store.Date]*int64{}}
+	for day := store.Date(20); day > 10; day-- {
+		at := point{Day: day, Values: make([]*int64, len(overviewMetrics))}
+		at.Values[overviewVideos] = new(int64(2)) // the day has totals, but the views of no video are known
+		points = append(points, at)
+		gains.byDay[day] = nil
+	}
+	delete(gains.byDay, 20) // nothing was fetched today
+	tiles := overviewTiles(chart{}, points, gains, period{Start: 16, End: 20, Days: 5, Oldest: 1, today: 20})
+	require.Equal(t, "Views", tiles[0].Label)
+	require.Nil(t, tiles[0].Value)
+	require.Nil(t, tiles[0].Change, "an unknown gain must not be 0")
+	require.Nil(t, tiles[0].Before)
+	require.Empty(t, tiles[0].Span)
+}
+
+func TestGainOfDay_isUnknownIfAllVideosWereAddedOnThisDay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		videos, added, gained, want *int64
+	}{
+		{new(int64(3)), new(int64(3)), new(int64(0)), nil},
+		{new(int64(3)), new(int64(2)), new(int64(0)), new(int64(0))},
+		{new(int64(0)), new(int64(0)), new(int64(0)), new(int64(0))},
+		{nil, nil, nil, nil}, // the tier hides the numbers
+	} {
+		require.Equal(t, c.want, gainOfDay(&client.CollectionHistoryPoint{Videos: c.videos, VideosAdded: c.added, ViewsGained: c.gained}))
+	}
+}
+
+func TestFormatTimes_marksTheTimesOfAText(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `<b> & the next fetch is due on <time datetime="2026-11-29T03:50:00Z" title="2026-11-29 03:50 UTC" data-clock>2026-11-29 03:50 UTC</time>.`,
+		html.UnescapeString(string(formatTimes(new("<b> & the next fetch is due on 2026-11-29 03:50 UTC.")))))
+	require.NotContains(t, formatTimes("<b> 2026-11-29 03:50 UTC"), "<b>")
+	require.EqualValues(t, "2026-99-99 03:50 UTC, 2026-11-29", formatTimes("2026-99-99 03:50 UTC, 2026-11-29"))
+	require.Empty(t, formatTimes((*string)(nil)))
+}
+
 func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {
 	t.Parallel()
 	root, child, grandchild, elsewhere := uuid.New(), uuid.New(), uuid.New(), uuid.New()
@@ -336,6 +379,13 @@ func TestCard_saysWhichVideosANumberLacksOrIncludes(t *testing.T) {
 	without := draws(videos, likes)
 	require.NotEqual(t, without, draws(stopped, likes))
 	require.NotEqual(t, without, draws(videos, partial))
+
+	gain := tile{Label: "Gained views", Value: new(int64(17)), Plain: true, Gain: true}
+	require.Equal(t, "Gained views in 7 days", gain.LabelWithPeriod(7))
+	require.Equal(t, "Likes", likes.LabelWithPeriod(7))
+	week, err := drawCard(sharePage{Title: "Launch", Tiles: []tile{videos, gain}, Period: period{Days: 7}})
+	require.NoError(t, err)
+	require.NotEqual(t, draws(videos, gain), week, "the picture must name the period of a gain")
 
 	none := tile{Stopped: new(int64(0)), Unknown: new(int64(0)), Plain: true}
 	require.Empty(t, none.Note())

@@ -112,7 +112,7 @@ func readableData(t *testing.T, o *store.Org, first, last store.Date) []any {
 	var out []any
 	videos := allVideos(t, o)
 	for _, v := range videos {
-		points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, last)
+		points, err := o.History(t.Context(), store.Ref{ID: v.ID}, first, last)
 		require.NoError(t, err)
 		for n := range points {
 			points[n].Provenance = store.Provenance{Quality: points[n].Quality}
@@ -125,7 +125,7 @@ func readableData(t *testing.T, o *store.Org, first, last store.Date) []any {
 	accounts, err := o.ListAccounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 10}})
 	require.NoError(t, err)
 	for _, a := range accounts.Rows {
-		days, err := o.AccountHistory(t.Context(), store.AccountRef{ID: a.ID}, first, last)
+		days, err := o.AccountHistory(t.Context(), store.Ref{ID: a.ID}, first, last)
 		require.NoError(t, err)
 		for n := range days {
 			days[n].Provenance = store.Provenance{Quality: days[n].Quality}
@@ -138,7 +138,7 @@ func readableData(t *testing.T, o *store.Org, first, last store.Date) []any {
 	statistics, err := o.VideoStatistics(t.Context())
 	require.NoError(t, err)
 	statistics.ByStatus = nil
-	tagged, err := o.Videos(t.Context(), store.VideoQuery{Hashtag: new("scenario"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
+	tagged, err := o.ListVideos(t.Context(), store.VideoQuery{Hashtag: new("scenario"), Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}})
 	require.NoError(t, err)
 	return append(out, days, statistics, tagged.Total)
 }
@@ -262,7 +262,7 @@ func TestImport_replacesImportedPointsThatHaveNoCounts(t *testing.T) {
 			}
 			require.Equal(t, importResults(t, clean, importOf(l, c.after...)), got, n)
 			points := func(o *store.Org) []store.Point {
-				points, err := o.History(t.Context(), store.VideoRef{Link: l}, monday, day)
+				points, err := o.History(t.Context(), store.Ref{Link: l}, monday, day)
 				require.NoError(t, err)
 				return points
 			}
@@ -317,7 +317,7 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 			}
 		}
 		require.InDelta(t, 43, rolledUp, 2, "six of seven old points must become part of a weekly point")
-		history, err := o.History(t.Context(), store.VideoRef{Link: l}, day-140, day)
+		history, err := o.History(t.Context(), store.Ref{Link: l}, day-140, day)
 		require.NoError(t, err)
 		for _, p := range history {
 			require.Equal(t, 1000+int64(p.Day), *p.Views)
@@ -426,7 +426,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, []string{storetest.VideoLink(t, 1).ID}, storetest.DueTargets(t, db))
 
-		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: watch}}, true)
+		_, err = o.StopVideos(t.Context(), []store.Ref{{Link: watch}}, true)
 		require.NoError(t, err)
 		done, err = backfill.Import(t.Context(), o, importOf(watch, viewsPoint(day-2, 2), viewsPoint(day, 5)), false)
 		require.NoError(t, err)
@@ -503,7 +503,7 @@ func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 		require.EqualValues(t, 4, *v.LatestShares, "the imported count must become the latest count")
 		require.EqualValues(t, 4, *v.LatestEngagement)
 		require.Equal(t, store.InstantOf(db.Clock.Now()), *v.LatestUpdatedAt)
-		points, err := o.History(t.Context(), store.VideoRef{Link: l}, day-5, day)
+		points, err := o.History(t.Context(), store.Ref{Link: l}, day-5, day)
 		require.NoError(t, err)
 		require.True(t, slices.EqualFunc(points, []int64{100, 300}, func(p store.Point, n int64) bool { return *p.Views == n }))
 	})

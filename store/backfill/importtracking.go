@@ -156,10 +156,10 @@ func (i *importState) knownVideos(links []link.Link) (map[string]store.Video, er
 
 // stopNewVideos stops the tracking of each video that this import has added and that the export marks as stopped.
 func (i *importState) stopNewVideos(videos []*mergedVideo) error {
-	var refs []store.VideoRef
+	var refs []store.Ref
 	for _, m := range videos {
 		if m.isNew && m.in.Stopped {
-			refs = append(refs, store.VideoRef{ID: m.after.ID})
+			refs = append(refs, store.Ref{ID: m.after.ID})
 		}
 	}
 	if len(refs) == 0 {

@@ -288,7 +288,7 @@ func (l *loadState) countAccount(a *store.Account) {
 		}
 		l.entries = append(l.entries, e)
 		if a.CheckedAt != nil {
-			l.fetched = append(l.fetched, fetchedTarget{e.Source, queue.KindAccount, e.ExternalID, *a.CheckedAt, nil, nil})
+			l.fetched = append(l.fetched, fetchedTarget{e.Platform, queue.KindAccount, e.ExternalID, *a.CheckedAt, nil, nil})
 		}
 	case a.Removed:
 		l.stoppedAccounts++

@@ -95,11 +95,11 @@ func fixedID(n int) uuid.UUID {
 // allVideos returns the organisation's tracked videos, ordered by external id.
 func allVideos(t *testing.T, o *store.Org) []store.Video {
 	t.Helper()
-	page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(t, err)
-	slices.SortFunc(page.Videos, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
-	require.EqualValues(t, len(page.Videos), page.Total, "the stored number of videos must equal the length of the list")
-	return page.Videos
+	slices.SortFunc(page.Rows, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	require.EqualValues(t, len(page.Rows), page.Total, "the stored number of videos must equal the length of the list")
+	return page.Rows
 }
 
 func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
@@ -129,9 +129,9 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 		for i := range want {
 			for _, ref := range []store.Date{1, 12} {
 				day := store.DateOf(today)
-				a, err := fetched.History(t.Context(), store.VideoRef{ID: want[i].ID}, day-ref, day)
+				a, err := fetched.History(t.Context(), store.Ref{ID: want[i].ID}, day-ref, day)
 				require.NoError(t, err)
-				b, err := loaded.History(t.Context(), store.VideoRef{ID: got[i].ID}, day-ref, day)
+				b, err := loaded.History(t.Context(), store.Ref{ID: got[i].ID}, day-ref, day)
 				require.NoError(t, err)
 				require.Equal(t, a, b)
 			}
@@ -142,14 +142,14 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 
 		for _, tag := range []string{"dog", "cat"} {
 			query := store.VideoQuery{Hashtag: &tag, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}}
-			a, err := fetched.Videos(t.Context(), query)
+			a, err := fetched.ListVideos(t.Context(), query)
 			require.NoError(t, err)
-			b, err := loaded.Videos(t.Context(), query)
+			b, err := loaded.ListVideos(t.Context(), query)
 			require.NoError(t, err)
 			require.Equal(t, a.Total, b.Total)
 		}
 
-		ref := store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}
+		ref := store.Ref{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}
 		a, err := fetched.Account(t.Context(), ref)
 		require.NoError(t, err)
 		b, err := loaded.Account(t.Context(), ref)
@@ -199,7 +199,7 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		b := sampleDataset(200).toBatch(db.Clock.Now())
 		require.NoError(t, backfill.Load(t.Context(), o, b))
 		today := store.DateOf(db.Clock.Now())
-		points, err := o.History(t.Context(), store.VideoRef{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
+		points, err := o.History(t.Context(), store.Ref{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
 		require.NoError(t, err)
 		require.Equal(t, today, points[0].Day)
 		require.Len(t, points, int(points[0].Day-points[len(points)-1].Day)+1, "the history must have a point for each day since the first weekly point")
@@ -259,7 +259,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		require.EqualValues(t, 4, c.VideoCount, "the collection must contain all videos of the account")
 		require.EqualValues(t, 1, c.AccountCount)
 
-		_, err = o.StopVideos(t.Context(), []store.VideoRef{{ID: b.Accounts[0].Videos[1].ID}}, true)
+		_, err = o.StopVideos(t.Context(), []store.Ref{{ID: b.Accounts[0].Videos[1].ID}}, true)
 		require.NoError(t, err)
 		require.Len(t, allVideos(t, o), 3)
 		require.Len(t, allVideos(t, other), 4)

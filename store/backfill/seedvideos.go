@@ -99,7 +99,7 @@ func (l *loadState) addVideo(v *store.Video, in *LoadVideo) {
 	if v.Pending {
 		return
 	}
-	l.entries = append(l.entries, queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
+	l.entries = append(l.entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: l.lane, BaseLane: l.lane, NextAt: l.nextFetch(v.Platform, v.ExternalID), Subject: v.ID})
 	if v.LatestUpdatedAt != nil {
 		l.fetched = append(l.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews, in.Refused})

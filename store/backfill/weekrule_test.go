@@ -25,7 +25,7 @@ func weekWithoutSundayViews(db *storetest.DB) (sunday store.Date, points []backf
 }
 
 // requireOneSundayPoint checks that the week has only one point, on Sunday, with the views of Saturday and the likes of Sunday.
-func requireOneSundayPoint(t *testing.T, o *store.Org, ref store.VideoRef, sunday store.Date) {
+func requireOneSundayPoint(t *testing.T, o *store.Org, ref store.Ref, sunday store.Date) {
 	t.Helper()
 	got, err := o.History(t.Context(), ref, sunday-6, sunday+7)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestLoad_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 		// likes of the week before.
 		b.Accounts[0].Videos[0].Points = append(points, backfill.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
 		require.NoError(t, backfill.Load(t.Context(), o, b))
-		ref := store.VideoRef{ID: b.Accounts[0].Videos[0].ID}
+		ref := store.Ref{ID: b.Accounts[0].Videos[0].ID}
 		got, err := o.History(t.Context(), ref, sunday, sunday+8)
 		require.NoError(t, err)
 		require.Equal(t, store.Counts{Shares: new(int64(1))}, got[0].Counts)
@@ -62,7 +62,7 @@ func TestImport_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 				importResults(t, o, importOf(l, points[:cut]...))
 			}
 			importResults(t, o, importOf(l, points[cut:]...))
-			requireOneSundayPoint(t, o, store.VideoRef{Link: l}, sunday)
+			requireOneSundayPoint(t, o, store.Ref{Link: l}, sunday)
 			once := storetest.StoredRows(t, db, o)
 			again := importResults(t, o, importOf(l, points...))
 			require.Equal(t, append(slices.Repeat([]backfill.ImportResult{backfill.PointRolledUp}, 6), backfill.PointUnchanged), again)

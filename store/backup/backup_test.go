@@ -61,7 +61,7 @@ func fillAllTables(t *testing.T, db *storetest.DB) *store.Org {
 	ctx := t.Context()
 	o := storetest.CreateOrgWithData(t, db)
 	storetest.CreateOrgWithData(t, db)
-	videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true)).Videos
+	videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true)).Rows
 	for i, v := range videos {
 		title := []string{"Größe \"日本\" 🐶\u2028\\ \x01 <b>&", "", strings.Repeat("x", 3000)}[i%3]
 		db.Exec(t, "UPDATE videos SET title = ?, latest_views = ?, increase_1d = ?, outlier_multiplier = ? WHERE organisation_id = ? AND id = ?",

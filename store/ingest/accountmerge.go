@@ -105,7 +105,7 @@ func (d discovery) correctTotals(records ...*store.Account) error {
 func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
 	// If both accounts have a subscription, delete the subscription of the old account, and update the lane of the old account's target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
- AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, store.KindAccount, oldID, d.org, store.KindAccount, keptID)
+ AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, queue.KindAccount, oldID, d.org, queue.KindAccount, keptID)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func factsAfterRename(videos []ingest.FoundVideo, followers int64) ingest.Accoun
 
 func accountByID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
 	t.Helper()
-	a, err := o.Account(t.Context(), store.AccountRef{ID: id})
+	a, err := o.Account(t.Context(), store.Ref{ID: id})
 	require.NoError(t, err)
 	return a
 }
@@ -28,7 +28,7 @@ func accountByID(t *testing.T, o *store.Org, id uuid.UUID) store.Account {
 // followersByDay returns an account's number of followers on each day that has a point, the newest day first.
 func followersByDay(t *testing.T, db *storetest.DB, o *store.Org, id uuid.UUID) []int64 {
 	t.Helper()
-	points, err := o.AccountHistory(t.Context(), store.AccountRef{ID: id}, storetest.Today(db)-400, storetest.Today(db))
+	points, err := o.AccountHistory(t.Context(), store.Ref{ID: id}, storetest.Today(db)-400, storetest.Today(db))
 	require.NoError(t, err)
 	followers := make([]int64, len(points))
 	for i, p := range points {
@@ -90,7 +90,7 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 		require.Equal(t, []int64{110, 102, 101, 100}, followersByDay(t, db, o, id))
 		require.EqualValues(t, 4, a.TotalVideosTracked)
 		require.Equal(t, id, *storetest.VideoOf(t, o, storetest.VideoLink(t, 999)).LinkedAccountID)
-		_, err = o.Account(t.Context(), store.AccountRef{ID: second.ID})
+		_, err = o.Account(t.Context(), store.Ref{ID: second.ID})
 		require.ErrorIs(t, err, store.ErrNotFound)
 		requireOneTrackedAccount(t, db, o, id, 110)
 
@@ -136,7 +136,7 @@ func TestMergeAccounts_tracksAStoppedRecordAgain(t *testing.T) {
 		facts := storetest.ListedAccount(videos)
 		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
 		storetest.DeliverAccount(t, db, facts)
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{ID: id}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.Ref{{ID: id}}, true)
 		require.NoError(t, err)
 
 		db.Clock.Advance(48 * time.Hour)
@@ -164,7 +164,7 @@ func TestMergeAccounts_keepsTheHistoryOfAnUntrackedRecord(t *testing.T) {
 		o, nameless := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, nameless)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{nameless: storetest.FactsWithAuthor("UCLqxVugv74EIW3VWh2NOa3Q", "")})
-		before, err := o.AccountHistory(t.Context(), store.AccountRef{ID: storetest.AccountOf(t, o, nameless).ID}, storetest.Today(db), storetest.Today(db))
+		before, err := o.AccountHistory(t.Context(), store.Ref{ID: storetest.AccountOf(t, o, nameless).ID}, storetest.Today(db), storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, before, 1)
 
@@ -173,7 +173,7 @@ func TestMergeAccounts_keepsTheHistoryOfAnUntrackedRecord(t *testing.T) {
 		c := storetest.ClaimOne(t, db, link.YouTube, "account")
 		facts := ingest.AccountFacts{ID: new("UCLqxVugv74EIW3VWh2NOa3Q"), Username: new("someone"), Followers: new(int64(1))}
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
-		days, err := o.AccountHistory(t.Context(), store.AccountRef{ID: asked}, storetest.Today(db)-5, storetest.Today(db))
+		days, err := o.AccountHistory(t.Context(), store.Ref{ID: asked}, storetest.Today(db)-5, storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, days, 2)
 		require.Equal(t, before[0], days[1])
@@ -231,7 +231,7 @@ func TestMergeAccounts_addsUpTheHistoriesOfBothRecords(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{one: storetest.Views(1100), two: byID(7)})
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(5))})
-		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: account}, first, first+2)
+		points, err := o.AccountHistory(t.Context(), store.Ref{Link: account}, first, first+2)
 		require.NoError(t, err)
 		require.Len(t, points, 3)
 		for i, views := range []int64{1107, 1006, 1005} {

@@ -79,7 +79,7 @@ func (s *Writer) acknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 				return err
 			}
 			for _, o := range outcomes {
-				if err := renameTarget(tx, o); err != nil {
+				if err := renameTarget(tx, o, orgs); err != nil {
 					return err
 				}
 			}
@@ -113,7 +113,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o Outcome, orgs []uuid.UUID, fetchedA
 		return nil
 	}
 	var subs []queue.FetchSubscription
-	err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id = ?", queue.Bucket, o.Target.Platform, store.KindAccount, o.Target.ExternalID).
+	err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id = ?", queue.Bucket, o.Target.Platform, queue.KindAccount, o.Target.ExternalID).
 		Order("organisation_id").Find(&subs).Error
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o Outcome, orgs []uuid.UUID, fetchedA
 	for _, sub := range subs {
 		if !slices.Contains(orgs, sub.OrganisationID) {
 			// The organisation subscribed after the call of lockSubscribers. So the account is due again
-			// immediately, unless deferRecentlyFetched has delayed it.
+			// immediately, unless deferRecentlyFetched has delayed it. If the target gets another id, renameTarget starts the transaction again.
 			continue
 		}
 		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
@@ -149,7 +149,7 @@ func saveIdentity(tx *gorm.DB, o Outcome, depth int) error {
 		statement += `, requested_at = requested_at + 1`
 	}
 	return tx.Exec(statement+` WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ? AND requested_at <= ?`,
-		o.Account.ID, o.Account.SourceID, handle, depth, queue.Bucket, o.Target.Platform, store.KindAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
+		o.Account.ID, o.Account.SourceID, handle, depth, queue.Bucket, o.Target.Platform, queue.KindAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
 }
 
 // discovery stores what a fetch of an account returned, such as its profile and its new videos, for one organisation that tracks the account.

@@ -49,7 +49,7 @@ func TestDiscovery_requestsALongerListImmediatelyIfAListIsTooShort(t *testing.T)
 		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200})
 		require.NoError(t, err) // TrackAccounts saves the account, but does not add it to the queue
 		db.Exec(t, "UPDATE organisations SET subscription = ?", store.SubscriptionActive)
-		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.AccountURL)}, nil)
+		_, err = o.RefreshAccount(t.Context(), store.Ref{Link: storetest.ParseLink(t, storetest.AccountURL)}, nil)
 		require.NoError(t, err)
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
@@ -105,7 +105,7 @@ func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testi
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video that was stopped individually must stay stopped after the next fetch of its account")
 
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
 		require.Zero(t, storetest.TrackedVideos(t, o))
 		db.Clock.Advance(queue.RefreshPause)
@@ -129,7 +129,7 @@ func TestTrackAccounts_resumesTheVideosOfARecentlyFetchedAccountImmediately(t *t
 			kind store.TrackingType
 			want int
 		}{{store.TrackAll, 40}, {store.TrackLatest30, 30}, {store.TrackNewOnly, 0}} {
-			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
 			require.NoError(t, err)
 			today := organisationPointOfToday(t, db, o)
 			require.Equal(t, []int64{0, 0}, []int64{today.Accounts, today.Videos}, "today's point must not count stopped accounts and videos")
@@ -156,7 +156,7 @@ func TestTrackAccounts_resumesNoVideosWithoutASubscription(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Follow(t, o, store.TrackAll, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 5, db.Clock.Now())))
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
 		require.NoError(t, err)
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
 		storetest.Follow(t, o, store.TrackAll, l)
@@ -217,7 +217,7 @@ func TestAcknowledge_keepsANewerProfileIfAnOldAnswerArrives(t *testing.T) {
 		storetest.DeliverAccount(t, db, facts(1010, videos[:2]))
 		before, point := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)), organisationPointOfToday(t, db, o)
 		days := func() []store.AccountPoint {
-			points, err := o.AccountHistory(t.Context(), store.AccountRef{ID: before.ID}, storetest.Today(db)-1, storetest.Today(db))
+			points, err := o.AccountHistory(t.Context(), store.Ref{ID: before.ID}, storetest.Today(db)-1, storetest.Today(db))
 			require.NoError(t, err)
 			return points
 		}

@@ -51,7 +51,7 @@ func TestAccount_keepsItsRecordIfItsHandleChanges(t *testing.T) {
 		require.Equal(t, "someone.else", after.Username)
 		require.Equal(t, "https://www.tiktok.com/@someone.else", after.Link)
 		require.Equal(t, "someone.else", storetest.VideoOf(t, o, l).Username)
-		_, err := o.Account(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")})
+		_, err := o.Account(t.Context(), store.Ref{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")})
 		require.ErrorIs(t, err, store.ErrNotFound, "no account may have the old handle")
 	})
 }
@@ -140,7 +140,7 @@ func TestAccount_hasALinkWithItsIDIfItHasNoHandle(t *testing.T) {
 		require.Empty(t, a.Username)
 		require.False(t, a.HandleCurrent)
 
-		byID, err := o.Account(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q/videos")})
+		byID, err := o.Account(t.Context(), store.Ref{Link: storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q/videos")})
 		require.NoError(t, err)
 		require.Equal(t, a.ID, byID.ID)
 	})

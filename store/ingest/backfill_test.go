@@ -224,7 +224,7 @@ func TestBackfill_keepsResumedVideosStoppedThatAreStoppedBeforeTheListIsComplete
 		storetest.Follow(t, o, store.TrackLatest200, account)
 		ch.fetchAccountWhileDue(t, db)
 		db.Clock.Advance(25 * time.Hour)
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: account}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: account}}, true)
 		require.NoError(t, err)
 		require.Zero(t, storetest.TrackedVideos(t, o))
 		db.Clock.Advance(25 * time.Hour)
@@ -274,7 +274,7 @@ func TestBackfill_addsNoOldVideosToOtherOrganisationsIfAnOrganisationStartsTrack
 		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
 		ch.fetchAccountWhileDue(t, db)
-		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
+		_, err := second.StopAccounts(t.Context(), []store.Ref{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
 		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes an immediate fetch
 		ch.uploadVideos(t, db, 5)

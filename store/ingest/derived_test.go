@@ -67,7 +67,7 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 					}
 				}
 				storetest.Measure(t, db, at, facts)
-				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // the list is ordered by created_at, so the videos are in the order of the links
+				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Rows { // the list is ordered by created_at, so the videos are in the order of the links
 					today := store.DateOf(at)
 					require.Equal(rt, latest[i], v.LatestViews)
 					for days, got := range map[int]*float64{1: v.Increase1d, 7: v.Increase7d, 14: v.Increase14d, 30: v.Increase30d} {
@@ -250,7 +250,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 			requireEqualFloat(rt, want.nonZero, a.MedianViewsNonZero, "median views of the videos that have views")
 			requireEqualFloat(rt, want.over10, a.PercentOutperform10x, "percentage of videos with 10 times the median views")
 			requireEqualFloat(rt, want.over25, a.PercentOutperform25x, "percentage of videos with 25 times the median views")
-			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // the list is ordered by created_at, so the videos are in the order of the links
+			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Rows { // the list is ordered by created_at, so the videos are in the order of the links
 				known := want.median != nil && *want.median > 0 && latest[i] != nil
 				require.Equal(rt, known, v.OutlierMultiplier != nil)
 				if known {

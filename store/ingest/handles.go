@@ -1,8 +1,10 @@
 package ingest
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store"
@@ -12,23 +14,38 @@ import (
 )
 
 // renameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
-// renameTarget merges the two targets.
-func renameTarget(tx *gorm.DB, o Outcome) error {
+// renameTarget merges the two targets. The list orgs has the organisations that the transaction has locked. If an organisation outside this list
+// tracks the target, renameTarget returns ErrDuplicate. acknowledgeAccounts then repeats the transaction, which locks this organisation too.
+func renameTarget(tx *gorm.DB, o Outcome, orgs []uuid.UUID) error {
 	from, to := o.Target.ExternalID, externalIDAfterFetch(o)
 	if to == from {
 		return nil
 	}
 	named := map[string]any{"bucket": queue.Bucket, "platform": o.Target.Platform, "from": from, "to": to, "user": "%" + link.YouTubeUserSuffix}
-	var existing int64
-	err := tx.Raw(`SELECT COUNT(*) FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @to`, named).Scan(&existing).Error
+	// Lock both targets. If another transaction is deleting one of them, this statement waits, and then does not find it. After this statement, no
+	// other transaction can subscribe to the targets.
+	var locked []string
+	err := tx.Raw(`SELECT external_id FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id IN (@from, @to) ORDER BY external_id`+
+		db.ForUpdateClause(tx, "fetch_targets"), named).Scan(&locked).Error
 	if err != nil {
 		return err
+	}
+	var subscribers []uuid.UUID
+	err = tx.Raw(`SELECT organisation_id FROM fetch_subscriptions WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
+		named).Scan(&subscribers).Error
+	if err != nil {
+		return err
+	}
+	for _, org := range subscribers {
+		if !slices.Contains(orgs, org) {
+			return db.ErrDuplicate
+		}
 	}
 	statements := []string{
 		`UPDATE fetch_targets SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 		`UPDATE fetch_subscriptions SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 	}
-	if existing > 0 {
+	if slices.Contains(locked, to) {
 		statements = []string{
 			// The existing target (@to) gets the more urgent base lane and the greater depth of both targets. If it is not claimed, it also gets
 			// the earlier due time. If its depth grows, requested_at rises, so that a claimed target becomes due again after the claim. It gets
@@ -99,7 +116,7 @@ func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err
 	}
-	if err := queue.Unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", store.KindAccount, a.ID); err != nil {
+	if err := queue.Unsubscribe(d.tx, d.org, "kind = ? AND subject_id = ?", queue.KindAccount, a.ID); err != nil {
 		return err
 	}
 	org, err := store.ReadOrganisation(d.tx, d.org)

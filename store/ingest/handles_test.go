@@ -77,7 +77,7 @@ func TestRename_freesTheOldHandleForAnotherAccount(t *testing.T) {
 		second := storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))[0].ID
 		require.NotEqual(t, first, second)
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("77"), Username: new("someone"), Followers: new(int64(5))})
-		a, err := o.Account(t.Context(), store.AccountRef{ID: first})
+		a, err := o.Account(t.Context(), store.Ref{ID: first})
 		require.NoError(t, err)
 		require.EqualValues(t, 100, *a.LatestFollowersCount)
 		require.EqualValues(t, 5, *storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).LatestFollowersCount)

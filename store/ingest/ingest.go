@@ -137,7 +137,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 		return err
 	}
 	for _, sub := range subs {
-		w.outcomes[db.RowKey{Org: sub.OrganisationID, ID: sub.SubjectID}] = byKey[queue.TargetKey(sub.Source, sub.ExternalID)]
+		w.outcomes[db.RowKey{Org: sub.OrganisationID, ID: sub.SubjectID}] = byKey[queue.TargetKey(sub.Platform, sub.ExternalID)]
 	}
 	keys := db.SortedKeys(w.outcomes)
 	if err := db.RaiseDataVersions(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {

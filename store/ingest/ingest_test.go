@@ -17,7 +17,7 @@ import (
 // recentPoints returns the stored points of a video from the last 30 days, the newest first. It removes the provenance from the points.
 func recentPoints(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.Point {
 	t.Helper()
-	points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
+	points, err := o.History(t.Context(), store.Ref{Link: l}, storetest.Today(db)-30, storetest.Today(db))
 	require.NoError(t, err)
 	return storetest.WithoutProvenance(points)
 }
@@ -75,7 +75,7 @@ func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {
 			db.Clock.Advance(24 * time.Hour)
 		}
 		for from := first; from < first+5; from++ {
-			got, err := o.History(t.Context(), store.VideoRef{Link: l}, from, first+4)
+			got, err := o.History(t.Context(), store.Ref{Link: l}, from, first+4)
 			require.NoError(t, err)
 			want := []store.Quality{store.QualityCorrected, store.QualityMeasured, store.QualityRounded, store.QualityRounded, store.QualityMeasured}
 			require.Len(t, got, int(first+5-from))
@@ -298,7 +298,7 @@ func TestSearches_findVideosByEachSpellingOfAWord(t *testing.T) {
 				c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Both", Access: store.AccessPrivate, Hashtags: both[:]})
 				require.NoError(t, err)
 				require.Len(t, c.Hashtags, 1)
-				for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Videos {
+				for _, v := range storetest.ListVideos(t, o, store.VideoQuery{}).Rows {
 					require.Len(t, v.Labels, 3)
 				}
 			})
@@ -370,7 +370,7 @@ func TestAcknowledge_storesCountsThatAreLowerThanBefore(t *testing.T) {
 			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(n)))
 			db.Clock.Advance(24 * time.Hour)
 		}
-		points, err := o.History(t.Context(), store.VideoRef{Link: l}, storetest.Today(db)-30, storetest.Today(db))
+		points, err := o.History(t.Context(), store.Ref{Link: l}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		var got []int64
 		var quality []store.Quality
@@ -437,7 +437,7 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 			at := store.InstantOf(db.Clock.Now())
 			require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, []ingest.Outcome{{Source: "test", State: "active", NextAt: at,
 				Target: queue.Target{Platform: link.YouTube, Kind: "video", ExternalID: "dQw4w9WgXcQ"}, Facts: &ingest.VideoFacts{LengthSeconds: &length}}}))
-			v, err := o.Video(t.Context(), store.VideoRef{ID: id})
+			v, err := o.Video(t.Context(), store.Ref{ID: id})
 			require.NoError(t, err)
 			require.Equal(t, c.want, *v.VideoLength, "%v", c.says)
 		}

@@ -70,7 +70,7 @@ func historyReader(t *testing.T, db *storetest.DB) (read func(maxDuration time.D
 	return func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		_, err := o.History(ctx, store.VideoRef{ID: id}, storetest.Today(db)-30, storetest.Today(db))
+		_, err := o.History(ctx, store.Ref{ID: id}, storetest.Today(db)-30, storetest.Today(db))
 		return err
 	}
 }

@@ -87,7 +87,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			kept := s.RetainedPart(firstDayForDailyPoints(db), now-store.WeeklyDays-14)
 			from := now - store.WeeklyDays
 			read := func(from store.Date) []store.Point {
-				got, err := o.History(t.Context(), store.VideoRef{ID: id}, from, now)
+				got, err := o.History(t.Context(), store.Ref{ID: id}, from, now)
 				require.NoError(rt, err)
 				return got
 			}
@@ -155,7 +155,7 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 		require.LessOrEqual(t, daily, int64(91+7+31))
 		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "PostgreSQL must drop the partitions of old months, and SQLite must drop nothing, because it has no partitions: %v", done.Months)
 		require.Equal(t, db.SharedByProcesses(), done.Days == 0)
-		points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-store.WeeklyDays, now)
+		points, err := o.History(t.Context(), store.Ref{ID: id}, now-store.WeeklyDays, now)
 		require.NoError(t, err)
 		require.Len(t, points, store.WeeklyDays+1)
 		for ago, p := range points {
@@ -232,7 +232,7 @@ func TestRetention_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 				}
 				_, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 				require.NoError(t, err)
-				got, err := o.History(t.Context(), store.VideoRef{ID: id}, sunday, sunday)
+				got, err := o.History(t.Context(), store.Ref{ID: id}, sunday, sunday)
 				require.NoError(t, err)
 				require.Equal(t, []store.Point{{Day: sunday, Counts: want,
 					Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("other"), FetchedAt: new(store.Instant(7))}}}, got, name)
@@ -310,7 +310,7 @@ func TestRetention_doesNotWaitForTransactionsThatRead(t *testing.T) {
 	again, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 	require.Equal(t, done.Busy, again.Months)
-	points, err := o.History(t.Context(), store.VideoRef{ID: id}, now-200, now)
+	points, err := o.History(t.Context(), store.Ref{ID: id}, now-200, now)
 	require.NoError(t, err)
 	require.Len(t, points, 1)
 }

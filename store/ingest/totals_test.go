@@ -28,7 +28,7 @@ func computeSums(t *testing.T, o *store.Org, day store.Date) store.OrganisationP
 	}
 	q := storetest.OrderedBy("created_at", false)
 	q.IncludeRemoved = true
-	for _, v := range storetest.ListVideos(t, o, q).Videos {
+	for _, v := range storetest.ListVideos(t, o, q).Rows {
 		add(&sum.Views, v.LatestViews)
 		add(&sum.Likes, v.LatestLikes)
 		add(&sum.Comments, v.LatestComments)
@@ -96,9 +96,9 @@ func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 				case 0:
 					storetest.Track(t, o, some()...)
 				case 1:
-					var refs []store.VideoRef
+					var refs []store.Ref
 					for _, l := range some() {
-						refs = append(refs, store.VideoRef{Link: l})
+						refs = append(refs, store.Ref{Link: l})
 					}
 					_, err := o.StopVideos(t.Context(), refs, false)
 					require.NoError(t, err)
@@ -226,7 +226,7 @@ func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) 
 			for _, p := range points {
 				views = append(views, *p.Views)
 			}
-			accountPoints, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first, first+1)
+			accountPoints, err := o.AccountHistory(t.Context(), store.Ref{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first, first+1)
 			require.NoError(t, err)
 			for _, p := range accountPoints {
 				ofAccount = append(ofAccount, *p.Views)
@@ -249,7 +249,7 @@ func TestHistory_keepsThePointOfAnEndedDayAfterAFetchOfTheNextDay(t *testing.T) 
 		requireViews(1200, 110)
 		require.Equal(t, int64(200), *recentPoints(t, db, o, storetest.VideoLink(t, 1))[0].Views)
 		require.Equal(t, first, recentPoints(t, db, o, storetest.VideoLink(t, 1))[0].Day)
-		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first+1, first+1)
+		points, err := o.AccountHistory(t.Context(), store.Ref{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}, first+1, first+1)
 		require.NoError(t, err)
 		require.Equal(t, store.InstantOf(evening.Add(90*time.Second)), *points[0].FetchedAt, "the point must have the time of the newest fetch")
 	})
@@ -267,7 +267,7 @@ func TestAccountHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(15)), Likes: new(int64(2))})
 
-		points, err := o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first, first+1)
+		points, err := o.AccountHistory(t.Context(), store.Ref{Link: l}, first, first+1)
 		require.NoError(t, err)
 		provenance := func(quality store.Quality, day int) store.Provenance {
 			return store.Provenance{Quality: quality, Source: new("test"), FetchedAt: new(store.InstantOf(started.AddDate(0, 0, day)))}
@@ -279,17 +279,17 @@ func TestAccountHistory_keepsTheLastValuesOfEachDay(t *testing.T) {
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(12)), Likes: new(int64(2))})
-		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+2, first+2)
+		points, err = o.AccountHistory(t.Context(), store.Ref{Link: l}, first+2, first+2)
 		require.NoError(t, err)
 		require.Equal(t, provenance(store.QualityCorrected, 2), points[0].Provenance, "the quality must be \"corrected\" if the same video has fewer views")
 		require.Len(t, points, 1, "the previous point must be used for the comparison, but not returned")
 
 		db.Clock.Advance(24 * time.Hour)
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 1))
-		points, err = o.AccountHistory(t.Context(), store.AccountRef{Link: l}, first+3, first+3)
+		points, err = o.AccountHistory(t.Context(), store.Ref{Link: l}, first+3, first+3)
 		require.NoError(t, err)
 		require.Equal(t, store.Provenance{Quality: store.QualityMeasured}, points[0].Provenance, "the quality must be \"measured\" if the views are lower because a video was stopped")
-		_, err = o.AccountHistory(t.Context(), store.AccountRef{ID: store.NewID()}, first, first)
+		_, err = o.AccountHistory(t.Context(), store.Ref{ID: store.NewID()}, first, first)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
@@ -310,7 +310,7 @@ func TestStatistics_countVideosAndAccountsByPlatform(t *testing.T) {
 			ByStatus: map[queue.FetchStatus]int64{queue.FetchPending: 3, queue.FetchStopped: 2}}, videos)
 
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"), storetest.ParseLink(t, "https://www.instagram.com/gone/"))
-		_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, "https://www.instagram.com/gone/")}}, true)
+		_, err = o.StopAccounts(t.Context(), []store.Ref{{Link: storetest.ParseLink(t, "https://www.instagram.com/gone/")}}, true)
 		require.NoError(t, err)
 		accounts, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)

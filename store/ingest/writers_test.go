@@ -79,9 +79,9 @@ func TestConcurrentWriters_doNotDeadlock(t *testing.T) {
 				return err
 			})
 			run(&wg, func() error {
-				var refs []store.VideoRef
+				var refs []store.Ref
 				for _, l := range some(5) {
-					refs = append(refs, store.VideoRef{Link: l})
+					refs = append(refs, store.Ref{Link: l})
 				}
 				_, err := o.StopVideos(t.Context(), refs, false)
 				return err

@@ -22,7 +22,7 @@ type Demand struct {
 // in the states StateGone and StateParked. It reads the whole queue.
 func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
 	var rows []struct {
-		Source   link.Platform
+		Platform link.Platform `gorm:"column:source"`
 		Kind     Kind
 		BaseLane Lane
 		Pace     Pace
@@ -36,13 +36,13 @@ func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
 	}
 	demand := make([]Demand, len(rows))
 	for i, r := range rows {
-		demand[i] = Demand{Platform: r.Source, Kind: r.Kind, Lane: r.BaseLane, Pace: r.Pace, Targets: r.Targets}
-		if i > 0 && demand[i-1].Platform == r.Source && demand[i-1].Kind == r.Kind {
+		demand[i] = Demand{Platform: r.Platform, Kind: r.Kind, Lane: r.BaseLane, Pace: r.Pace, Targets: r.Targets}
+		if i > 0 && demand[i-1].Platform == r.Platform && demand[i-1].Kind == r.Kind {
 			demand[i].Sample = demand[i-1].Sample
 			continue
 		}
 		err := s.db.Read(ctx).Raw(`SELECT source, kind, external_id, handle, link, native_id, source_id, depth FROM fetch_targets
- WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ?`, Bucket, r.Source, r.Kind, r.Sample).Scan(&demand[i].Sample).Error
+ WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ?`, Bucket, r.Platform, r.Kind, r.Sample).Scan(&demand[i].Sample).Error
 		if err != nil {
 			return nil, db.Translate(err)
 		}

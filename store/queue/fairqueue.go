@@ -73,7 +73,7 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	keys := make([]TurnKey, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		if at := slices.IndexFunc(routes, func(r Route) bool { return r.Platform == e.Source && r.Kind == e.Kind }); at >= 0 {
+		if at := slices.IndexFunc(routes, func(r Route) bool { return r.Platform == e.Platform && r.Kind == e.Kind }); at >= 0 {
 			e.route = routes[at].Route
 		}
 		if e.Lane == LaneInteractive {

@@ -1,12 +1,15 @@
 package queue
 
 import (
+	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 )
@@ -18,25 +21,131 @@ type observedHeartbeats struct {
 }
 
 // observedHeartbeat has two times of different clocks: sent is the time of the collector's clock, and seen is the time of this process's clock.
-type observedHeartbeat struct{ sent, seen db.Instant }
+type observedHeartbeat struct {
+	sent, seen db.Instant
+	freed      bool // this process has freed the targets of the collector since the heartbeat
+}
 
-// findDead records the last heartbeats of all collectors at the time now. It returns the collectors whose last heartbeat this process first saw more
-// than deadAfter ago.
-func (o *observedHeartbeats) findDead(heartbeats map[uuid.UUID]db.Instant, now db.Instant, deadAfter time.Duration) (dead []uuid.UUID) {
+// record records the last heartbeats of all collectors at the time now. It returns how long ago this process first saw each of them.
+func (o *observedHeartbeats) record(heartbeats map[uuid.UUID]db.Instant, now db.Instant) (silences map[uuid.UUID]time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.last
-	o.last = make(map[uuid.UUID]observedHeartbeat, len(heartbeats))
-	for _, id := range slices.SortedFunc(maps.Keys(heartbeats), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }) {
+	o.last, silences = make(map[uuid.UUID]observedHeartbeat, len(heartbeats)), make(map[uuid.UUID]time.Duration, len(heartbeats))
+	for id, sent := range heartbeats {
 		h, ok := known[id]
 		// If the clock of this process went back, the time begins again.
-		if !ok || h.sent != heartbeats[id] || h.seen > now {
-			h = observedHeartbeat{sent: heartbeats[id], seen: now}
+		if !ok || h.sent != sent || h.seen > now {
+			h = observedHeartbeat{sent: sent, seen: now}
 		}
-		if h.seen < now.Add(-deadAfter) {
+		o.last[id], silences[id] = h, now.Sub(h.seen)
+	}
+	return silences
+}
+
+// findDead returns the collectors with a silence longer than deadAfter whose targets this process has not freed yet.
+func (o *observedHeartbeats) findDead(silences map[uuid.UUID]time.Duration, deadAfter time.Duration) (dead []uuid.UUID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, id := range slices.SortedFunc(maps.Keys(silences), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }) {
+		if silences[id] > deadAfter && !o.last[id].freed {
 			dead = append(dead, id)
 		}
-		o.last[id] = h
 	}
 	return dead
+}
+
+// markFreed records that this process has freed the targets of dead collectors.
+func (o *observedHeartbeats) markFreed(dead []uuid.UUID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, id := range dead {
+		if h, ok := o.last[id]; ok {
+			h.freed = true
+			o.last[id] = h
+		}
+	}
+}
+
+const (
+	// StoreTime is how long a collector may take to store the answer to a fetch, after the time limit of the fetch.
+	StoreTime = time.Minute
+	// forgetAfter, plus the longest fetch of a collector, is the silence after which the collector's row is deleted. After such a silence the collector
+	// stores no more answers: it stopped claiming targets when its heartbeats began to fail, and its last fetches have ended.
+	forgetAfter = 10 * time.Minute
+)
+
+// collectorFetches has the last heartbeat of a collector and its sources, as JSON.
+type collectorFetches struct {
+	ID      uuid.UUID
+	SeenAt  db.Instant
+	Sources string
+}
+
+// longestFetch returns the longest time limit for fetching videos of the collector's sources, or 0 if it is unknown.
+func (c collectorFetches) longestFetch() (time.Duration, error) {
+	var sources []Source
+	if c.Sources == "" { // a collector of an earlier version
+		return 0, nil
+	}
+	err := json.Unmarshal([]byte(c.Sources), &sources)
+	var longest time.Duration
+	for _, source := range sources {
+		longest = max(longest, time.Duration(source.FetchSeconds)*time.Second)
+	}
+	return longest, err
+}
+
+// forgotten returns the collectors that can no longer store an answer. silences has the result of observedHeartbeats.record for them.
+func forgotten(collectors []collectorFetches, silences map[uuid.UUID]time.Duration) (ids []uuid.UUID, err error) {
+	for _, c := range collectors {
+		longest, err := c.longestFetch()
+		if err != nil {
+			return nil, err
+		}
+		if silences[c.ID] > longest+forgetAfter {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids, nil
+}
+
+// readCollectors returns all rows of the table collectors, including those of dead collectors, and the time of the last heartbeat of each.
+func readCollectors(q *gorm.DB) (collectors []collectorFetches, heartbeats map[uuid.UUID]db.Instant, err error) {
+	err = q.Raw(`SELECT id, seen_at, sources FROM collectors ORDER BY id`).Scan(&collectors).Error
+	heartbeats = make(map[uuid.UUID]db.Instant, len(collectors))
+	for _, c := range collectors {
+		heartbeats[c.ID] = c.SeenAt
+	}
+	return collectors, heartbeats, err
+}
+
+// OldestFetch returns the earliest possible start of an unfinished fetch of videos. Every point with an earlier time is already stored. Like the times
+// of points, the result is measured by the clocks of the collectors. A fetch whose time limit is unknown or below shortest is assumed to take up to
+// shortest. A silent collector can still store answers, even after another collector has declared it dead. So OldestFetch includes it until this
+// process has seen no new heartbeat for the collector's longest fetch plus forgetAfter.
+func (s *Queue) OldestFetch(ctx context.Context, shortest time.Duration) (db.Instant, error) {
+	// The clock of a collector shows at least the time of its last heartbeat, also if its clock is behind or its later heartbeats are missing. So its
+	// unfinished fetches began at most longestFetch and StoreTime before that heartbeat.
+	now := s.db.Now()
+	oldest := now.Add(-shortest)
+	collectors, heartbeats, err := readCollectors(s.db.Read(ctx))
+	if err != nil {
+		return 0, db.Translate(err)
+	}
+	silences := s.exported.record(heartbeats, now)
+	gone, err := forgotten(collectors, silences)
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range collectors {
+		if !slices.Contains(gone, c.ID) {
+			longest, err := c.longestFetch()
+			if err != nil {
+				return 0, err
+			}
+			oldest = min(oldest, c.SeenAt.Add(-max(longest, shortest)))
+		}
+	}
+	return oldest.Add(-StoreTime), nil
 }

@@ -75,3 +75,39 @@ func TestHeartbeat_freesTargetsOfADeadCollectorAfterTheClockWentBack(t *testing.
 		require.EqualValues(t, 1, observe())
 	})
 }
+
+func TestHeartbeat_keepsTheRowOfADeadCollectorWhileItCanStoreAnswers(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const deadAfter = 10 * time.Second
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.VideoLinks(t, 2)...)
+		dead, alive := store.NewID(), store.NewID()
+		heartbeat := func(id [16]byte, seconds int64) int64 {
+			t.Helper()
+			freed, err := db.Heartbeat(t.Context(), id, deadAfter, []queue.Source{{Name: "vendor", FetchSeconds: seconds}})
+			require.NoError(t, err)
+			return freed
+		}
+		claim := func() {
+			t.Helper()
+			_, err := db.Claim(t.Context(), storetest.NewClaimRequest(dead, link.TikTok, "video", 1, time.Hour, queue.LaneInteractive))
+			require.NoError(t, err)
+		}
+		heartbeat(dead, 600)
+		heartbeat(alive, 60)
+		claim()
+		db.Clock.Advance(deadAfter + time.Microsecond)
+		require.EqualValues(t, 1, heartbeat(alive, 60))
+		claim()
+		for range 2 {
+			require.Zero(t, heartbeat(alive, 60), "the targets of a collector are freed once after each heartbeat")
+		}
+		rows := func() int { return storetest.Column[int](t, db, "SELECT COUNT(*) FROM collectors")[0] }
+		db.Clock.Advance(20*time.Minute - deadAfter - time.Microsecond)
+		heartbeat(alive, 60)
+		require.Equal(t, 2, rows())
+		db.Clock.Advance(time.Microsecond)
+		heartbeat(alive, 60)
+		require.Equal(t, 1, rows())
+	})
+}

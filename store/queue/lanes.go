@@ -37,11 +37,12 @@ func LaneOf(tier, subscription string) Lane {
 	return LaneBasic
 }
 
-// laneSQL is the rule of LaneOf as a SQL expression for a row of organisations with the alias o.
-var laneSQL = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
+// laneSQL is the rule of LaneOf as a SQL expression for a row of organisations with the alias o. If a LEFT JOIN finds no organisation, the lane is
+// LaneFree.
+var laneSQL = fmt.Sprintf("CASE WHEN o.id IS NULL OR o.subscription = '%s' THEN %d WHEN o.tier = '%s' THEN %d ELSE %d END",
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
-// UpdateLanes gives each target the most urgent lane among its current subscribers. A target in the interactive
+// UpdateLanes gives each target the most urgent lane among its current subscribers, or LaneFree if it has none. A target in the interactive
 // lane stays there until its fetch ends.
 func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if len(targets) == 0 {
@@ -49,11 +50,11 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	}
 	// Lock the targets in the same order as Enqueue does, so that concurrent transactions cannot deadlock.
 	slices.SortFunc(targets, func(a, b FetchSubscription) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
 	rows := make([][]any, len(targets))
 	for i, t := range targets {
-		rows[i] = []any{Bucket, t.Source, t.Kind, t.ExternalID, i}
+		rows[i] = []any{Bucket, t.Platform, t.Kind, t.ExternalID, i}
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
 	// Lock the targets in a separate statement before the UPDATE. If another transaction holds the locks, this
@@ -67,10 +68,12 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if err != nil {
 		return err
 	}
-	// Targets without a subscription stay unchanged, because Claim deletes these targets later.
+	// Claim deletes targets without a subscription later. Until then, an organisation can subscribe to them, and Enqueue can only make their
+	// lanes more urgent. So they get the least urgent lane here.
 	return tx.Exec(list+tiers+`, best AS (
-  SELECT u.bucket, u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN `+organisations+` o
-   WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
+  SELECT u.bucket, u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u
+   LEFT JOIN fetch_subscriptions s ON s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id
+   LEFT JOIN `+organisations+` o ON o.id = s.organisation_id
    GROUP BY u.bucket, u.source, u.kind, u.external_id)
 UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.lane = ? THEN fetch_targets.lane ELSE best.lane END FROM best
  WHERE fetch_targets.bucket = best.bucket AND fetch_targets.source = best.source AND fetch_targets.kind = best.kind AND fetch_targets.external_id = best.external_id

@@ -117,6 +117,22 @@ func TestSetSubscription_changesTheLaneOfClaimedTargets(t *testing.T) {
 	})
 }
 
+func TestTrack_givesATargetWithoutASubscriptionTheLaneOfTheNewSubscriber(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		premium, basic, free := storetest.NewOrg(t, db), newOrgWithTier(t, db, store.TierBasic, store.SubscriptionActive), storetest.NewFreeOrg(t, db)
+		trackAndFetchOnce(t, db, premium, storetest.VideoLinks(t, 3)...)
+		require.Equal(t, []string{"11", "11", "11"}, laneDigits(t, db))
+		storetest.StopVideos(t, premium, storetest.VideoLinks(t, 3)...)
+		require.Equal(t, []string{"33", "33", "33"}, laneDigits(t, db))
+		for i, o := range []*store.Org{free, basic, premium} {
+			_, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, i)}, Allowance: 1})
+			require.NoError(t, err)
+		}
+		require.Equal(t, []string{"33", "22", "11"}, laneDigits(t, db))
+	})
+}
+
 func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -245,7 +261,7 @@ func TestStopVideos_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T
 		trackAndFetchOnce(t, db, basic, storetest.VideoLinks(t, 3)...)
 		require.Equal(t, []string{"11", "11", "11", "11"}, laneDigits(t, db))
 		storetest.StopVideos(t, premium, storetest.VideoLink(t, 0), storetest.VideoLink(t, 2), storetest.VideoLink(t, 3))
-		require.Equal(t, []string{"22", "11", "22", "11"}, laneDigits(t, db), "the last target must be deleted when it is due, because it has no subscription")
+		require.Equal(t, []string{"22", "11", "22", "33"}, laneDigits(t, db), "the last target has no subscription, so it must have the least urgent lane")
 		storetest.StopVideos(t, basic, storetest.VideoLink(t, 1))
 		require.Equal(t, "11", laneDigits(t, db)[1])
 		db.Clock.Advance(48 * time.Hour)
@@ -263,7 +279,7 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Listed: true, Videos: []ingest.FoundVideo{{ID: storetest.VideoLink(t, 1).ID, Link: storetest.VideoLink(t, 1).Canonical}}})
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		require.Equal(t, []string{"11", "11"}, laneDigits(t, db))
-		_, err := premium.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
+		_, err := premium.StopAccounts(t.Context(), []store.Ref{{Link: someone}}, true)
 		require.NoError(t, err)
 		require.Equal(t, []string{"22", "22"}, laneDigits(t, db), "the targets of the account and of its video must be in the basic lane")
 	})

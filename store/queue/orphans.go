@@ -65,13 +65,13 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 	// source.
 	unclaimedSince := s.db.Now().Add(-db.Day)
 	var last struct {
-		Source     link.Platform
+		Platform   link.Platform `gorm:"column:source"`
 		Kind       Kind
 		ExternalID string
 	}
 	for {
 		targets := []struct {
-			Source     link.Platform
+			Platform   link.Platform `gorm:"column:source"`
 			Kind       Kind
 			ExternalID string
 			Orphan     bool
@@ -80,20 +80,25 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
   t.claimed_by IS NULL AND t.next_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
     WHERE s.bucket = t.bucket AND s.source = t.source AND s.kind = t.kind AND s.external_id = t.external_id) AS orphan
   FROM fetch_targets t WHERE t.bucket = ? AND (t.source, t.kind, t.external_id) > (?, ?, ?) ORDER BY t.source, t.kind, t.external_id LIMIT ?`,
-			unclaimedSince, Bucket, last.Source, last.Kind, last.ExternalID, db.DeleteBatch).Scan(&targets).Error
+			unclaimedSince, Bucket, last.Platform, last.Kind, last.ExternalID, db.DeleteBatch).Scan(&targets).Error
 		if err != nil || len(targets) == 0 {
 			return db.Translate(err)
 		}
 		var orphans []Target
 		for _, t := range targets {
 			if t.Orphan {
-				orphans = append(orphans, Target{Platform: t.Source, Kind: t.Kind, ExternalID: t.ExternalID})
+				orphans = append(orphans, Target{Platform: t.Platform, Kind: t.Kind, ExternalID: t.ExternalID})
 			}
-			last.Source, last.Kind, last.ExternalID = t.Source, t.Kind, t.ExternalID
+			last.Platform, last.Kind, last.ExternalID = t.Platform, t.Kind, t.ExternalID
 		}
 		n, err := s.changeTargets(ctx, orphans, func(tx *gorm.DB, g KindGroup) *gorm.DB {
-			// Check the conditions again in the statement that locks the rows, because an
-			// organisation may have subscribed to a target meanwhile.
+			// Check the conditions again, because an organisation may have subscribed to a target meanwhile. Lock the targets in a separate
+			// statement before. If another transaction holds the locks, this statement waits for its end, so the DELETE sees its subscriptions.
+			err := db.LockRows(tx, `SELECT t.external_id FROM fetch_targets t WHERE t.bucket = ? AND t.source = ? AND t.kind = ? AND t.external_id IN ?
+ ORDER BY t.external_id`, "t", Bucket, g.Platform, g.Kind, g.IDs)
+			if err != nil {
+				return &gorm.DB{Error: err}
+			}
 			return tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
  AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
   WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,

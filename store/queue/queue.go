@@ -100,7 +100,7 @@ func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 // FetchSubscription records that an organisation tracks a target.
 type FetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
-	Source         link.Platform `gorm:"primaryKey"` // the platform: see Target.Platform
+	Platform       link.Platform `gorm:"primaryKey;column:source"` // see Target.Platform
 	Kind           Kind          `gorm:"primaryKey"`
 	ExternalID     string        `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
@@ -119,7 +119,7 @@ const (
 
 // Entry is a request of one organisation to fetch a target.
 type Entry struct {
-	Source         link.Platform
+	Platform       link.Platform
 	Kind           Kind
 	ExternalID     string
 	Handle, Link   string
@@ -157,7 +157,7 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	if e.Kind != KindVideo {
 		handle = e.Handle
 	}
-	return []any{Bucket, e.Source, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
+	return []any{Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
 		e.route, fetchedAt, FetchPending}
 }
 
@@ -167,7 +167,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
 		if e.TrackedAt > 0 && e.NextAt <= now {
-			again = append(again, Target{Platform: e.Source, Kind: e.Kind, ExternalID: e.ExternalID})
+			again = append(again, Target{Platform: e.Platform, Kind: e.Kind, ExternalID: e.ExternalID})
 		}
 	}
 	type key struct {
@@ -194,7 +194,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 		if e.TrackedAt == 0 || e.NextAt > now {
 			continue
 		}
-		served, last := e.FetchedAt, fetched[key{e.Source, e.Kind, e.ExternalID}]
+		served, last := e.FetchedAt, fetched[key{e.Platform, e.Kind, e.ExternalID}]
 		// A fetch counts even if the organisation had stopped the target before the fetch.
 		if last >= e.TrackedAt {
 			served = max(served, last)
@@ -202,7 +202,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 		if now >= served.Add(RefreshPause) {
 			continue
 		}
-		e.servedAt, e.Lane, e.NextAt = served, e.BaseLane, SlotAfter(now, e.Source, e.ExternalID)
+		e.servedAt, e.Lane, e.NextAt = served, e.BaseLane, SlotAfter(now, e.Platform, e.ExternalID)
 		// The organisation did not get the counts of the last fetch, so the entry waits for
 		// RefreshPause at most.
 		if e.FetchedAt < last {
@@ -229,7 +229,7 @@ func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 		return nil, nil
 	}
 	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
 	if err := deferRecentlyFetched(tx, entries, now); err != nil {
 		return nil, err
@@ -254,6 +254,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 	// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at: a higher
 	// requested_at would cause another fetch after a running fetch.
 	const served = "excluded.fetched_at IS NOT NULL"
+	// The name of the target is the handle of the entry. The target can have another handle, if an account that had this handle before was renamed.
+	const namedByHandle = "fetch_targets.external_id = '@' || excluded.handle"
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
 	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
@@ -263,7 +265,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
  lane = CASE WHEN excluded.lane < fetch_targets.lane THEN excluded.lane ELSE fetch_targets.lane END,
  base_lane = CASE WHEN excluded.base_lane < fetch_targets.base_lane THEN excluded.base_lane ELSE fetch_targets.base_lane END,
  next_at = CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END,
- handle = CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END,
+ handle = CASE WHEN fetch_targets.handle = '' OR `+namedByHandle+` THEN excluded.handle ELSE fetch_targets.handle END,
+ link = CASE WHEN `+namedByHandle+` THEN excluded.link ELSE fetch_targets.link END,
  depth = CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END,
  requested_at = CASE WHEN `+served+` THEN fetch_targets.requested_at WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at
   ELSE fetch_targets.requested_at + 1 END,
@@ -278,7 +281,7 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
-		rows[i] = []any{Bucket, e.Source, e.Kind, e.ExternalID, org, e.Subject, e.Handle, now, e.Preview}
+		rows[i] = []any{Bucket, e.Platform, e.Kind, e.ExternalID, org, e.Subject, e.Handle, now, e.Preview}
 	}
 	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "organisation_id uuid", "subject_id uuid", "handle text",
 		"handle_at bigint", "preview integer"}
@@ -289,7 +292,7 @@ func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Insta
  preview = CASE WHEN excluded.preview = 0 THEN fetch_subscriptions.preview ELSE excluded.preview END`)
 }
 
-// SubscriptionsOf returns the subscriptions of all organisations to targets, with the fields Source, ExternalID, OrganisationID and SubjectID.
+// SubscriptionsOf returns the subscriptions of all organisations to targets, with the fields Platform, ExternalID, OrganisationID and SubjectID.
 func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, err error) {
 	if len(targets) == 0 {
 		return nil, nil
@@ -301,7 +304,7 @@ func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, e
 
 // subscriptionColumns are the columns that SubscriptionsOf reads.
 var subscriptionColumns = []db.Column[FetchSubscription]{
-	{Name: "source", Set: func(s *FetchSubscription, row *db.Values, i int) { s.Source = link.Platform(row.String(i)) }},
+	{Name: "source", Set: func(s *FetchSubscription, row *db.Values, i int) { s.Platform = link.Platform(row.String(i)) }},
 	{Name: "external_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.ExternalID = row.String(i) }},
 	{Name: "organisation_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.OrganisationID = row.ID(i) }},
 	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},
@@ -353,7 +356,7 @@ func (s *Queue) changeTargets(ctx context.Context, targets []Target, change func
 }
 
 // Heartbeat records that a collector is running. The claimed targets of collectors without a new
-// heartbeat for longer than deadAfter become due. This time is measured by the clock of this process, so the clocks of two collectors may differ.
+// heartbeat for longer than deadAfter become due, once in each process that calls Heartbeat. This time is measured by the clock of this process, so the clocks of two collectors may differ.
 // Heartbeat returns the number of these targets.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
@@ -367,6 +370,7 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 		return 0, err
 	}
 	var freed int64
+	var dead []uuid.UUID
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		now := s.db.Now()
 		err := tx.Table("collectors").Clauses(clause.OnConflict{
@@ -375,29 +379,33 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 		if err != nil {
 			return err
 		}
-		var running []collectorRow
-		if err := tx.Raw(`SELECT id, seen_at FROM collectors ORDER BY id`).Scan(&running).Error; err != nil {
+		collectors, heartbeats, err := readCollectors(tx)
+		if err != nil {
 			return err
 		}
-		heartbeats := make(map[uuid.UUID]db.Instant, len(running))
-		for _, r := range running {
-			heartbeats[r.ID] = r.SeenAt
+		silences := s.observed.record(heartbeats, now)
+		freed, dead = 0, s.observed.findDead(silences, deadAfter)
+		if len(dead) > 0 {
+			r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
+			if freed = r.RowsAffected; r.Error != nil {
+				return r.Error
+			}
 		}
-		dead := s.observed.findDead(heartbeats, now, deadAfter)
-		if len(dead) == 0 {
-			freed = 0
-			return nil
+		// The row of a dead collector stays while the collector may still store an answer: see OldestFetch.
+		gone, err := forgotten(collectors, silences)
+		if err != nil || len(gone) == 0 {
+			return err
 		}
-		r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
-		if freed = r.RowsAffected; r.Error != nil {
-			return r.Error
-		}
-		return tx.Exec(`DELETE FROM collectors WHERE id IN ?`, dead).Error
+		return tx.Exec(`DELETE FROM collectors WHERE id IN ?`, gone).Error
 	})
+	if err == nil {
+		s.observed.markFreed(dead)
+	}
 	return freed, err
 }
 
-// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately.
+// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately. The collector must have stored all answers
+// to its fetches.
 func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {
@@ -410,7 +418,8 @@ func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error 
 // Queue is the fetch queue. Its methods can be called concurrently.
 type Queue struct {
 	db       *db.DB
-	observed observedHeartbeats
+	observed observedHeartbeats // the heartbeats that Heartbeat has read
+	exported observedHeartbeats // the heartbeats that OldestFetch has read
 }
 
 // New returns the queue of a database. Callers outside store use Store.Queue.

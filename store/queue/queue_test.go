@@ -173,7 +173,7 @@ func TestRefreshVideo_reactivatesATargetWhoseStateIsParked(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{parked}))
 		require.Empty(t, lanesWithDueTargets(t, db))
 
-		r, err := o.RefreshVideo(t.Context(), store.VideoRef{Link: l}, nil)
+		r, err := o.RefreshVideo(t.Context(), store.Ref{Link: l}, nil)
 		require.NoError(t, err)
 		require.True(t, r.Scheduled)
 		again := storetest.ClaimOne(t, db, link.TikTok, "video").Targets[0]

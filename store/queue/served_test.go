@@ -34,21 +34,21 @@ func TestTrackAgain_causesNoImmediateFetchAfterARecentFetch(t *testing.T) {
 					storetest.Track(t, storetest.NewOrg(t, db), l)
 				}
 				require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
-				stopAndTrack := func(ref store.VideoRef, form link.Link) {
-					_, err := o.StopVideos(t.Context(), []store.VideoRef{ref}, true)
+				stopAndTrack := func(ref store.Ref, form link.Link) {
+					_, err := o.StopVideos(t.Context(), []store.Ref{ref}, true)
 					require.NoError(t, err)
 					storetest.Track(t, o, form)
 				}
 				for range 3 {
 					db.Clock.Advance(time.Hour)
-					stopAndTrack(store.VideoRef{ID: first.ID}, l)
+					stopAndTrack(store.Ref{ID: first.ID}, l)
 					require.False(t, isDueNow(t, db, "video"))
-					stopAndTrack(store.VideoRef{Link: l}, storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
+					stopAndTrack(store.Ref{Link: l}, storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
 					require.False(t, isDueNow(t, db, "video"))
 				}
 				require.EqualValues(t, 1, *storetest.VideoOf(t, o, l).LatestViews)
 				db.Clock.Advance(time.Hour)
-				stopAndTrack(store.VideoRef{Link: l}, l)
+				stopAndTrack(store.Ref{Link: l}, l)
 				require.True(t, isDueNow(t, db, "video"), "the target must be due when the refresh pause is over")
 			})
 		})
@@ -122,7 +122,7 @@ func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) 
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		for _, kind := range []store.TrackingType{store.TrackAll, store.TrackLatest200, store.TrackNewOnly, store.TrackLatest30} {
 			db.Clock.Advance(30 * time.Minute)
-			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
 			require.NoError(t, err)
 			storetest.Follow(t, o, kind, l)
 			require.False(t, isDueNow(t, db, "account"), kind)
@@ -149,7 +149,7 @@ func TestDiscovery_doesNotFetchStoppedVideosAgainImmediately(t *testing.T) {
 		db.Clock.Advance(queue.RefreshPause - time.Minute)
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		db.Clock.Advance(2 * time.Minute)
-		_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
 		require.NoError(t, err)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
@@ -180,7 +180,7 @@ func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T
 		}
 		for range 3 {
 			db.Clock.Advance(25 * time.Hour)
-			_, err := o.StopAccounts(t.Context(), []store.AccountRef{{Link: l}}, true)
+			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
 			require.NoError(t, err)
 			trackAll()
 			storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))

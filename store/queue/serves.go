@@ -86,16 +86,6 @@ type Budget struct {
 	Ends   time.Time `json:"ends"`   // end of the window
 }
 
-// LongestFetch returns the longest time limit for fetching videos of all running collectors' sources. It is 0 if no collector is running.
-func (s *Queue) LongestFetch(ctx context.Context) (time.Duration, error) {
-	sources, err := s.publishedSources(ctx)
-	var longest time.Duration
-	for _, source := range sources {
-		longest = max(longest, time.Duration(source.FetchSeconds)*time.Second)
-	}
-	return longest, err
-}
-
 // publishedSources returns the sources of all running collectors, each once, in the order of their names.
 func (s *Queue) publishedSources(ctx context.Context) ([]Source, error) {
 	var texts []string

@@ -81,7 +81,7 @@ func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.L
 // VideoOf returns the organisation's video with the link l.
 func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
 	t.Helper()
-	v, err := o.Video(t.Context(), store.VideoRef{Link: l})
+	v, err := o.Video(t.Context(), store.Ref{Link: l})
 	require.NoError(t, err)
 	return v
 }
@@ -89,7 +89,7 @@ func VideoOf(t *testing.T, o *store.Org, l link.Link) store.Video {
 // AccountByLink returns the organisation's account with the link l.
 func AccountByLink(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
-	a, err := o.Account(t.Context(), store.AccountRef{Link: l})
+	a, err := o.Account(t.Context(), store.Ref{Link: l})
 	require.NoError(t, err)
 	return a
 }
@@ -103,14 +103,14 @@ func OrderedBy(column string, descending bool) store.VideoQuery {
 }
 
 // ListVideos returns the page of videos that a query selects. If the query has no order, the videos are ordered by created_at.
-func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) store.VideoPage {
+func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) *store.List[store.Video] {
 	t.Helper()
 	if q.Order.Column == "" {
 		q.Order, q.Window.Limit = OrderedBy("created_at", false).Order, 5000
 	}
-	page, err := o.Videos(t.Context(), q)
+	list, err := o.ListVideos(t.Context(), q)
 	require.NoError(t, err)
-	return page
+	return list
 }
 
 // CreateOrgWithData creates an organisation that has at least one row in every distributed table.
@@ -178,7 +178,7 @@ func AccountOf(t *testing.T, o *store.Org, l link.Link) store.Account {
 	t.Helper()
 	id := VideoOf(t, o, l).LinkedAccountID
 	require.NotNil(t, id)
-	a, err := o.Account(t.Context(), store.AccountRef{ID: *id})
+	a, err := o.Account(t.Context(), store.Ref{ID: *id})
 	require.NoError(t, err)
 	return a
 }
@@ -215,13 +215,13 @@ const YouTubeURL = "https://www.youtube.com/shorts/dQw4w9WgXcQ"
 func RequireConsistent(t *testing.T, db *DB, o *store.Org) {
 	t.Helper()
 	all := ListVideos(t, o, store.VideoQuery{IncludeRemoved: true})
-	require.EqualValues(t, len(all.Videos), all.Total)
+	require.EqualValues(t, len(all.Rows), all.Total)
 	page := ListVideos(t, o, store.VideoQuery{})
-	require.EqualValues(t, len(page.Videos), page.Total)
+	require.EqualValues(t, len(page.Rows), page.Total)
 	require.Equal(t, Column[int64](t, db, "SELECT CAST(COALESCE(SUM(first_views), 0) AS bigint) FROM videos WHERE organisation_id = ?", o.ID()),
 		Column[int64](t, db, "SELECT first_views FROM organisation_totals WHERE organisation_id = ?", o.ID()))
 	var fetched []string
-	for _, v := range page.Videos {
+	for _, v := range page.Rows {
 		if !v.Pending {
 			fetched = append(fetched, v.ID.String())
 		}
@@ -235,7 +235,7 @@ func NeverStop() error { return nil }
 // StopVideos stops the tracking of the videos with the given links. The test fails if one of the videos is not tracked.
 func StopVideos(t *testing.T, o *store.Org, links ...link.Link) {
 	t.Helper()
-	refs := make([]store.VideoRef, len(links))
+	refs := make([]store.Ref, len(links))
 	for i, l := range links {
 		refs[i].Link = l
 	}

@@ -36,6 +36,29 @@ func TestTrackPage_asksForProgressAgainAfterAnError(t *testing.T) {
 	b.runSteps(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "The link has been fetched.")]`, chromedp.BySearch))
 }
 
+func TestBack_showsTheAnswersToFormsAgain(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, nil, "Spring")
+	b := openBrowser(t)
+	b.signIn(d)
+	var text, selected string
+	clips := storetest.VideoLinksFrom(t, 50, 1)
+	b.trackOnPage(d, clips[0].Canonical+"\nnonsense\nrubbish")
+	b.runSteps(chromedp.Click("section[aria-live] tbody a"), chromedp.WaitVisible(".chart"), chromedp.NavigateBack(), chromedp.WaitVisible("section[aria-live]"),
+		chromedp.Text("section[aria-live]", &text))
+	require.Contains(t, text, "nonsense")
+	b.runSteps(chromedp.NavigateForward(), chromedp.WaitVisible(".chart"), chromedp.NavigateBack(), chromedp.WaitVisible("section[aria-live]"),
+		chromedp.Evaluate(`navigator.clipboard.writeText = () => Promise.reject(); document.querySelector("button[data-copy]").click()`, nil),
+		chromedp.WaitVisible(`//button[contains(., "Selected.")]`, chromedp.BySearch), chromedp.Evaluate(`getSelection().toString()`, &selected))
+	require.Equal(t, "nonsense\nrubbish", selected, "the button must select the refused links, one a line")
+
+	b.runSteps(chromedp.Navigate(d.url+"/settings"), chromedp.SetValue("input[name=url]", "https://user:secret@hooks.example.com/x"), chromedp.Click(`form[action="/settings/webhook"] button`),
+		chromedp.WaitVisible(".notice.bad"), chromedp.Click(`nav a[href="/video"]`), chromedp.WaitVisible(`select[name="fetch_status"]`), chromedp.NavigateBack(),
+		chromedp.WaitVisible(".notice.bad"), chromedp.Value("input[name=url]", &text))
+	require.Equal(t, "https://user:secret@hooks.example.com/x", text)
+}
+
 func TestEndedSession_opensTheSignInPageAlsoForPartsOfAPage(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

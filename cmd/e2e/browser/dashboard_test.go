@@ -114,7 +114,7 @@ func (d dashboard) storeThumbnails(t *testing.T, box *sandbox.Sandbox) {
 	fetcher, err := thumbnail.New(thumbnail.Options{BaseURL: server.URL + "/thumbnails"})
 	require.NoError(t, err)
 	defer fetcher.Close()
-	for _, v := range storetest.ListVideos(t, d.db.Org(d.org.ID), storetest.OrderedBy("created_at", true)).Videos {
+	for _, v := range storetest.ListVideos(t, d.db.Org(d.org.ID), storetest.OrderedBy("created_at", true)).Rows {
 		picture := store.Thumbnail{Platform: v.Platform, ExternalID: v.ExternalID, URL: *v.ThumbnailURL}
 		image, err := fetcher.Fetch(t.Context(), v.Platform, picture.URL)
 		require.NoError(t, err)
@@ -139,13 +139,13 @@ func (d dashboard) storeAnswers(t *testing.T, links []link.Link, facts []ingest.
 func (d dashboard) pagePaths(t *testing.T) map[string]string {
 	t.Helper()
 	o := d.db.Org(d.org.ID)
-	oldest := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos[0]
-	most := storetest.ListVideos(t, o, storetest.OrderedBy("latest_likes", true)).Videos[0]
-	collections, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}, Window: store.Window{Limit: 1}})
+	oldest := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Rows[0]
+	most := storetest.ListVideos(t, o, storetest.OrderedBy("latest_likes", true)).Rows[0]
+	collections, err := o.ListCollections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}, Window: store.Window{Limit: 1}})
 	require.NoError(t, err)
 	locked := storetest.Collection(t, o, "Locked", nil)
-	busy := d.shareCollection(t, collections.Collections[0].ID, store.AccessPublic, `{"title":"Autumn in numbers","description":"All videos of the campaign, with the counts of today","show_accounts":true}`)
-	top := storetest.ListVideos(t, o, storetest.OrderedBy("latest_likes", true)).Videos[:5]
+	busy := d.shareCollection(t, collections.Rows[0].ID, store.AccessPublic, `{"title":"Autumn in numbers","description":"All videos of the campaign, with the counts of today","show_accounts":true}`)
+	top := storetest.ListVideos(t, o, storetest.OrderedBy("latest_likes", true)).Rows[:5]
 	compared := "/compare?days=90"
 	for _, video := range top {
 		compared += "&video=" + video.ID.String()
@@ -156,8 +156,8 @@ func (d dashboard) pagePaths(t *testing.T) map[string]string {
 		"share-hostile": d.shareCollection(t, d.collection.ID, store.AccessPublic, `{"theme":"dark","metrics":["views","engagement","outlier_multiplier","increase_7d","views_gained_7d"]}`),
 		"overview":      "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
 		"video-year": "/video/" + string(oldest.Platform) + "/" + oldest.ID.String() + "?days=365", "video-hostile": "/video/tiktok/" + d.video.ID.String(), "accounts": "/account?include_linked=true", "account": "/account/" + string(most.Platform) + "/" + most.LinkedAccountID.String(),
-		"collections": "/collection", "collection": "/collection/" + collections.Collections[0].ID.String(), "collection-hostile": "/collection/" + d.collection.ID.String(),
-		"report": "/collection/report/" + d.makeReport(t, collections.Collections[0].ID), "track": "/track", "settings": "/settings", "search": "/search?q=e", "operations": "/operations", "operations-list": "/operations?status=pending", "not-found": "/video/tiktok/" + uuid.NewString(),
+		"collections": "/collection", "collection": "/collection/" + collections.Rows[0].ID.String(), "collection-hostile": "/collection/" + d.collection.ID.String(),
+		"report": "/collection/report/" + d.makeReport(t, collections.Rows[0].ID), "track": "/track", "settings": "/settings", "search": "/search?q=e", "operations": "/operations", "operations-list": "/operations?status=pending", "not-found": "/video/tiktok/" + uuid.NewString(),
 	}
 }
 
@@ -245,6 +245,9 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	at9, err := time.Parse("2006-01-02 15:04", utc)
 	require.NoError(t, err)
 	require.Equal(t, at9.Add(9*time.Hour).Format("2006-01-02 15:04"), tokyo, "the page must show times in the time zone of the browser")
+	var readout string
+	b.runSteps(chromedp.Text(".readout", &readout))
+	require.Contains(t, readout, tokyo, "the line below the chart must have the time of the table")
 	b.runSteps(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
 	b.requireNoPageErrors(d.url)
 }

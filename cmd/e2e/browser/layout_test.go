@@ -60,6 +60,23 @@ func TestDashboard_neverScrollsSideways(t *testing.T) {
 	}
 }
 
+func TestAccountPage_labelsTheLowestDotAtEveryWidth(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, nil, "Spring")
+	b := openBrowser(t)
+	b.signIn(d)
+	b.runSteps(chromedp.Navigate(d.url+"/account?include_linked=true"), chromedp.Click("td a.name"), chromedp.WaitVisible(".uploads circle"))
+	for _, width := range []int64{360, 1280} {
+		var distance float64
+		b.runSteps(setWidth(width), chromedp.Evaluate(waitForLayout, nil, awaitPromise), chromedp.Evaluate(`(middle => {
+			const dots = [...document.querySelectorAll(".uploads circle")].map(middle);
+			return Math.abs(Math.max(...dots) - middle(document.querySelector(".uploads .low")));
+		})(e => (e.getBoundingClientRect().top + e.getBoundingClientRect().bottom) / 2)`, &distance))
+		require.Less(t, distance, 3.0, "the label must be beside the lowest dot at %d pixels", width)
+	}
+}
+
 // waitForLayout is a script that waits until the page has its layout for a new width of the window. Charts adapt one frame later than the page.
 const waitForLayout = `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))))`
 
@@ -67,7 +84,7 @@ const waitForLayout = `new Promise(done => requestAnimationFrame(() => requestAn
 func videoIDs(t *testing.T, d dashboard) []uuid.UUID {
 	t.Helper()
 	var ids []uuid.UUID
-	for _, video := range storetest.ListVideos(t, d.db.Org(d.org.ID), storetest.OrderedBy("created_at", true)).Videos {
+	for _, video := range storetest.ListVideos(t, d.db.Org(d.org.ID), storetest.OrderedBy("created_at", true)).Rows {
 		ids = append(ids, video.ID)
 	}
 	return ids

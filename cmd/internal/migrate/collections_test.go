@@ -44,14 +44,14 @@ func TestMigration_findsExistingCollectionsAfterTheFirstPage(t *testing.T) {
 // collectionsByName returns the collections of an organisation. The key is the name.
 func collectionsByName(t *testing.T, o *store.Org) map[string]store.Collection {
 	t.Helper()
-	page, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
+	page, err := o.ListCollections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	require.NoError(t, err)
 	out := map[string]store.Collection{}
-	for _, c := range page.Collections {
+	for _, c := range page.Rows {
 		out[c.Name], err = o.Collection(t.Context(), c.ID, false)
 		require.NoError(t, err)
 	}
-	require.Len(t, out, len(page.Collections))
+	require.Len(t, out, len(page.Rows))
 	return out
 }
 
@@ -155,7 +155,7 @@ func TestMigration_addsOnlyMembersAndMissingDataToExistingRecords(t *testing.T) 
 	require.NoError(t, err)
 	_, err = o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{stopped}, Type: store.TrackNewOnly})
 	require.NoError(t, err)
-	_, err = o.StopAccounts(t.Context(), []store.AccountRef{{Link: stopped}}, true)
+	_, err = o.StopAccounts(t.Context(), []store.Ref{{Link: stopped}}, true)
 	require.NoError(t, err)
 
 	s := newService(t)
@@ -173,7 +173,7 @@ func TestMigration_addsOnlyMembersAndMissingDataToExistingRecords(t *testing.T) 
 		require.Equal(t, store.AccessPrivate, c.Access)
 		require.Equal(t, []string{"here"}, c.Hashtags)
 	}
-	a, err := o.Account(t.Context(), store.AccountRef{Link: stopped})
+	a, err := o.Account(t.Context(), store.Ref{Link: stopped})
 	require.NoError(t, err)
 	require.True(t, a.Tracked)
 }

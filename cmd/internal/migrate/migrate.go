@@ -284,15 +284,15 @@ func (m Migration) localCollections(ctx context.Context) ([]store.Collection, er
 	var out []store.Collection
 	query := store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
 	for {
-		page, err := m.Org.Collections(ctx, query)
+		list, err := m.Org.ListCollections(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, page.Collections...)
-		if page.Next == nil {
+		out = append(out, list.Rows...)
+		query.Window.After = list.Next()
+		if query.Window.After == nil {
 			return out, nil
 		}
-		query.Window.After = page.Next
 	}
 }
 
@@ -349,7 +349,7 @@ func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[str
 				s.MissingMembers++
 				continue
 			}
-			a, err := m.Org.Account(ctx, store.AccountRef{Link: l})
+			a, err := m.Org.Account(ctx, store.Ref{Link: l})
 			if errors.Is(err, store.ErrNotFound) {
 				s.MissingMembers++
 				continue
@@ -429,17 +429,17 @@ func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[vid
 	out := map[videoKey]uuid.UUID{}
 	query := store.VideoQuery{CollectionID: collection, IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
 	for {
-		page, err := m.Org.Videos(ctx, query)
+		list, err := m.Org.ListVideos(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range page.Videos {
+		for _, v := range list.Rows {
 			out[videoKey{v.Platform, v.ExternalID}] = v.ID
 		}
-		if page.Next == nil {
+		query.Window.After = list.Next()
+		if query.Window.After == nil {
 			return out, nil
 		}
-		query.Window.After = page.Next
 	}
 }
 

@@ -128,7 +128,7 @@ func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
 			require.NoError(t, err)
 			l, err := link.Parse(serviceVideo)
 			require.NoError(t, err)
-			points, err := o.History(t.Context(), store.VideoRef{Link: l}, 0, today)
+			points, err := o.History(t.Context(), store.Ref{Link: l}, 0, today)
 			require.NoError(t, err)
 			points = slices.DeleteFunc(points, func(p store.Point) bool { return p.Quality == store.QualityInterpolated })
 			require.EqualValues(t, 20, *points[0].Views)

@@ -108,8 +108,8 @@ func countPoints(a backfill.LoadAccount) int {
 
 // checkNoOtherVideos returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan.
 func checkNoOtherVideos(ctx context.Context, org *store.Org, firstCollection uuid.UUID) error {
-	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
-	if err != nil || len(page.Videos) == 0 {
+	list, err := org.ListVideos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
+	if err != nil || len(list.Rows) == 0 {
 		return err
 	}
 	// If the first collection that Fill creates exists, assume that Fill created the videos.

@@ -43,10 +43,10 @@ func planOf(db *storetest.DB, videos int) seed.Plan {
 
 func videosOf(t *testing.T, o *store.Org) []store.Video {
 	t.Helper()
-	page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+	page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(t, err)
-	slices.SortFunc(page.Videos, func(a, b store.Video) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
-	return page.Videos
+	slices.SortFunc(page.Rows, func(a, b store.Video) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	return page.Rows
 }
 
 func TestFill_storesCountsOfSandbox(t *testing.T) {
@@ -68,7 +68,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 			require.Equal(t, truth.Title, v.Title)
 			require.Equal(t, truth.Account.Handle, v.Username)
 			require.Equal(t, store.DateOf(truth.UploadedAt), *v.UploadedAt)
-			points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, today-89, today)
+			points, err := o.History(t.Context(), store.Ref{ID: v.ID}, today-89, today)
 			require.NoError(t, err)
 			require.NotEmpty(t, points)
 			for _, p := range points {
@@ -111,13 +111,13 @@ func TestFill_createsNestedCollections(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrganisation(t, db, organisationID)
 		require.NoError(t, seed.Fill(t.Context(), o, newWorld(), planOf(db, 60), ignoreProgress))
-		found, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}})
+		found, err := o.ListCollections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
 		names, parents := map[uuid.UUID]string{}, map[string]string{}
-		for _, c := range found.Collections {
+		for _, c := range found.Rows {
 			names[c.ID] = c.Name
 		}
-		for _, c := range found.Collections {
+		for _, c := range found.Rows {
 			if c.ParentID != nil {
 				parents[c.Name] = names[*c.ParentID]
 			}
@@ -140,7 +140,7 @@ func TestFill_includesVideosWithUnusualHistories(t *testing.T) {
 	for _, v := range videosOf(t, o) {
 		truth, _ := w.Video(v.Platform, v.ExternalID, now)
 		categories[truth.Category]++
-		points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, today-89, today)
+		points, err := o.History(t.Context(), store.Ref{ID: v.ID}, today-89, today)
 		require.NoError(t, err)
 		for i := 1; i < len(points); i++ {
 			if points[i].Quality == store.QualityInterpolated && points[i-1].Quality != store.QualityInterpolated {
@@ -183,7 +183,7 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 			require.NoError(t, seed.Fill(t.Context(), o, newWorld(), p, ignoreProgress))
 			first, complete := p.Today-399, map[link.Platform]int{}
 			for _, v := range videosOf(t, o) {
-				points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, p.Today)
+				points, err := o.History(t.Context(), store.Ref{ID: v.ID}, first, p.Today)
 				require.NoError(t, err)
 				if v.UploadedAt == nil || *v.UploadedAt > first || len(points) == 0 || points[0].Day != p.Today {
 					continue

@@ -59,7 +59,7 @@ func TestImport_readsCommonFormats(t *testing.T) {
 				}
 			})
 			require.NoError(t, err)
-			points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, 0, day+1)
+			points, err := o.History(t.Context(), store.Ref{Link: videoLink(t)}, 0, day+1)
 			require.NoError(t, err)
 			require.Len(t, points, 1)
 			require.Equal(t, backfill.ImportSource, *points[0].Source)
@@ -123,7 +123,7 @@ func TestImport_refusesFilesWithInvalidRows(t *testing.T) {
 		_, err = runImport(t, db, o, "\n\nsep=,\n"+text)
 		require.ErrorContains(t, err, "line 6: ", row)
 		require.ErrorContains(t, err, want, row)
-		_, err = o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+		_, err = o.Video(t.Context(), store.Ref{Link: videoLink(t)})
 		require.ErrorIs(t, err, store.ErrNotFound, "nothing was imported")
 	}
 }
@@ -191,10 +191,10 @@ func TestImport_dropsInvalidUsernames(t *testing.T) {
 		require.NoError(t, err, c.username)
 		require.EqualValues(t, 1, summary.Added)
 		require.Equal(t, c.want == "", summary.InvalidUsernames == 1, c.username)
-		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5}})
+		page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5}})
 		require.NoError(t, err)
-		require.Equal(t, c.want, page.Videos[0].Username, c.username)
-		require.Equal(t, c.want != "", page.Videos[0].LinkedAccountID != nil)
+		require.Equal(t, c.want, page.Rows[0].Username, c.username)
+		require.Equal(t, c.want != "", page.Rows[0].LinkedAccountID != nil)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestImport_refusesMappingOfMissingColumn(t *testing.T) {
 		require.ErrorContains(t, err, `"Watch Count"=views`, text)
 		require.ErrorContains(t, err, `"Watch count"`, text)
 		require.NotContains(t, err.Error(), `"link"=`, text)
-		_, err = o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+		_, err = o.Video(t.Context(), store.Ref{Link: videoLink(t)})
 		require.ErrorIs(t, err, store.ErrNotFound, "nothing was imported")
 	}
 	many := `{"link":"` + videoURL + `"`

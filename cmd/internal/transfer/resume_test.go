@@ -46,9 +46,9 @@ func TestImport_continuesAfterInterruption(t *testing.T) {
 		text := csvOfManyVideos(store.DateOf(db.Clock.Now()), 500)
 		o, uninterrupted := newOrg(t, db), newOrg(t, db)
 		interruptImport(t, db, o, text)
-		page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
+		page, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 		require.NoError(t, err)
-		require.Len(t, page.Videos, 200)
+		require.Len(t, page.Rows, 200)
 
 		var progress []int64
 		summary, err := runImport(t, db, o, text, func(i *transfer.Import) {
@@ -110,7 +110,7 @@ func TestImport_importsRowsThatAnEarlierRunSkipped(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Zero(t, summary.Bad)
-		v, err := o.Video(t.Context(), store.VideoRef{Link: first})
+		v, err := o.Video(t.Context(), store.Ref{Link: first})
 		require.NoError(t, err)
 		require.EqualValues(t, 7, *v.LatestViews)
 	})

@@ -162,7 +162,7 @@ func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 		summary, err := runImport(t, db, o, text+"https://youtu.be/dQw4w9WgXcA,"+today.String()+",,,Named\n")
 		require.NoError(t, err)
 		require.Equal(t, transfer.Summary{Rows: 7, WithoutCounts: 4, Videos: 2, New: 2, Added: 3}, summary)
-		points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, sunday-1, today)
+		points, err := o.History(t.Context(), store.Ref{Link: videoLink(t)}, sunday-1, today)
 		require.NoError(t, err)
 		views := map[store.Date]int64{}
 		for _, p := range points {
@@ -171,7 +171,7 @@ func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 		}
 		require.EqualValues(t, 10, views[sunday-1])
 		require.EqualValues(t, 25, views[today-3], "views must be interpolated between the neighbouring days")
-		v, err := o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+		v, err := o.Video(t.Context(), store.Ref{Link: videoLink(t)})
 		require.NoError(t, err)
 		require.Equal(t, "Late", v.Title)
 		require.Equal(t, store.InstantOf((today - 2).Time()), *v.LatestUpdatedAt)
@@ -194,7 +194,7 @@ func TestImport_readsNumbersAndDatesOfOtherCountries(t *testing.T) {
 			{Column: "likes", Format: "decimal-comma", Example: "12,3K", ReadAs: "12300 (rounded)"},
 			{Column: "date", Format: "day-first", Example: early.Format("02.01.2006"), ReadAs: early.Format(time.RFC3339)}}, found)
 		day := store.DateOf(yesterday)
-		points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, day, day)
+		points, err := o.History(t.Context(), store.Ref{Link: videoLink(t)}, day, day)
 		require.NoError(t, err)
 		require.EqualValues(t, 12300, *points[0].Likes)
 		require.Equal(t, store.QualityRounded, points[0].Quality)
@@ -205,7 +205,7 @@ func TestImport_readsNumbersAndDatesOfOtherCountries(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 2, summary.Added)
 		require.Equal(t, out, exportedText(t, copied, transfer.CSV, store.ExportQuery{}))
-		points, err = copied.History(t.Context(), store.VideoRef{Link: videoLink(t)}, day, day)
+		points, err = copied.History(t.Context(), store.Ref{Link: videoLink(t)}, day, day)
 		require.NoError(t, err)
 		require.Equal(t, store.QualityRounded, points[0].Quality)
 
@@ -227,7 +227,7 @@ func TestImport_importsVideosAsStoppedIfTheOtherTrackerStoppedThem(t *testing.T)
 			summary, err := runImport(t, db, o, text)
 			require.NoError(t, err)
 			require.EqualValues(t, 1, summary.Stopped)
-			v, err := o.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+			v, err := o.Video(t.Context(), store.Ref{Link: videoLink(t)})
 			require.NoError(t, err)
 			require.True(t, v.Removed)
 			require.EqualValues(t, 7, *v.LatestViews)
@@ -236,7 +236,7 @@ func TestImport_importsVideosAsStoppedIfTheOtherTrackerStoppedThem(t *testing.T)
 			other := newOrg(t, db)
 			_, err := runImport(t, db, other, exportedText(t, o, f, store.ExportQuery{IncludeRemoved: true}))
 			require.NoError(t, err)
-			v, err := other.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+			v, err := other.Video(t.Context(), store.Ref{Link: videoLink(t)})
 			require.NoError(t, err)
 			require.True(t, v.Removed, "the import of an export must not track a stopped video again")
 		}
@@ -244,7 +244,7 @@ func TestImport_importsVideosAsStoppedIfTheOtherTrackerStoppedThem(t *testing.T)
 		storetest.Track(t, tracked, videoLink(t))
 		_, err := runImport(t, db, tracked, text)
 		require.NoError(t, err)
-		v, err := tracked.Video(t.Context(), store.VideoRef{Link: videoLink(t)})
+		v, err := tracked.Video(t.Context(), store.Ref{Link: videoLink(t)})
 		require.NoError(t, err)
 		require.False(t, v.Removed, "an import must not stop a video that the organisation tracks")
 	})
@@ -281,7 +281,7 @@ func TestExport_writesOnlyRequestedDays(t *testing.T) {
 		require.Equal(t, []string{"  false"}, days(store.ExportQuery{From: today - 5, To: today - 4}), "the export must include a video without points")
 		require.Equal(t, 1, strings.Count(exportedText(t, other, transfer.CSV, store.ExportQuery{}), "\n"), "the export of another organisation must contain nothing but the header")
 
-		_, err = o.StopVideos(t.Context(), []store.VideoRef{{Link: videoLink(t)}}, true)
+		_, err = o.StopVideos(t.Context(), []store.Ref{{Link: videoLink(t)}}, true)
 		require.NoError(t, err)
 		require.Empty(t, days(store.ExportQuery{}))
 		require.Len(t, days(store.ExportQuery{IncludeRemoved: true}), 4)
@@ -336,7 +336,7 @@ func TestImport_sortsRowsAndMergesRowsOfSameDay(t *testing.T) {
 	require.EqualValues(t, 1400, summary.Rows)
 	require.EqualValues(t, 1, summary.Videos)
 	require.EqualValues(t, 700, summary.Added+summary.RolledUp)
-	points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, today-699, today)
+	points, err := o.History(t.Context(), store.Ref{Link: videoLink(t)}, today-699, today)
 	require.NoError(t, err)
 	require.InDelta(t, 697, len(points), 3, "points older than 90 days must be reduced to one a week")
 	for _, p := range points[:90] {
@@ -391,7 +391,7 @@ func TestImport_comparesOnlyCountsOfTheSameTime(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err, name)
-		points, err := o.History(t.Context(), store.VideoRef{Link: videoLink(t)}, day, day)
+		points, err := o.History(t.Context(), store.Ref{Link: videoLink(t)}, day, day)
 		require.NoError(t, err, name)
 		require.Equal(t, []any{c.views, c.likes, c.quality}, []any{*points[0].Views, *points[0].Likes, points[0].Quality}, name)
 	}

@@ -186,8 +186,13 @@
 
   const figures = () => document.querySelectorAll("figure.chart");
   const drawAll = () => figures().forEach(draw);
-  document.addEventListener("DOMContentLoaded", drawAll);
-  document.addEventListener("htmx:afterSettle", drawAll);
+  // The times in the table are localised first, because the readout of a chart has the text of the table.
+  for (const shown of ["DOMContentLoaded", "htmx:afterSettle"]) {
+    document.addEventListener(shown, () => {
+      localise();
+      drawAll();
+    });
+  }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   let width = innerWidth;
   addEventListener("resize", () => {
@@ -207,8 +212,6 @@
       if (time.hasAttribute("data-clock")) time.textContent = text;
     }
   }
-  document.addEventListener("DOMContentLoaded", localise);
-  document.addEventListener("htmx:afterSettle", localise);
 
   // A filter takes effect when it is changed with the mouse or by touch. With the keyboard, the visitor presses Enter or the button of the form,
   // because each arrow key in a list changes the value. Without this script, the visitor must press the button.

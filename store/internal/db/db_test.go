@@ -145,7 +145,7 @@ func TestStore_methodsStopIfTheirContextIsCancelled(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := o.Videos(gone, storetest.OrderedBy("created_at", true))
+		_, err := o.ListVideos(gone, storetest.OrderedBy("created_at", true))
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = o.Track(gone, store.TrackRequest{Links: storetest.VideoLinks(t, 1)})
 		require.ErrorIs(t, err, context.Canceled)

@@ -64,11 +64,11 @@ func (d *DB) StaticQuery(query string) StaticQuery {
 	return q
 }
 
-// Select returns the SELECT with its arguments. The function valueOf returns the value of the parameter with the given name.
-func (q StaticQuery) Select(valueOf func(name string) any, each func(*Values) error) Select {
+// Select returns the SELECT with its arguments. The map has the value of each parameter under the parameter's name.
+func (q StaticQuery) Select(parameters map[string]any, each func(*Values) error) Select {
 	args := make([]any, len(q.names))
 	for i, name := range q.names {
-		args[i] = valueOf(name)
+		args[i] = parameters[name]
 	}
 	return Select{Each: each, text: q.text, args: args}
 }

@@ -76,8 +76,8 @@ const (
 	quotaRetention = 100 * Day
 	// leftoverRetention is how long rows without further use are kept, such as a source's pause that has ended.
 	leftoverRetention = 30 * Day
-	// collectorRetention is how long the row of a collector is kept after its last heartbeat.
-	collectorRetention = 10 * time.Second
+	// collectorRetention is how long the row of a killed collector is kept after its last heartbeat, in addition to the time of its longest fetch.
+	collectorRetention = 10 * time.Minute
 )
 
 // Tables describes each table of the schema. The key is the table's name. A test fails if a table is missing here, or if the field Bound is not set.

@@ -22,15 +22,22 @@ NDJSON = "application/x-ndjson"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 _RETRIED = {429, 502, 503, 504}
+_MAX_ERROR_BODY = 200  # maximum length of the attribute body of an error
 
 
 class ReelTallyError(Exception):
-    """The error of a response that is not successful, or of a request that got no complete response. Compare `code`, not the message."""
+    """The error of a response that is not successful or has an unexpected type, or of a request that got no complete response. Compare `code`, not
+    the message."""
 
-    def __init__(self, status: int, problem: Mapping[str, Any], retry_after: float | None) -> None:
+    def __init__(self, status: int, problem: Mapping[str, Any], retry_after: float | None, *, content_type: str = "", body: str = "") -> None:
         super().__init__(problem.get("detail") or problem.get("title") or f"the server answered with status {status}")
         self.status = status
-        """The status of HTTP. It is 0 if there was no complete response; `__cause__` is then the error of the network."""
+        """The status of HTTP. It is 0 if there was no complete response; `__cause__` is then the error of the network. It is 2xx if the response has
+        an unexpected type, for example because a proxy answered with a login page."""
+        self.content_type = content_type
+        """The header Content-Type of the response, or ""."""
+        self.body = body
+        """The first characters of the body of the response, at most 200."""
         self.code: str = problem.get("code", "")
         """The code of the error, such as rate_limited. It is "" if a proxy answered, or if there was no complete response."""
         self.title: str = problem.get("title", "")
@@ -118,7 +125,10 @@ class Client:
             wait = min(8.0, 0.5 * 2**attempt) * random.uniform(0.5, 1)
             try:
                 try:
-                    return read(urllib.request.urlopen(request, timeout=self.timeout))
+                    response = urllib.request.urlopen(request, timeout=self.timeout)
+                    if not _is_expected(response, request):
+                        raise _type_error_of(response)
+                    return read(response)
                 except urllib.error.HTTPError as refused:
                     if refused.code != 422 or refused.headers.get_content_type() != "application/json":
                         raise
@@ -166,14 +176,37 @@ def _query_text(query: Mapping[str, Any]) -> str:
     return "?" + "&".join(parts) if parts else ""
 
 
+def _is_expected(response: Any, request: urllib.request.Request) -> bool:
+    """Returns true if a successful response has a type that the header Accept of the request names. Otherwise, the response may be the page of a
+    proxy. A response without content has no type."""
+    if _is_empty(response):
+        return request.get_method() != "GET"
+    accepted = [_media_type(part) for part in (request.get_header("Accept") or "*/*").split(",")]
+    return any("*" in media_type or media_type == _media_type(response.headers.get("Content-Type", "")) for media_type in accepted)
+
+
+def _is_empty(response: Any) -> bool:
+    """Returns true for a successful response without content, such as the answer to a refresh."""
+    return response.status == 204 or (response.status == 202 and not response.headers.get("Content-Type"))
+
+
+def _media_type(text: str) -> str:
+    """Returns a type without its parameters, such as charset."""
+    return text.split(";")[0].strip().lower()
+
+
 def _content_of(response: Any) -> Any:
     with response:
         content = response.read()
-    if not content:
+    if _is_empty(response):
         return None
-    if response.headers.get_content_type() == "application/json":
+    if response.headers.get_content_type() != "application/json":
+        return content.decode()
+    try:
         return json.loads(content)
-    return content.decode()
+    except ValueError as failure:
+        problem = {"detail": f"the server answered with status {response.status} and JSON that cannot be read: {failure}"}
+        raise _response_error(response, content, problem) from failure
 
 
 def _received(read: Callable[[], bytes]) -> bytes:
@@ -190,12 +223,29 @@ def _no_answer(failure: Exception) -> ReelTallyError:
     return ReelTallyError(0, {"detail": f"the server sent no complete answer: {reason}"}, None)
 
 
+def _type_error_of(response: Any) -> ReelTallyError:
+    """Returns the error for a successful response with an unexpected type."""
+    with response:
+        content = response.read(4 * _MAX_ERROR_BODY)  # a character has at most 4 bytes
+    content_type = response.headers.get("Content-Type", "")
+    problem = {"detail": f'the server answered with status {response.status} and the unexpected Content-Type "{content_type}": '
+               "is a proxy or a login page in between?"}
+    return _response_error(response, content, problem)
+
+
 def _error_of(response: urllib.error.HTTPError) -> ReelTallyError:
+    content = b""
     with response:
         try:
-            problem = json.loads(response.read())
+            content = response.read()
+            problem = json.loads(content)
         except (ValueError, OSError, http.client.HTTPException):  # a proxy answered, or the answer is incomplete
             problem = {}
+    return _response_error(response, content, problem if isinstance(problem, dict) else {})
+
+
+def _response_error(response: Any, content: bytes, problem: Mapping[str, Any]) -> ReelTallyError:
     retry_after = response.headers.get("Retry-After")
     seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
-    return ReelTallyError(response.code, problem if isinstance(problem, dict) else {}, seconds)
+    body = content.decode(errors="replace")[:_MAX_ERROR_BODY]
+    return ReelTallyError(response.status, problem, seconds, content_type=response.headers.get("Content-Type", ""), body=body)

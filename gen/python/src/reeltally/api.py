@@ -54,7 +54,7 @@ class ReelTally(Client):
         return cast("t.HistoryExport", self.request("GET", "/history/export", query={"updated_since": updated_since, "limit": limit, "cursor": cursor}))
 
     def all_history(self, *, updated_since: str | None = None, limit: int | None = None, cursor: str | None = None) -> Iterator[t.ExportedPoint]:
-        """Reads all pages of export_history, one after the other, and yields their entries."""
+        """Reads all pages of export_history, one after the other, and yields their entries. It leaves out exported_until: if you export repeatedly, use export_history, and send its exported_until as updated_since in the next export."""
         return self.pages(lambda after: cast(dict[str, Any], self.export_history(updated_since=updated_since, limit=limit, cursor=after)), cursor)
 
     def get_account(self, account_id: str) -> t.Account:
@@ -209,29 +209,29 @@ class ReelTally(Client):
         """Replace the secret of a webhook. `POST /webhooks/{webhook_id}/rotate-secret`"""
         return cast("t.WebhookSecret", self.request("POST", f"/webhooks/{quote(webhook_id)}/rotate-secret", keyed=True, idempotency_key=idempotency_key))
 
-    def stop_account(self, body: t.StopAccountRequest) -> t.Message:
+    def stop_account(self, body: t.StopAccountRequest, *, idempotency_key: str | None = None) -> t.Message:
         """Stop tracking an account, by id or link. `DELETE /accounts`"""
-        return cast("t.Message", self.request("DELETE", "/accounts", body=body))
+        return cast("t.Message", self.request("DELETE", "/accounts", body=body, keyed=True, idempotency_key=idempotency_key))
 
-    def stop_account_by_id(self, account_id: str) -> t.Message:
+    def stop_account_by_id(self, account_id: str, *, idempotency_key: str | None = None) -> t.Message:
         """Stop tracking an account, by id. `DELETE /accounts/{account_id}`"""
-        return cast("t.Message", self.request("DELETE", f"/accounts/{quote(account_id)}"))
+        return cast("t.Message", self.request("DELETE", f"/accounts/{quote(account_id)}", keyed=True, idempotency_key=idempotency_key))
 
-    def stop_accounts(self, body: t.StopAccountsRequest) -> t.StopResult:
+    def stop_accounts(self, body: t.StopAccountsRequest, *, idempotency_key: str | None = None) -> t.StopResult:
         """Stop tracking many accounts. `DELETE /accounts/bulk`"""
-        return cast("t.StopResult", self.request("DELETE", "/accounts/bulk", body=body))
+        return cast("t.StopResult", self.request("DELETE", "/accounts/bulk", body=body, keyed=True, idempotency_key=idempotency_key))
 
-    def stop_video(self, body: t.StopVideoRequest) -> t.Message:
+    def stop_video(self, body: t.StopVideoRequest, *, idempotency_key: str | None = None) -> t.Message:
         """Stop tracking a video, by id or link. `DELETE /videos`"""
-        return cast("t.Message", self.request("DELETE", "/videos", body=body))
+        return cast("t.Message", self.request("DELETE", "/videos", body=body, keyed=True, idempotency_key=idempotency_key))
 
-    def stop_video_by_id(self, ad_id: str) -> t.Message:
+    def stop_video_by_id(self, ad_id: str, *, idempotency_key: str | None = None) -> t.Message:
         """Stop tracking a video, by id. `DELETE /videos/{ad_id}`"""
-        return cast("t.Message", self.request("DELETE", f"/videos/{quote(ad_id)}"))
+        return cast("t.Message", self.request("DELETE", f"/videos/{quote(ad_id)}", keyed=True, idempotency_key=idempotency_key))
 
-    def stop_videos(self, body: t.StopVideosRequest) -> t.StopResult:
+    def stop_videos(self, body: t.StopVideosRequest, *, idempotency_key: str | None = None) -> t.StopResult:
         """Stop tracking many videos. `DELETE /videos/bulk`"""
-        return cast("t.StopResult", self.request("DELETE", "/videos/bulk", body=body))
+        return cast("t.StopResult", self.request("DELETE", "/videos/bulk", body=body, keyed=True, idempotency_key=idempotency_key))
 
     def test_webhook(self, webhook_id: str, *, idempotency_key: str | None = None) -> t.WebhookDelivery:
         """Send a test event to a webhook. `POST /webhooks/{webhook_id}/test`"""

@@ -531,6 +531,8 @@ class Event(TypedDict):
     data: EventData
     # The id of the event.
     id: str
+    # The place of the event in the event feed.
+    position: int
     # What has happened.
     type: EventType
 
@@ -1556,7 +1558,7 @@ class VideoFilters(TypedDict):
     collections: list[str]
     # The status of the filter `fetch_status`.
     fetch_status: str | None
-    # Whether the list has only videos whose metrics were fetched at least once.
+    # The value of the filter `has_metrics`: only videos whose metrics were fetched at least once if true, only videos whose metrics were never fetched if false.
     has_metrics: bool | None
     # The hashtag of the filter `hashtag`, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`.
     hashtag: str | None

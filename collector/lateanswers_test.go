@@ -1,0 +1,88 @@
+package collector_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/collector"
+	"github.com/reeltally/reeltally/collector/sandbox"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// lateSource is a source whose fetches take the time takes on the clock of the test.
+type lateSource struct {
+	source.Source
+	clock *storetest.Clock
+	takes time.Duration
+}
+
+func (s *lateSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+	s.clock.Advance(s.takes)
+	return s.Source.Fetch(ctx, batch, budget)
+}
+
+// An export of histories waits for answers until a minute after the time limit of the fetch: see queue.Queue.OldestFetch.
+//
+// Requirements in docs/coverage.md: 14.3-03
+func TestCollector_fetchesAgainIfAnAnswerIsTooOldToBeStored(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newTestSystem(t, db)
+		tracked := w.trackVideos("https://youtu.be/" + w.sandbox.World().Find(link.YouTube, sandbox.Normal))
+		late := &lateSource{Source: w.newSources()[0], clock: db.Clock}
+		limit := source.FetchTimeout(late) + time.Minute
+		late.takes = limit + time.Second
+		c := w.newCollectorOf(db.Store, late)
+		busy, err := c.ClaimAndFetch(t.Context())
+		require.NoError(t, err)
+		require.True(t, busy)
+		require.Nil(t, w.video(tracked[0]).LatestViews)
+
+		late.takes = limit
+		began := store.InstantOf(db.Clock.Now())
+		_, err = c.ClaimAndFetch(t.Context())
+		require.NoError(t, err)
+		require.NotNil(t, w.video(tracked[0]).LatestViews)
+		require.Equal(t, began, *w.video(tracked[0]).LatestUpdatedAt)
+	})
+}
+
+func TestCollector_claimsNothingAfterManyFailedHeartbeats(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newTestSystem(t, db)
+		w.trackVideos("https://youtu.be/" + w.sandbox.World().Find(link.YouTube, sandbox.Normal))
+		c := w.newCollectorOf(db.Store, w.newSources()...)
+		require.NoError(t, c.WriteHeartbeat(t.Context()))
+		fetch := func() bool {
+			t.Helper()
+			busy, err := c.ClaimAndFetch(t.Context())
+			require.NoError(t, err)
+			return busy
+		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range collector.MaxMissedHeartbeats {
+			require.Error(t, c.WriteHeartbeat(cancelled))
+		}
+		require.False(t, fetch())
+		require.NoError(t, c.WriteHeartbeat(t.Context()))
+		require.True(t, fetch())
+	})
+}
+
+// newCollectorOf returns a collector with the given sources.
+func (w *testSystem) newCollectorOf(s *store.Store, sources ...source.Source) *collector.Collector {
+	w.t.Helper()
+	c, err := collector.New(collector.Options{Store: s, Sources: sources, Now: w.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})
+	require.NoError(w.t, err)
+	require.NoError(w.t, c.Start(w.t.Context()))
+	return c
+}
