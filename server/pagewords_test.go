@@ -128,7 +128,7 @@ func TestVideoAndAccountPages_sayWhyNumbersAreMissing(t *testing.T) {
 	require.Contains(t, textOf(v.visit(page+"?metric=likes").parsePage()), days+" Likes are unknown on 4 of the days with numbers: the source did not give them, or the platform hid them.")
 
 	video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
-	text := textOf(v.visit("/account/tiktok/" + video.LinkedAccountID.String()).parsePage())
+	text := textOf(v.visit("/account/tiktok/" + video.LinkedAccountID.String() + "?metric=followers").parsePage())
 	require.Contains(t, text, "Followers are unknown on 4 of the days with numbers: the profile of the account was not fetched on these days, or the source did not give them.")
 
 	pending := c.track(videoURL(7))
@@ -277,4 +277,21 @@ func TestTrackPage_showsTheNumbersOfVideosThatWereTrackedBefore(t *testing.T) {
 	id := strings.TrimPrefix(rows[2].link, "/video/tiktok/")
 	a.fetch(factsWithViews(4321))
 	require.Contains(t, string(v.post("/track/progress", "total", "1", "rounds", "0", "waiting", "video:"+id).requireStatus(http.StatusOK).body), "The link has been fetched.")
+}
+
+func TestCollectionPage_showsTheFirstMetricWithNumbers(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	c.addVideos(collection, c.track(videoURL(1)))
+	a.fetch(factsWithViews(1000))
+	v := c.newSignedInVisitor(t)
+	page := "/collection/" + collection.String()
+	// On the day on which the video was added, its gain is unknown.
+	require.Contains(t, string(v.visit(page).body), `<figure class="chart" data-metric="views"`)
+	require.Contains(t, string(v.visit(page+"?metric=gained").body), `<figure class="chart" data-metric="gained"`)
+	a.Clock.Advance(24 * time.Hour)
+	a.fetch(factsWithViews(1500))
+	require.Contains(t, string(v.visit(page).body), `<figure class="chart" data-metric="gained"`)
 }

@@ -69,19 +69,28 @@ type missingNumbers struct {
 }
 
 // newChart returns a chart of the points with their gains. The points must be sorted by day, the
-// newest first.
+// newest first. The chart shows the metric that the visitor has chosen.
 func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
 	c := chart{Caption: caption, Metrics: metrics, Period: p, Masked: v.hidesNumbers(), query: v.r.URL.Query()}
 	if p.Refused() {
 		c.query = p.query
 	}
 	c.Gain = c.query.Get("view") == "gain"
-	c.Metric = max(0, slices.IndexFunc(metrics, func(m metric) bool { return m.Name == c.query.Get("metric") }))
 	for n, gains := range gainsOf(points, len(metrics)) {
 		points[n].Gains = gains
 	}
 	// Leave out the points before the period. They were needed to compute the gains of the first day.
 	c.Points = slices.DeleteFunc(slices.Clone(points), func(at point) bool { return at.Day < p.Start })
+	c.Metric = slices.IndexFunc(metrics, func(m metric) bool { return m.Name == c.query.Get("metric") })
+	if c.Metric < 0 { // the visitor has chosen no metric, so the chart shows the first metric with numbers
+		c.Metric = 0
+		for m := range metrics {
+			if slices.ContainsFunc(c.Points, func(at point) bool { return at.Values[m] != nil }) {
+				c.Metric = m
+				break
+			}
+		}
+	}
 	return c
 }
 
