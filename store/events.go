@@ -422,30 +422,33 @@ func (r eventRow) toEvent() (Event, error) {
 
 // insertEvents inserts the events and their deliveries. It also sets the due time of the webhooks, so that the deliveries are sent.
 func (r *EventRecorder) insertEvents() error {
-	events := make([]eventRow, len(r.pending))
-	var deliveries []Delivery
+	var events, deliveries [][]any
 	due := map[db.RowKey]bool{}
-	for i, e := range r.pending {
+	for _, e := range r.pending {
 		data, err := json.Marshal(e.Data)
 		if err != nil {
 			return err
 		}
-		events[i] = eventRow{OrganisationID: e.org, Position: e.Position, ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Data: string(data)}
+		events = append(events, []any{e.org, e.Position, e.ID, string(e.Type), e.CreatedAt, string(data)})
 		for _, to := range r.receivers[e.org] {
 			if e.only == nil && !to.types.contains(e.Type) || e.only != nil && *e.only != to.id {
 				continue
 			}
-			deliveries = append(deliveries, newDelivery(e.org, to.id, e.delivery, e.Event, r.at))
+			d := newDelivery(e.org, to.id, e.delivery, e.Event, r.at)
+			deliveries = append(deliveries, []any{d.OrganisationID, d.ID, d.WebhookID, d.Position, d.EventID, string(d.EventType), d.CreatedAt, d.Attempts, d.NextAt, d.Delivered})
 			due[db.RowKey{Org: e.org, ID: to.id}] = true
 		}
 	}
-	if err := r.tx.CreateInBatches(events, db.InsertChunk).Error; err != nil {
+	columns := []string{"organisation_id uuid", "position bigint", "id uuid", "type text", "created_at bigint", "data text"}
+	if err := db.Insert(r.tx, "events", columns, events, ""); err != nil {
 		return err
 	}
 	if len(deliveries) == 0 {
 		return nil
 	}
-	if err := r.tx.CreateInBatches(deliveries, db.InsertChunk).Error; err != nil {
+	columns = []string{"organisation_id uuid", "id uuid", "webhook_id uuid", "position bigint", "event_id uuid", "event_type text", "created_at bigint",
+		"attempts integer", "next_at bigint", "delivered boolean"}
+	if err := db.Insert(r.tx, "webhook_deliveries", columns, deliveries, ""); err != nil {
 		return err
 	}
 	return makeWebhooksDue(r.tx, r.at, db.SortedKeys(due))
