@@ -15,13 +15,15 @@ type AccountPoint struct {
 	Following *int64
 	Videos    int64 // number of tracked videos
 	Counts          // sums of the latest counts of the tracked videos
-	// The quality in Provenance is always "measured". A sum also falls if a video is no longer tracked, so a fall does not show a corrected count.
+	// The quality in Provenance is "corrected" if a sum is lower than in the previous point, although the number of videos is not lower.
 	Provenance
 }
 
-// accountDays selects an account's points in a range of days, the newest first.
+// accountDays selects an account's points in a range of days, the newest first, and the last point
+// before the range.
 var accountDays = "SELECT day, followers, following, videos, " + MetricColumns("{m}") + `, source, fetched_at FROM account_days
- WHERE organisation_id = @org AND account_id = @account AND day BETWEEN @from AND @to ORDER BY day DESC`
+ WHERE organisation_id = @org AND account_id = @account AND day <= @to AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
+ WHERE d.organisation_id = @org AND d.account_id = account_days.account_id AND d.day < @from), @from) ORDER BY day DESC`
 
 // AccountHistory returns the points of an account on the days from..to, both inclusive, the newest first. It returns ErrNotFound for an
 // unknown account.
@@ -41,6 +43,14 @@ func (o *Org) AccountHistory(ctx context.Context, ref Ref, from, to db.Date) ([]
 		points = append(points, p)
 		return nil
 	}))
+	for i := range points {
+		if i+1 < len(points) && points[i].Videos >= points[i+1].Videos && points[i].hasLowerCountThan(points[i+1].Counts) {
+			points[i].Quality = QualityCorrected
+		}
+	}
+	if n := len(points); n > 0 && points[n-1].Day < from {
+		points = points[:n-1]
+	}
 	return points, err
 }
 

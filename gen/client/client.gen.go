@@ -432,7 +432,7 @@ type AccountHistoryPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
-	// A point of an account is never `corrected`: its sums also fall when the tracking of a video is stopped.
+	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.
@@ -1356,7 +1356,7 @@ type HistoryInclude string
 
 // HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 // source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
-// A point of an account is never `corrected`: its sums also fall when the tracking of a video is stopped.
+// For an account, a count is corrected only if the number of its videos did not fall.
 // `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 // to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 // was not rounded.
@@ -1717,7 +1717,7 @@ type ReportPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
-	// A point of an account is never `corrected`: its sums also fall when the tracking of a video is stopped.
+	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.
@@ -2644,7 +2644,7 @@ type VideoHistoryPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
 	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
-	// A point of an account is never `corrected`: its sums also fall when the tracking of a video is stopped.
+	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.
