@@ -116,7 +116,7 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 	if err != nil || len(due) == 0 {
 		return true, err
 	}
-	return true, w.fetch(ctx, claim, due, searchesByID{})
+	return true, w.fetch(ctx, claim, due)
 }
 
 // claim leases due targets that one call can request. If waitIfIdle is true, claim waits for the next poll
@@ -243,44 +243,55 @@ func (w *worker) fetchTimeout(t source.Target) time.Duration {
 
 // fetch asks the source for a batch and stores the answers. It then does the same for the batches that
 // storeReply returns.
-func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, triedHandles searchesByID) error {
-	writing := context.WithoutCancel(ctx)
-	var again [][]source.Target
-	storeReplies := func(call func(ctx context.Context) ([]quota.Reply, error)) error {
-		again = nil
-		return w.runSafely(ctx, func() error {
-			// Answers are stored even if the collector is stopping.
-			storing, stop := context.WithTimeout(writing, w.fetchTimeout(batch[0])+leaseMargin)
-			defer stop()
-			calling, cancel := context.WithTimeout(ctx, w.fetchTimeout(batch[0]))
-			defer cancel()
-			replies, err := call(calling)
-			for _, reply := range replies {
-				next, stored := w.storeReply(storing, claim, reply, triedHandles)
-				again, err = append(again, next...), errors.Join(err, stored)
-			}
-			return err
-		}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", len(batch), "id", batch[0].ExternalID)
-	}
-	err := storeReplies(func(ctx context.Context) ([]quota.Reply, error) { return w.callSource(ctx, batch) })
-	// A panic is handled like a temporary failure of the batch.
-	if p, ok := errors.AsType[*panicError](err); ok {
-		err = storeReplies(func(context.Context) ([]quota.Reply, error) {
-			return w.quota.Fail(writing, w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
-		})
-	}
+func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target) error {
+	writing, tried := context.WithoutCancel(ctx), searchesByID{} // answers are stored even if the collector is stopping
+	again, err := w.fetchBatch(ctx, claim, batch, tried)
 	errs := []error{err}
-	for _, next := range again {
+	for len(again) > 0 {
+		next := again[0]
+		again = again[1:]
 		err := w.queue.Extend(writing, claim, next, w.fetchTimeout(next[0])+leaseMargin)
 		if errors.Is(err, queue.ErrLeaseLost) {
 			continue // another collector fetches the targets of this batch
 		}
+		var more [][]source.Target
 		if err == nil {
-			err = w.fetch(ctx, claim, next, triedHandles)
+			more, err = w.fetchBatch(ctx, claim, next, tried)
 		}
-		errs = append(errs, err)
+		again, errs = append(more, again...), append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// fetchBatch asks the source once and stores the replies. It returns the batches to fetch next. A panic is handled like a temporary failure of
+// the batch.
+func (w *worker) fetchBatch(ctx context.Context, claim queue.Claim, batch []source.Target, tried searchesByID) ([][]source.Target, error) {
+	again, err := w.storeReplies(ctx, claim, batch, tried, w.callSource)
+	if p, ok := errors.AsType[*panicError](err); ok {
+		return w.storeReplies(ctx, claim, batch, tried, func(_ context.Context, batch []source.Target) ([]quota.Reply, error) {
+			return w.quota.Fail(context.WithoutCancel(ctx), w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
+		})
+	}
+	return again, err
+}
+
+// storeReplies calls `call` and stores its replies. It returns the batches to fetch next, and a *panicError after a panic.
+func (w *worker) storeReplies(ctx context.Context, claim queue.Claim, batch []source.Target, tried searchesByID,
+	call func(context.Context, []source.Target) ([]quota.Reply, error)) (again [][]source.Target, err error) {
+	err = w.runSafely(ctx, func() error {
+		// Answers are stored even if the collector is stopping.
+		storing, stop := context.WithTimeout(context.WithoutCancel(ctx), w.fetchTimeout(batch[0])+leaseMargin)
+		defer stop()
+		calling, cancel := context.WithTimeout(ctx, w.fetchTimeout(batch[0]))
+		defer cancel()
+		replies, err := call(calling, batch)
+		for _, reply := range replies {
+			next, stored := w.storeReply(storing, claim, reply, tried)
+			again, err = append(again, next...), errors.Join(err, stored)
+		}
+		return err
+	}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", len(batch), "id", batch[0].ExternalID)
+	return again, err
 }
 
 // storeReply stores the results of a call. It returns batches to fetch now: halves of a refused batch,

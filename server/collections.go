@@ -34,10 +34,10 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 			return o.ListCollections(ctx, query)
 		}}
 	if !page.paginated {
-		list.otherMembers = func(_ paginationValues, rows int) any {
+		list.otherMembers = func(found *store.List[store.Collection], _ paginationValues) (any, error) {
 			return struct {
 				Count int `json:"count"`
-			}{rows}
+			}{found.Count()}, nil
 		}
 	}
 	return answerList(ctx, s, list)

@@ -42,18 +42,15 @@ func isFromPage(ctx context.Context) bool {
 	return ok
 }
 
-// limitRequestsOfPages counts a GET request from a page to the API. It then runs the handler, or
-// returns an error if the limit is exceeded.
-func (s *Server) limitRequestsOfPages(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
-	name, limit := "pages_"+op.id, int64(maxPageReads)
-	// Requests of share pages have no token. They are counted separately.
-	if caller.Token.ID == uuid.Nil {
-		name, limit = "share_"+op.id, maxShareReads
+// rateLimitOf returns the name of the rate limit that a request counts towards, and the limit. GET requests from pages have limits of their own.
+func rateLimitOf(ctx context.Context, caller Caller, op *operation) (name string, limit int64) {
+	switch {
+	case !isFromPage(ctx) || op.method != http.MethodGet:
+		return op.id, caller.facts.limits[op.group]
+	case caller.Token.ID == uuid.Nil: // requests of share pages have no token
+		return "share_" + op.id, maxShareReads
 	}
-	if err := s.countCall(c, caller.Organisation, name, limit); err != nil {
-		return err
-	}
-	return next(c)
+	return "pages_" + op.id, maxPageReads
 }
 
 // routePages adds the routes of the dashboard to e.

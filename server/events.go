@@ -37,23 +37,14 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	for _, t := range p.Types {
 		query.Types = append(query.Types, store.EventType(t))
 	}
-	var found *store.List[store.Event]
-	var failed error
-	list, err := answerList(ctx, s, listRequest[store.Event]{page: page, tag: []any{p}, encode: newRowEncoder(toAPIEvent), allRows: true,
+	return answerList(ctx, s, listRequest[store.Event]{page: page, tag: []any{p}, encode: newRowEncoder(toAPIEvent), allRows: true,
 		find: func(o *store.Org, w store.Window) (*store.List[store.Event], error) {
 			query.Window = w
-			found, failed = o.ListEvents(ctx, query)
-			return found, failed
+			return o.ListEvents(ctx, query)
 		},
-		otherMembers: func(paginationValues, int) any {
-			var members eventPagination
-			members, failed = s.eventPagination(page, found, missing, newest)
-			return members
+		otherMembers: func(found *store.List[store.Event], _ paginationValues) (any, error) {
+			return s.eventPagination(page, found, missing, newest)
 		}})
-	if err == nil {
-		err = failed
-	}
-	return list, err
 }
 
 // checkFeedPosition returns an error if the feed lacks an event after the cursor, because the event was deleted

@@ -50,11 +50,11 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 			query.Window = w
 			return o.ListPoints(ctx, query)
 		},
-		otherMembers: func(facts paginationValues, _ int) any {
+		otherMembers: func(_ *store.List[store.VideoPoints], facts paginationValues) (any, error) {
 			return struct {
 				ExportedUntil string  `json:"exported_until"`
 				NextCursor    *string `json:"next_cursor"`
-			}{until, facts.nextCursor}
+			}{until, facts.nextCursor}, nil
 		}})
 	return exportResponse{list, until}, err
 }

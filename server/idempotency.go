@@ -43,12 +43,12 @@ func recordIDFrom(ctx context.Context) uuid.UUID {
 // request with a key and sends this response to every repetition. Responses with status 5xx are not
 // stored. Operations without this header in openapi.yaml ignore it.
 func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFunc) error {
-	next = s.handleErrors(next)
 	r := c.Request()
 	key := r.Header.Get(idempotencyKeyHeader)
 	if key == "" || !slices.Contains(op.headers, idempotencyKeyHeader) {
 		return next(c)
 	}
+	next = s.handleErrors(next)
 	request, err := requestHash(c)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ type listRequest[R any] struct {
 	encode func(out []byte, row *R, view View) ([]byte, error)
 	// otherMembers returns an object with all members except "data". If otherMembers is nil, a
 	// paginated response has "data" and "pagination", and any other response is a JSON array.
-	otherMembers func(facts paginationValues, rowCount int) any
+	otherMembers func(page *store.List[R], facts paginationValues) (any, error)
 	// allRows is for callers whose tier does not show metrics. If allRows is true, they get all
 	// rows. If it is false, they get only the first row.
 	allRows bool
@@ -96,7 +96,9 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	}}
 	switch {
 	case l.otherMembers != nil:
-		response.members = l.otherMembers(facts, found.Count())
+		if response.members, err = l.otherMembers(found, facts); err != nil {
+			return listResponse{}, err
+		}
 	case l.page.paginated:
 		response.members = struct {
 			Pagination api.Pagination `json:"pagination"`

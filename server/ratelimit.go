@@ -17,15 +17,11 @@ import (
 // above the limit of the organisation's tier gets status 429.
 func (s *Server) limitOrganisation(c echo.Context, op *operation, next echo.HandlerFunc) error {
 	caller := CallerFrom(c.Request().Context())
-	limit := caller.facts.limits[op.group]
-	if _, ok := pageCaller(c.Request().Context()); ok && op.method == http.MethodGet {
-		return s.limitRequestsOfPages(c, caller, op, next)
-	}
-	if err := s.countCall(c, caller.Organisation, op.id, limit); err != nil {
+	name, limit := rateLimitOf(c.Request().Context(), caller, op)
+	if err := s.countCall(c, caller.Organisation, name, limit); err != nil {
 		return err
 	}
-	key := rateLimitKey(caller.Organisation, op.id)
-	c.Response().Before(func() { s.giveBackQuotaOn304(c, op, key, limit) })
+	c.Response().Before(func() { s.giveBackQuotaOn304(c, caller.Organisation, name, limit) })
 	return next(c)
 }
 
@@ -65,16 +61,16 @@ func rateLimitKey(org store.Organisation, name string) string {
 
 // giveBackQuotaOn304 undoes the counting of a request if the response has status 304. It then updates the RateLimit headers, so it must run
 // immediately before the headers are sent.
-func (s *Server) giveBackQuotaOn304(c echo.Context, op *operation, key string, limit int64) {
+func (s *Server) giveBackQuotaOn304(c echo.Context, org store.Organisation, name string, limit int64) {
 	if c.Response().Status != http.StatusNotModified {
 		return
 	}
-	quota, err := s.rates.GiveBack(c.Request().Context(), key, limit, rateWindow)
+	quota, err := s.rates.GiveBack(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
 	if err != nil { // if GiveBack fails, the error is only logged, and the request stays counted
 		s.logger.ErrorContext(c.Request().Context(), "cannot undo the counting of a request that was answered with status 304", "request_id", requestID(c), "error", err)
 		return
 	}
-	setQuotaHeaders(c, op.id, limit, quota)
+	setQuotaHeaders(c, name, limit, quota)
 }
 
 // notModifiedFactor is the limit of responses with status 304, as a multiple of the operation's rate limit. Such a response needs little

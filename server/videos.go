@@ -33,7 +33,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 			query.Window = w
 			return o.ListVideos(ctx, query)
 		},
-		otherMembers: func(facts paginationValues, _ int) any {
+		otherMembers: func(_ *store.List[store.Video], facts paginationValues) (any, error) {
 			return struct {
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`
@@ -41,7 +41,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // no overflow, because the contract limits the parameters page and limit
 				HasMore: facts.nextCursor != nil, NextCursor: facts.nextCursor,
 				OrderBy: api.VideoOrder(page.order.Column), OrderDirection: toAPIDirection(page.order),
-			}}
+			}}, nil
 		}})
 }
 

@@ -115,7 +115,10 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 			}
 			start = append(start, a.ID)
 			if n < fetched {
-				e := AccountEntry(a, r, lane, n < r.Immediate, t.Now)
+				e := AccountEntry(a, &r.Type, r.Preview, lane, t.Now)
+				if n < r.Immediate {
+					e.Lane = queue.LaneInteractive
+				}
 				if r.Unsupported != nil {
 					e.Unsupported = r.Unsupported(r.Links[i])
 				}
@@ -199,17 +202,17 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 	return db.KeysOf(org, ids)
 }
 
-// AccountEntry returns the entry with which an account is added to the fetch queue, due now. The entry has the highest priority, the
-// interactive lane, if immediate is true. Otherwise it has the priority lane.
-func AccountEntry(a *Account, r TrackAccountsRequest, lane queue.Lane, immediate bool, now db.Instant) queue.Entry {
+// AccountEntry returns the entry with which an account is added to the fetch queue, due now. kind decides how many videos the next fetch lists; nil
+// means none. For preview, see TrackAccountsRequest.
+func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
-		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Preview: preview}
+	if kind != nil {
+		e.Depth = ListDepths[*kind]
+	}
 	if a.Removed { // the organisation has tracked the account before
 		db.Assign(&e.TrackedAt, a.TrackedAt)
 		db.Assign(&e.FetchedAt, a.CheckedAt)
-	}
-	if immediate {
-		e.Lane = queue.LaneInteractive
 	}
 	return e
 }
@@ -249,9 +252,8 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error 
 		return err
 	}
 	for i := range earlier {
-		r := TrackAccountsRequest{Preview: previews[earlier[i].ID]}
-		db.Assign(&r.Type, earlier[i].TrackingType)
-		entries = append(entries, AccountEntry(&earlier[i], r, lane, false, t.Now))
+		a := &earlier[i]
+		entries = append(entries, AccountEntry(a, a.TrackingType, previews[a.ID], lane, t.Now))
 	}
 	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
 }

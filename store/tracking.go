@@ -461,9 +461,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 			return err
 		}
 		for i := range accounts {
-			var r TrackAccountsRequest
-			db.Assign(&r.Type, accounts[i].TrackingType)
-			entries = append(entries, AccountEntry(&accounts[i], r, lane, false, now))
+			entries = append(entries, AccountEntry(&accounts[i], accounts[i].TrackingType, 0, lane, now))
 		}
 		return Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts(entries, lane)
 	})

@@ -155,20 +155,21 @@ var VideoOrders = db.SortColumns{
 
 // ListVideos returns one page of the videos that match the query.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
+	var v Version // read before the data: if the data change between the two reads, a client that compares versions notices the change
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
-		InIndexOrder: !query.hasFilters(), Each: query.Each}
+		InIndexOrder: !query.hasFilters(), Each: query.Each,
+		Complete: func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
+			return o.AtVersion(v).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
+		},
+		Completer: func() func(*Video) { return o.videoFieldFiller(v, query.WithoutLabels) }}
 	matching := o.matchingVideos(ctx, query).Session(&gorm.Session{})
 	if _, ok := o.RememberedVersion(); !ok && query.fitsOneRoundTrip() {
-		return o.listVideosInOneRoundTrip(ctx, query, matching, spec)
+		return o.listVideosInOneRoundTrip(ctx, query, matching, spec, &v)
 	}
-	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
-	if err != nil {
+	var err error
+	if v, err = o.version(ctx); err != nil {
 		return nil, db.Translate(err)
 	}
-	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
-		return o.AtVersion(v).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
-	}
-	spec.Completer = func() func(*Video) { return o.videoFieldFiller(v, query.WithoutLabels) }
 	filtered, inOrder := matching, matching
 	if query.hasCollections() {
 		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
@@ -205,26 +206,21 @@ func (q VideoQuery) fitsOneRoundTrip() bool { return !q.hasCollections() && !q.W
 
 // listVideosInOneRoundTrip returns a list of the videos that the given query selects. It reads the version of the organisation's data together with
 // the first videos, in one round trip to the database. The labels and the total can need further round trips.
-func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
-	var v Version
-	spec.Before = new(o.readVersion(&v))
+func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video], v *Version) (*db.List[Video], error) {
+	spec.Before = new(o.readVersion(v))
 	spec.Expected = func() int64 {
 		if query.hasFilters() {
 			return usualRows
 		}
 		return v.videos + v.stopped
 	}
-	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
-		return o.AtVersion(v).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
-	}
-	spec.Completer = func() func(*Video) { return o.videoFieldFiller(v, query.WithoutLabels) }
 	list, err := db.ReadList(ctx, o.s.db, matching, spec, query.Order, query.Window)
 	if err != nil {
 		return nil, err
 	}
-	o.rememberVersion(v)
+	o.rememberVersion(*v)
 	if !query.WithoutTotal {
-		list.Total, err = o.countVideos(ctx, v, query, matching)
+		list.Total, err = o.countVideos(ctx, *v, query, matching)
 	}
 	return list, db.Translate(err)
 }

@@ -321,11 +321,9 @@ func (i *importState) writeChanges() error {
 		return cmp.Or(cmp.Compare(a.after.Platform, b.after.Platform), cmp.Compare(a.after.ExternalID, b.after.ExternalID))
 	})
 	before, after := make([]store.Video, len(i.merged)), make([]store.Video, len(i.merged))
-	uploadedBefore := map[db.RowKey]*db.Date{}
 	var retitled []ingest.Retitled
 	for n, m := range i.merged {
 		before[n], after[n] = m.before, m.after
-		uploadedBefore[m.after.Key()] = m.before.UploadedAt
 		if m.before.Title != m.after.Title {
 			retitled = append(retitled, ingest.Retitled{Video: &after[n], Before: m.before.Title})
 		}
@@ -339,7 +337,7 @@ func (i *importState) writeChanges() error {
 	if err := ingest.SaveHashtags(i.Tx, retitled); err != nil {
 		return err
 	}
-	if err := ingest.CountUploads(i.Tx, after, uploadedBefore); err != nil {
+	if err := ingest.CountUploads(i.Tx, before, after); err != nil {
 		return err
 	}
 	if err := store.RefreshStatistics(i.Tx, store.LinkedAccounts(after)); err != nil {

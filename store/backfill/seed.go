@@ -282,7 +282,7 @@ func (l *loadState) countAccount(a *store.Account) {
 	case a.Tracked:
 		l.trackedAccounts++
 		l.followers, l.following = l.followers+valueOrZero(a.LatestFollowersCount), l.following+valueOrZero(a.LatestFollowingCount)
-		e := store.AccountEntry(a, store.TrackAccountsRequest{}, l.lane, false, l.now)
+		e := store.AccountEntry(a, nil, 0, l.lane, l.now)
 		if e.NextAt = l.nextFetch(a.Platform, e.ExternalID); a.DiscoveredAt == nil && a.TrackingType != nil {
 			e.Depth = store.ListDepths[*a.TrackingType]
 		}

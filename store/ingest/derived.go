@@ -11,23 +11,22 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads updates the table organisation_uploads after the upload dates of videos have changed. The map uploadedBefore has
-// the earlier upload date of each video, which is nil if it was unknown.
-func CountUploads(tx *gorm.DB, videos []store.Video, uploadedBefore map[db.RowKey]*db.Date) error {
+// CountUploads updates the table organisation_uploads after the upload dates of videos have changed. before[i] is the video after[i] before
+// the change.
+func CountUploads(tx *gorm.DB, before, after []store.Video) error {
 	type orgDay struct {
 		org uuid.UUID
 		day db.Date
 	}
 	counts := map[orgDay]int64{}
-	for i := range videos {
-		v := &videos[i]
-		before := uploadedBefore[v.Key()]
-		if v.UploadedAt == nil || before != nil && *before == *v.UploadedAt {
+	for i := range after {
+		org, was, is := after[i].OrganisationID, before[i].UploadedAt, after[i].UploadedAt
+		if is == nil || was != nil && *was == *is {
 			continue
 		}
-		counts[orgDay{v.OrganisationID, *v.UploadedAt}]++
-		if before != nil { // a later fetch has corrected the date
-			counts[orgDay{v.OrganisationID, *before}]--
+		counts[orgDay{org, *is}]++
+		if was != nil { // a later fetch has corrected the date
+			counts[orgDay{org, *was}]--
 		}
 	}
 	if len(counts) == 0 {
@@ -85,11 +84,11 @@ var earlierViewsColumns = []db.Column[earlierViews]{
 
 // computeGrowth sets the growth fields and the first views of the videos, without writing the videos to the database. The points of this fetch need not
 // be stored yet.
-func (w videoWriter) computeGrowth(videos []*store.Video) error {
+func (w videoWriter) computeGrowth(videos []measuredVideo) error {
 	if len(videos) == 0 {
 		return nil
 	}
-	byKey := make(map[db.RowKey]*store.Video, len(videos))
+	byKey := make(map[db.RowKey]measuredVideo, len(videos))
 	for _, v := range videos {
 		byKey[v.Key()] = v
 	}
@@ -117,10 +116,10 @@ func (w videoWriter) computeGrowth(videos []*store.Video) error {
 		}
 		// r.v1 are the last views before today. If there are none, today is the first day with views, and this fetch replaces the first views. A
 		// video with views from before the first views were stored keeps none.
-		if views := w.viewsBefore[r.video]; views == nil || r.v1 == nil && v.FirstViews != nil && *v.FirstViews == *views {
+		if views := v.viewsBefore; views == nil || r.v1 == nil && v.FirstViews != nil && *v.FirstViews == *views {
 			v.FirstViews = v.LatestViews
 		}
-		SetGrowth(v, day, r.counted, func(d db.Date) *int64 {
+		SetGrowth(v.Video, day, r.counted, func(d db.Date) *int64 {
 			switch d {
 			case day - 1:
 				return r.v1

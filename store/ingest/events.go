@@ -1,26 +1,20 @@
 package ingest
 
 import (
-	"slices"
-
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// compareVideos copies the present values of videos. The function that it returns compares the copy with the changed videos, and adds events about
-// the changes.
-func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
+// addVideoEvents adds the events about the changes of videos. before[i] is the video after[i] before the write.
+func (w videoWriter) addVideoEvents(before, after []store.Video) {
 	if !w.events.HasEnabledFeed() {
-		return func() {}
+		return
 	}
-	before := slices.Clone(videos)
-	return func() {
-		for i := range videos {
-			o := w.outcomes[videos[i].Key()]
-			w.events.AddVideoFetch(&before[i], &videos[i], o.Facts != nil && o.Facts.Rounded)
-		}
+	for i := range after {
+		o := w.outcomes[after[i].Key()]
+		w.events.AddVideoFetch(&before[i], &after[i], o.Facts != nil && o.Facts.Rounded)
 	}
 }
 

@@ -123,7 +123,5 @@ func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
 	if err != nil {
 		return err
 	}
-	r := store.TrackAccountsRequest{Preview: d.preview}
-	db.Assign(&r.Type, a.TrackingType)
-	return queue.Enqueue(d.tx, d.org, []queue.Entry{store.AccountEntry(a, r, store.LaneOf(org), false, d.at)}, d.at)
+	return queue.Enqueue(d.tx, d.org, []queue.Entry{store.AccountEntry(a, a.TrackingType, d.preview, store.LaneOf(org), d.at)}, d.at)
 }

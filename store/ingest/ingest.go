@@ -131,7 +131,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 			written = append(written, o.Target)
 		}
 	}
-	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, uploaded: map[db.RowKey]*db.Date{}, viewsBefore: map[db.RowKey]*int64{}}
+	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}}
 	subs, err := queue.SubscriptionsOf(tx, written)
 	if err != nil {
 		return err
@@ -184,12 +184,16 @@ func (o *Outcome) statusChange() *queue.FetchChange {
 
 // videoWriter stores the outcomes of one claim. It writes to the videos of every organisation that tracks one of the targets.
 type videoWriter struct {
-	tx          *gorm.DB
-	fetchedAt   db.Instant
-	outcomes    map[db.RowKey]*Outcome // the outcome of each video, by Video.Key
-	uploaded    map[db.RowKey]*db.Date // the upload date of each video before the write, or nil if it was unknown
-	viewsBefore map[db.RowKey]*int64   // the latest views of each video before the write, or nil if they were unknown
-	events      *store.EventRecorder
+	tx        *gorm.DB
+	fetchedAt db.Instant
+	outcomes  map[db.RowKey]*Outcome // the outcome of each video, by Video.Key
+	events    *store.EventRecorder
+}
+
+// measuredVideo is a video whose counts are written, and its latest views before the write, which are nil if they were unknown.
+type measuredVideo struct {
+	*store.Video
+	viewsBefore *int64
 }
 
 // writeVideos writes the outcomes to the videos with the given keys. It also updates everything
@@ -203,23 +207,20 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
-	addEvents := w.compareVideos(videos)
+	before, touched := slices.Clone(videos), map[db.RowKey]bool{}
 	w.collectAccounts(touched, videos) // the write can move a video to another account, so also add the accounts that the videos have before the write
-	var measured []*store.Video
+	var measured []measuredVideo
 	var retitled []Retitled
 	var moved []db.RowKey
 	for i := range videos {
-		v := &videos[i]
-		title, account, hadCounts := v.TitleFolded, v.LinkedAccountID, v.LatestUpdatedAt != nil
-		w.uploaded[v.Key()], w.viewsBefore[v.Key()] = v.UploadedAt, v.LatestViews
+		v, was := &videos[i], &before[i]
 		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
-			measured = append(measured, v)
+			measured = append(measured, measuredVideo{v, was.LatestViews})
 		}
-		if v.TitleFolded != title { // this also corrects what an older release, with another FoldText, has stored
-			retitled = append(retitled, Retitled{v, title})
+		if v.TitleFolded != was.TitleFolded { // this also corrects what an older release, with another FoldText, has stored
+			retitled = append(retitled, Retitled{v, was.TitleFolded})
 		}
-		if hadCounts && v.LinkedAccountID != nil && (account == nil || *account != *v.LinkedAccountID) {
+		if was.LatestUpdatedAt != nil && v.LinkedAccountID != nil && (was.LinkedAccountID == nil || *was.LinkedAccountID != *v.LinkedAccountID) {
 			moved = append(moved, v.Key())
 		}
 	}
@@ -237,12 +238,12 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 			v.OutlierMultiplier = s.OutlierMultiplier(v.LatestViews)
 		}
 	}
-	addEvents()
+	w.addVideoEvents(before, videos)
 	if err := w.events.AddOutliers(stats); err != nil {
 		return err
 	}
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), VideoWrites(w.tx, videos), stats.BuildSQLUpdates(w.tx), StatementsForTotals(w.tx, before, sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), VideoWrites(w.tx, videos), stats.BuildSQLUpdates(w.tx), StatementsForTotals(w.tx, store.SumsByOrganisation(before), sums))...)
 	if err != nil {
 		return err
 	}
@@ -252,7 +253,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	if err := SaveHashtags(w.tx, retitled); err != nil {
 		return err
 	}
-	if err := CountUploads(w.tx, videos, w.uploaded); err != nil {
+	if err := CountUploads(w.tx, before, videos); err != nil {
 		return err
 	}
 	// The statements below read the rows that the calls above have written.
@@ -413,7 +414,7 @@ func (f *VideoFacts) reportedCounts() store.Counts {
 
 // statementsForPoints returns the statements that store a point of each video for the day of the
 // fetch.
-func (w videoWriter) statementsForPoints(videos []*store.Video) []db.Write {
+func (w videoWriter) statementsForPoints(videos []measuredVideo) []db.Write {
 	if len(videos) == 0 {
 		return nil
 	}
