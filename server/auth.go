@@ -39,7 +39,7 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 		return err
 	}
 	r := c.Request()
-	facts, err := s.rulesOfTier(id.Organisation.Tier)
+	facts, err := s.tiers.rulesOf(id.Organisation.Tier)
 	if err != nil {
 		return err
 	}

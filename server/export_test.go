@@ -39,10 +39,10 @@ func (s *Server) AcquireShareSlot(ctx context.Context, organisation uuid.UUID) (
 
 // SendDueWebhooks sends all due events, and returns after the last attempt.
 func (s *Server) SendDueWebhooks(ctx context.Context) error {
-	defer s.webhookTransport.CloseIdleConnections()
-	sending := newWebhookSenders()
+	defer s.webhooks.transport.CloseIdleConnections()
+	sending := newSendingWebhooks()
 	for {
-		started, err := s.startSenders(ctx, sending)
+		started, err := s.webhooks.startSenders(ctx, sending)
 		sending.wait.Wait()
 		if err != nil || started == 0 {
 			return err

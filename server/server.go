@@ -70,7 +70,7 @@ type Resolver interface {
 
 // Server answers the requests to the API. It is safe for concurrent use.
 type Server struct {
-	tiers            map[store.Tier]tierRules // rate limits and rights of each tier
+	tiers            tierTable
 	store            *store.Store
 	resolver         Resolver
 	appURL           string
@@ -91,9 +91,7 @@ type Server struct {
 	previewAllowance int
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of a list page as JSON, in bytes
-	webhooks         WebhookOptions
-	webhookCipher    webhookCipher
-	webhookTransport *http.Transport
+	webhooks         *webhookSender
 
 	contract *contract
 	tokens   *authenticator // cache and look-up of the tokens of API requests
@@ -126,16 +124,12 @@ func New(o Options) (*Server, error) {
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
 		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
-		maxPage: maxPageBytes, traces: o.Traces, status: o.Status, version: o.Version, webhooks: o.Webhooks}
-	if s.webhooks.Key == nil {
-		s.webhooks.Key = o.CursorKey
-	}
-	if s.webhookCipher, err = newWebhookCipher(s.webhooks.Key); err != nil {
-		return nil, err
-	}
-	s.webhookTransport = s.newWebhookTransport()
+		maxPage: maxPageBytes, traces: o.Traces, status: o.Status, version: o.Version}
 	if s.tiers, err = o.TierLimits.mergeWithDefaults(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
+	}
+	if s.webhooks, err = newWebhookSender(o, s.tiers); err != nil {
+		return nil, err
 	}
 	s.sandbox.Store(o.Sandbox)
 	if s.rates == nil {
@@ -166,6 +160,10 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Drain prepares the server for shutdown. GET /readyz then answers with status 503. All other
 // requests are still answered, and each response closes its connection.
 func (s *Server) Drain() { s.draining.Store(true) }
+
+// SendWebhooks sends the events of all organisations until ctx ends. It then waits for the running attempts. Several servers can run it on one
+// database.
+func (s *Server) SendWebhooks(ctx context.Context) { s.webhooks.sendWebhooks(ctx) }
 
 // Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the
 // last request was answered.

@@ -33,9 +33,12 @@ type tierRules struct {
 	historyDays int                 // how many days before today a history may start
 }
 
+// tierTable contains the rules of each tier.
+type tierTable map[store.Tier]tierRules
+
 // tiers contains the default rate limits and the rights of each tier. Options.TierLimits changes the rate limits. No other code in this
 // package depends on the name of a tier.
-var tiers = map[store.Tier]tierRules{
+var tiers = tierTable{
 	store.TierLimited: {limits: map[rateGroup]int64{groupRead: 5, groupWrite: 5, groupAuthenticate: 60}, masked: true, historyDays: 90},
 	store.TierBasic:   {limits: map[rateGroup]int64{groupRead: 15, groupWrite: 15, groupAuthenticate: 60}, masked: true, historyDays: 90},
 	store.TierPremium: {limits: map[rateGroup]int64{groupRead: 30, groupWrite: 120, groupAuthenticate: 120}, masked: false, historyDays: 730},
@@ -56,7 +59,7 @@ func (l TierLimits) Check() error {
 
 // mergeWithDefaults returns a copy of the map `tiers` in which the rate limits of l replace the
 // defaults. It fails in the cases that Check describes.
-func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
+func (l TierLimits) mergeWithDefaults() (tierTable, error) {
 	out := maps.Clone(tiers)
 	for tier, facts := range out {
 		facts.limits = maps.Clone(facts.limits)
@@ -77,9 +80,9 @@ func (l TierLimits) mergeWithDefaults() (map[store.Tier]tierRules, error) {
 	return out, nil
 }
 
-// rulesOfTier returns the rate limits and rights of a tier. It fails if the tier is unknown.
-func (s *Server) rulesOfTier(t store.Tier) (tierRules, error) {
-	f, ok := s.tiers[t]
+// rulesOf returns the rate limits and rights of a tier. It fails if the tier is unknown.
+func (tiers tierTable) rulesOf(t store.Tier) (tierRules, error) {
+	f, ok := tiers[t]
 	if !ok {
 		return tierRules{}, fmt.Errorf("the tier %q of the organisation is unknown", t)
 	}

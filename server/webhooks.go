@@ -44,7 +44,7 @@ func (s *Server) CreateWebhook(ctx context.Context, r api.CreateWebhookRequestOb
 	if r.Body.Description != nil {
 		n.Description = *r.Body.Description
 	}
-	secret, encrypted, err := s.webhookCipher.newSecret(org.ID(), n.ID)
+	secret, encrypted, err := s.webhooks.cipher.newSecret(org.ID(), n.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Server) TestWebhook(ctx context.Context, r api.TestWebhookRequestObject
 // RotateWebhookSecret answers POST /webhooks/{webhook_id}/rotate-secret: it replaces the secret of a webhook.
 func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSecretRequestObject) (api.RotateWebhookSecretResponseObject, error) {
 	org := CallerFrom(ctx).Org
-	secret, encrypted, err := s.webhookCipher.newSecret(org.ID(), r.WebhookID)
+	secret, encrypted, err := s.webhooks.cipher.newSecret(org.ID(), r.WebhookID)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (s *Server) checkWebhookURL(text string) error {
 	case u.Fragment != "" || strings.Contains(text, "#"):
 		return refuse("url has a fragment, which is not allowed; remove # and the text after it")
 	}
-	if s.allowedAddressKinds(outbound.AddressOf(u)) == outbound.Operated {
+	if s.webhooks.allowedAddressKinds(outbound.AddressOf(u)) == outbound.Operated {
 		return nil
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && !outbound.IsPublic(addr) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -59,10 +60,36 @@ type WebhookOptions struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// webhookSender sends events to webhooks. It is safe for concurrent use.
+type webhookSender struct {
+	WebhookOptions
+
+	store     *store.Store
+	tiers     tierTable
+	now       func() time.Time
+	logger    *slog.Logger
+	traces    trace.TracerProvider // can be nil
+	cipher    webhookCipher        // encrypts the secrets of webhooks
+	transport *http.Transport      // connects only to IP addresses that allowedAddressKinds allows
+}
+
+// newWebhookSender returns a webhookSender with the settings of a server.
+func newWebhookSender(o Options, tiers tierTable) (*webhookSender, error) {
+	s := &webhookSender{WebhookOptions: o.Webhooks, store: o.Store, tiers: tiers, now: o.Now, logger: o.Logger, traces: o.Traces}
+	if s.Key == nil {
+		s.Key = o.CursorKey
+	}
+	var err error
+	s.cipher, err = newWebhookCipher(s.Key)
+	s.transport = outbound.NewTransport(&outbound.Guard{Reach: s.allowedAddressKinds, Lookup: s.Lookup, Dial: s.Dial})
+	s.transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.RootCAs}
+	return s, err
+}
+
 // allowedAddressKinds returns the kinds of IP addresses to which the server may connect for a webhook. address is the webhook's host and
 // port, in the form HOST:PORT.
-func (s *Server) allowedAddressKinds(address string) outbound.Reach {
-	if !s.webhooks.AllowPrivate {
+func (s *webhookSender) allowedAddressKinds(address string) outbound.Reach {
+	if !s.AllowPrivate {
 		return outbound.Public
 	}
 	host, _, err := net.SplitHostPort(address)
@@ -75,18 +102,11 @@ func (s *Server) allowedAddressKinds(address string) outbound.Reach {
 	return outbound.Operated
 }
 
-// newWebhookTransport returns the transport for requests to webhooks. It connects only to IP addresses that allowedAddressKinds allows.
-func (s *Server) newWebhookTransport() *http.Transport {
-	t := outbound.NewTransport(&outbound.Guard{Reach: s.allowedAddressKinds, Lookup: s.webhooks.Lookup, Dial: s.webhooks.Dial})
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.webhooks.RootCAs}
-	return t
-}
-
-// SendWebhooks sends the events of all organisations until ctx ends. It then waits for the running
+// sendWebhooks sends the events of all organisations until ctx ends. It then waits for the running
 // attempts. Several servers can run it on one database.
-func (s *Server) SendWebhooks(ctx context.Context) {
-	defer s.webhookTransport.CloseIdleConnections()
-	sending := newWebhookSenders()
+func (s *webhookSender) sendWebhooks(ctx context.Context) {
+	defer s.transport.CloseIdleConnections()
+	sending := newSendingWebhooks()
 	defer sending.wait.Wait()
 	tick := time.NewTicker(webhookPoll)
 	defer tick.Stop()
@@ -106,19 +126,19 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 	}
 }
 
-// webhookSenders is the group of running senders of a server. A sender is a goroutine that sends events to one webhook.
-type webhookSenders struct {
+// sendingWebhooks is the group of running senders of a server. A sender is a goroutine that sends events to one webhook.
+type sendingWebhooks struct {
 	slots chan struct{} // semaphore: contains one element for each running sender
 	more  chan struct{} // receives a value when a sender has ended and a search can find more to send
 	wait  sync.WaitGroup
 }
 
-func newWebhookSenders() *webhookSenders {
-	return &webhookSenders{slots: make(chan struct{}, maxSendingWebhooks), more: make(chan struct{}, 1)}
+func newSendingWebhooks() *sendingWebhooks {
+	return &sendingWebhooks{slots: make(chan struct{}, maxSendingWebhooks), more: make(chan struct{}, 1)}
 }
 
 // end marks a sender as ended. If its webhook has more events to send, or if all senders were running, it requests a search.
-func (w *webhookSenders) end(hasMore bool) {
+func (w *sendingWebhooks) end(hasMore bool) {
 	wasFull := len(w.slots) == cap(w.slots)
 	<-w.slots
 	if hasMore || wasFull {
@@ -131,7 +151,7 @@ func (w *webhookSenders) end(hasMore bool) {
 
 // startSenders claims webhooks that have events to send now. It starts a sender for each of these
 // webhooks and returns the number of started senders.
-func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int, error) {
+func (s *webhookSender) startSenders(ctx context.Context, sending *sendingWebhooks) (int, error) {
 	free := cap(sending.slots) - len(sending.slots)
 	if free == 0 {
 		return 0, nil
@@ -156,13 +176,13 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 
 // sendBatch sends up to webhookBatch events to a webhook that this server has claimed, and ends the
 // claim. It returns true if it has sent a full batch and no attempt has failed: the webhook can then have more events to send.
-func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) (hasMore bool, err error) {
+func (s *webhookSender) sendBatch(ctx context.Context, c store.WebhookClaim) (hasMore bool, err error) {
 	w, org, due, err := s.store.DueDeliveries(ctx, c, webhookBatch)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
 	view := MaskedView
-	if facts, err := s.rulesOfTier(org.Tier); err == nil && !facts.masked {
+	if facts, err := s.tiers.rulesOf(org.Tier); err == nil && !facts.masked {
 		view = FullView
 	}
 	var attempts []store.Attempt
@@ -183,7 +203,7 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) (hasMore b
 
 // attemptDeliveries sends the events of several deliveries at the same time. The results are in the
 // order in which the attempts ended.
-func (s *Server) attemptDeliveries(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
+func (s *webhookSender) attemptDeliveries(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
 	// If the server is stopping, nothing is sent.
 	if ctx.Err() != nil {
 		return nil
@@ -200,7 +220,7 @@ func (s *Server) attemptDeliveries(ctx context.Context, w *store.Webhook, due []
 }
 
 // attemptDelivery sends the event of a delivery to a webhook and returns the result.
-func (s *Server) attemptDelivery(ctx context.Context, w *store.Webhook, d store.DueDelivery, view View) store.Attempt {
+func (s *webhookSender) attemptDelivery(ctx context.Context, w *store.Webhook, d store.DueDelivery, view View) store.Attempt {
 	// The attempt finishes even if the server is stopping, because the receiver may already have handled the event.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout)
 	defer cancel()
@@ -222,7 +242,7 @@ func (s *Server) attemptDelivery(ctx context.Context, w *store.Webhook, d store.
 }
 
 // postEvent sends an event to a webhook. It returns the status and the first maxResponseBytes of the response.
-func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event, view View) (status int, body string, err error) {
+func (s *webhookSender) postEvent(ctx context.Context, w *store.Webhook, e store.Event, view View) (status int, body string, err error) {
 	ctx, span := tracing.StartCall(ctx, http.MethodPost, attribute.String("http.request.method", http.MethodPost), attribute.String("reeltally.event_id", e.ID.String()))
 	defer func() {
 		if err == nil {
@@ -249,7 +269,7 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 	r.Header.Set(standardwebhooks.HeaderWebhookID, e.ID.String())
 	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
 	r.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
-	resp, err := s.webhookTransport.RoundTrip(r) // an http.Client is not used, because it would follow redirects
+	resp, err := s.transport.RoundTrip(r) // an http.Client is not used, because it would follow redirects
 	if err != nil {
 		return 0, "", err
 	}
@@ -263,14 +283,14 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 
 // signEvent returns the signatures of a request, separated by spaces. The first signature uses the secret of the webhook, and the others use earlier
 // secrets that are still valid.
-func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
+func (s *webhookSender) signEvent(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
 	encryptedSecrets, err := w.ValidSecrets(store.InstantOf(at))
 	if err != nil {
 		return "", err
 	}
 	signatures := make([]string, len(encryptedSecrets))
 	for i, encrypted := range encryptedSecrets {
-		secret, err := s.webhookCipher.decryptSecret(w.OrganisationID, w.ID, encrypted)
+		secret, err := s.cipher.decryptSecret(w.OrganisationID, w.ID, encrypted)
 		if err != nil {
 			return "", err
 		}
