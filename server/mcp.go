@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -41,16 +40,17 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 		if err = s.countCall(c, id.Organisation, mcpCalls, mcpLimit); err != nil {
 			return err
 		}
-		r, err := checkMCPMessage(c.Request())
+		message, err := readAll(c.Request().Body)
+		if err != nil {
+			return err
+		}
+		r, err := checkMCPMessage(c.Request(), message)
 		if err != nil {
 			return err
 		}
 		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the HTTP request of a tool call keeps this request id
-		response := &mcpResponse{ResponseWriter: c.Response()}
-		handler.ServeHTTP(response, r)
-		if response.errorStatus != 0 {
-			c.Response().Header().Del(echo.HeaderContentType)
-			return mcpProblem(response.errorStatus, strings.TrimSpace(response.reason.String()), r)
+		if refusal := handler.Serve(c.Response(), r, message); refusal != nil {
+			return mcpProblem(refusal, r)
 		}
 		return nil
 	}
@@ -59,17 +59,13 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 // argumentFaultsKey is the key of a context value: the faults that checkMCPMessage found in the arguments of a tool call.
 type argumentFaultsKey struct{}
 
-// checkMCPMessage checks the JSON of an MCP message as strictly as a JSON body of the API. It returns the request to pass to the MCP handler.
+// checkMCPMessage checks the JSON of an MCP message, the body of r, as strictly as a JSON body of the API. It returns the request to pass to the
+// MCP handler.
 //
 // If only single arguments of a tool call are wrong, their faults are kept in the request's context. toolArgumentFaults
 // adds them to the result of the call, so that the model can correct the call.
-func checkMCPMessage(r *http.Request) (*http.Request, error) {
-	body, err := readAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	faults, err := checkJSON(r.Context(), body, openapi3.NewSchema())
+func checkMCPMessage(r *http.Request, message []byte) (*http.Request, error) {
+	faults, err := checkJSON(r.Context(), message, openapi3.NewSchema())
 	if err != nil || len(faults) == 0 {
 		return r, err
 	}
@@ -81,7 +77,7 @@ func checkMCPMessage(r *http.Request) (*http.Request, error) {
 	switch {
 	case len(inMessage) > 0:
 		return nil, invalidRequest(inMessage...)
-	case len(faults) == maxFaults, !isToolCall(body):
+	case len(faults) == maxFaults, !isToolCall(message):
 		return nil, invalidRequest(faults...)
 	}
 	for _, f := range faults {
@@ -100,36 +96,6 @@ func isToolCall(message []byte) bool {
 	return err == nil && string(members["method"]) == `"tools/call"`
 }
 
-// mcpResponse is the http.ResponseWriter for the MCP handler. It buffers an error in plain text, so
-// that serveMCP can send the error as JSON.
-type mcpResponse struct {
-	http.ResponseWriter
-	errorStatus int          // status of an error response in plain text; 0 for any other response
-	reason      bytes.Buffer // error message in plain text; empty if errorStatus is 0
-	started     bool         // true if WriteHeader was called
-}
-
-func (a *mcpResponse) WriteHeader(status int) {
-	if a.started {
-		return
-	}
-	a.started = true
-	if status >= http.StatusBadRequest && strings.HasPrefix(a.Header().Get(echo.HeaderContentType), echo.MIMETextPlain) {
-		a.errorStatus = status
-		return
-	}
-	a.Header().Set("Cache-Control", "no-store")
-	a.ResponseWriter.WriteHeader(status)
-}
-
-func (a *mcpResponse) Write(b []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	if a.errorStatus != 0 {
-		return a.reason.Write(b)
-	}
-	return a.ResponseWriter.Write(b)
-}
-
 // serveTool sends the HTTP request of a tool call through all middleware and returns the response. If the response is incomplete, serveTool
 // returns a response with status 500.
 func (s *Server) serveTool(r *http.Request) mcp.Response {
@@ -143,14 +109,13 @@ func (s *Server) serveTool(r *http.Request) mcp.Response {
 // acceptRefusal is the beginning of the SDK's error message for a request whose header Accept lacks a media type. The SDK's own status is 400.
 const acceptRefusal = "Accept must contain"
 
-// mcpProblem converts a plain-text error of the MCP handler into a JSON error. The plain-text error
-// has the status errorStatus and the body errorText.
-func mcpProblem(errorStatus int, errorText string, r *http.Request) *Error {
-	errorText, _, _ = strings.Cut(errorText, "malformed payload:") // the SDK adds an internal error message at the end, which callers must not see
+// mcpProblem converts a Refusal of the MCP handler into the error of the API that r gets.
+func mcpProblem(refusal *mcp.Refusal, r *http.Request) *Error {
+	errorText, _, _ := strings.Cut(refusal.Reason, "malformed payload:") // the SDK adds an internal error message at the end, which callers must not see
 	if errorText == "" {
 		errorText = "the body is not a message of JSON-RPC 2.0"
 	}
-	switch errorStatus {
+	switch refusal.Status {
 	case http.StatusBadRequest:
 		if strings.HasPrefix(errorText, acceptRefusal) {
 			return problem(CodeNotAcceptable, "Accept is %s, but a client of the Model Context Protocol must accept application/json and text/event-stream.",

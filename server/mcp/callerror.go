@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 
@@ -13,38 +14,54 @@ const (
 	invalidRequest   = "invalid request"
 )
 
-// mcpResponseWriter is the http.ResponseWriter for the response to one message. If the SDK refuses
-// a call in plain text, mcpResponseWriter sends a JSON-RPC error instead.
-type mcpResponseWriter struct {
+// responseWriter is the http.ResponseWriter for the response to one message. It keeps an error in plain text, which is not a message of JSON-RPC.
+type responseWriter struct {
 	http.ResponseWriter
-	message []byte // the JSON-RPC message
-	refused bool   // true if the SDK has written status 400 for a plain-text response, but has not yet written the response body
+	started     bool         // true if WriteHeader was called
+	errorStatus int          // status of an error in plain text; 0 for any other response
+	errorText   bytes.Buffer // the error in plain text
 }
 
-// WriteHeader delays the status 400 of a plain-text response until Write receives the response body.
-func (w *mcpResponseWriter) WriteHeader(status int) {
-	if status == http.StatusBadRequest && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
-		w.refused = true
+func (w *responseWriter) WriteHeader(status int) {
+	if w.started {
 		return
 	}
+	w.started = true
+	if status >= http.StatusBadRequest && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		w.errorStatus = status
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *mcpResponseWriter) Write(b []byte) (int, error) {
-	if !w.refused {
-		return w.ResponseWriter.Write(b)
+func (w *responseWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.errorStatus != 0 {
+		return w.errorText.Write(b)
 	}
-	w.refused = false
-	// The response to a call must have the call's id, which the plain-text error lacks.
-	response := encodeCallError(w.message, strings.TrimSpace(string(b)))
+	return w.ResponseWriter.Write(b)
+}
+
+// finish sends an error that the SDK has written in plain text as a JSON-RPC error, because the response to a call must have the call's id. If this is
+// not possible, it returns the error.
+func (w *responseWriter) finish(message []byte) *Refusal {
+	if w.errorStatus == 0 {
+		return nil
+	}
+	w.Header().Del("Content-Type")
+	reason := strings.TrimSpace(w.errorText.String())
+	var response []byte
+	if w.errorStatus == http.StatusBadRequest {
+		response = encodeCallError(message, reason)
+	}
 	if response == nil {
-		w.ResponseWriter.WriteHeader(http.StatusBadRequest)
-		return w.ResponseWriter.Write(b)
+		return &Refusal{w.errorStatus, reason}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.ResponseWriter.WriteHeader(http.StatusOK)
-	_, err := w.ResponseWriter.Write(response)
-	return len(b), err
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.ResponseWriter.Write(response) // an error means that the client has closed the connection
+	return nil
 }
 
 // encodeCallError converts the SDK's plain-text error `reason` into a JSON-RPC error. The result is

@@ -42,17 +42,19 @@ type Response struct {
 	Body   []byte // response body; empty if Size is more than MaxResponseBytes
 }
 
-// handler is the HTTP handler of /mcp. It checks each message, stores the HTTP request in the context, and calls the MCP SDK.
-type handler struct {
-	next http.Handler
+// Handler answers requests to /mcp. It is safe for concurrent use.
+type Handler struct {
+	sdk http.Handler
 }
 
-// New returns the HTTP handler of /mcp. The handler does not authenticate. Each tool call copies
-// the Authorization header into its request to the API.
-//
-// The caller must limit the size of a message, and refuse a message that is not strict JSON: text after the JSON value, duplicate members,
-// or too many values.
-func New(o Options) http.Handler {
+// Refusal is the reason why a request is not answered with a message of JSON-RPC.
+type Refusal struct {
+	Status int // HTTP status that the response should have, 400 or higher
+	Reason string
+}
+
+// New returns the Handler of /mcp. It does not authenticate. Each tool call copies the Authorization header into its request to the API.
+func New(o Options) *Handler {
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Version},
 		&sdk.ServerOptions{
@@ -68,7 +70,7 @@ func New(o Options) http.Handler {
 		c := toolCaller{tool: t, do: o.Do, logger: o.Logger}
 		server.AddTool(t.definition(), c.handleCall)
 	}
-	return handler{sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
+	return &Handler{sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		// Because the handler keeps no state, a load balancer can send each request to any server.
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: o.AnyHost, PropagateRequestCancellation: true,
 	})}
@@ -95,20 +97,19 @@ func addSandboxNotice(sandbox func(context.Context) bool) sdk.Middleware {
 
 type requestKey struct{}
 
-// ServeHTTP passes a message to the MCP SDK. If checkMessage refuses the message, the response is an
-// error in plain text instead.
-func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		http.Error(w, "the body could not be read to its end", http.StatusBadRequest)
-		return
+// Serve answers a request with the body `message`. If it returns a Refusal, it has written nothing, and the caller must answer the request.
+//
+// The caller must limit the size of the message, and refuse a message that is not strict JSON: text after the JSON value, duplicate members,
+// or too many values.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, message []byte) *Refusal {
+	if err := checkMessage(message); err != nil {
+		return &Refusal{http.StatusBadRequest, err.Error()}
 	}
-	if err := checkMessage(body); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	h.next.ServeHTTP(&mcpResponseWriter{ResponseWriter: w, message: body}, r.WithContext(context.WithValue(r.Context(), requestKey{}, r)))
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r))
+	r.Body = io.NopCloser(bytes.NewReader(message))
+	response := &responseWriter{ResponseWriter: w}
+	h.sdk.ServeHTTP(response, r)
+	return response.finish(message)
 }
 
 // instructions returns the text that the MCP server sends at the start of a session. The text explains to the model how to use the tools.

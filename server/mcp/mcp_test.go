@@ -66,7 +66,17 @@ func connect(t *testing.T, paths string, respond func(*http.Request) mcp.Respons
 	t.Helper()
 	tools, err := mcp.ToolsFromOpenAPI(loadDocument(t, paths))
 	require.NoError(t, err)
-	s := httptest.NewServer(mcp.New(mcp.Options{Tools: tools, Version: "1", Do: respond, Logger: slog.New(slog.DiscardHandler)}))
+	handler := mcp.New(mcp.Options{Tools: tools, Version: "1", Do: respond, Logger: slog.New(slog.DiscardHandler)})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		message, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if refusal := handler.Serve(w, r, message); refusal != nil {
+			http.Error(w, refusal.Reason, refusal.Status)
+		}
+	}))
 	t.Cleanup(s.Close)
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).
 		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL, MaxRetries: -1}, nil)
