@@ -209,7 +209,7 @@ func (b pageBackend) HistoryDays(tier store.Tier) int { return b.s.tiers[tier].h
 func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier].masked }
 
 // IsDataMadeUp returns true if the numbers of the database are made up by the sandbox.
-func (b pageBackend) IsDataMadeUp() bool { return b.s.sandbox.Load() }
+func (b pageBackend) IsDataMadeUp() bool { return b.s.dataKind.last() }
 
 // Do sends a request from a page to the API, through all middleware of the server. It copies some
 // headers of visitorRequest.

@@ -30,7 +30,7 @@ const (
 // serveMCP returns the handler of POST /mcp. Each request counts towards mcpLimit. A tool call also
 // counts towards the rate limit of its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
-	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.readDataKind,
+	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.dataKind.read,
 		AnyHost: len(trusted) > 0}) // if a proxy on this machine is trusted, loopback requests can have a public Host header
 	return func(c echo.Context) error {
 		id, err := s.identify(c)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -127,37 +126,17 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// dataIsMadeUp returns true if the sandbox made up the numbers in the database. The server calls
-// this method before it sends each response.
+// dataIsMadeUp returns true if the sandbox made up the numbers in the database. The server calls this method before it sends each response. Only the
+// response to a successful operation causes a read of the database.
 func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
-	// Only the response to a successful operation causes a read, until the database has numbers.
-	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest || s.dataKnown.Load() {
-		return s.sandbox.Load()
+	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest {
+		return s.dataKind.last()
 	}
-	// While the database has no numbers, GET /authenticate causes at most one read in identityTTL.
-	if op := s.contract.requestedOperation(c); op != nil && op.group == groupAuthenticate && s.now().Sub(time.Unix(0, s.dataReadAt.Load())) < identityTTL {
-		return s.sandbox.Load()
+	if op := s.contract.requestedOperation(c); op != nil && op.group == groupAuthenticate {
+		return s.dataKind.readRarely(ctx)
 	}
-	return s.readDataKind(ctx)
-}
-
-// readDataKind returns true if the sandbox made up the numbers in the database. It reads the database, until the database has numbers.
-func (s *Server) readDataKind(ctx context.Context) bool {
-	if s.dataKnown.Load() {
-		return s.sandbox.Load()
-	}
-	kind, err := s.store.DataKind(ctx)
-	if err != nil {
-		return s.sandbox.Load()
-	}
-	s.dataReadAt.Store(s.now().UnixNano())
-	// Once the database has numbers, their kind never changes: made-up and real numbers are never mixed.
-	if kind != store.NoData {
-		s.sandbox.Store(kind == store.DemoData)
-		s.dataKnown.Store(true)
-	}
-	return s.sandbox.Load()
+	return s.dataKind.read(ctx)
 }
 
 // The values of the CORS headers. Every origin is allowed, because only the token identifies a

@@ -80,11 +80,9 @@ type Server struct {
 	logger           *slog.Logger
 	background       *backgroundWrites
 	rates            RateStore
-	sandbox          atomic.Bool          // true if the numbers in the database are made up; while the server has found no numbers there, the value is that of Options.Sandbox
+	dataKind         *dataKind
 	pages            *web.Pages           // the dashboard
 	draining         atomic.Bool          // true after Drain was called
-	dataKnown        atomic.Bool          // true after the server has found counts of videos or accounts in the database; `sandbox` then never changes again
-	dataReadAt       atomic.Int64         // time when readDataKind last read the database, in nanoseconds since 1970
 	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status
 	version          string               // version of the program, see Options.Version
@@ -131,7 +129,8 @@ func New(o Options) (*Server, error) {
 	if s.webhooks, err = newWebhookSender(o, s.tiers); err != nil {
 		return nil, err
 	}
-	s.sandbox.Store(o.Sandbox)
+	s.dataKind = &dataKind{store: o.Store, now: o.Now}
+	s.dataKind.madeUp.Store(o.Sandbox)
 	if s.rates == nil {
 		s.rates = NewMemoryRateStore()
 	}

@@ -5,15 +5,27 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// findAccounts returns the account record of each video with a reported author, by Video.Key. It
-// creates missing records. After writing the videos, the caller must call updateHandles.
-func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
+// accountResolvers finds and creates the account records of authors, for each organisation.
+type accountResolvers map[uuid.UUID]*store.AccountResolver
+
+// forEach calls a function for each resolver, ordered by organisation. It stops at the first error and returns it.
+func (r accountResolvers) forEach(do func(*store.AccountResolver) error) error {
+	for _, org := range db.Distinct(slices.Collect(maps.Keys(r))) {
+		if err := do(r[org]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findAccounts returns the account record of each video with a reported author, by Video.Key. It creates missing records. After writing the
+// videos, the caller must call UpdateHandles of each resolver.
+func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store.Account, resolvers accountResolvers, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {
 		if f := w.outcomes[videos[i].Key()].Facts; f != nil && (f.AccountID != nil || f.AccountSourceID != nil || f.Username != nil) {
@@ -28,7 +40,7 @@ func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store
 	if err != nil {
 		return nil, nil, err
 	}
-	resolvers := map[uuid.UUID]*store.AccountResolver{}
+	resolvers = accountResolvers{}
 	of = make(map[db.RowKey]*store.Account, len(authors))
 	for i := range videos { // loop over the slice `videos`, because the map `authors` has no fixed order
 		v := &videos[i]
@@ -39,15 +51,7 @@ func (w videoWriter) findAccounts(videos []store.Video) (of map[db.RowKey]*store
 			of[v.Key()] = resolvers[v.OrganisationID].Resolve(a)
 		}
 	}
-	each := func(do func(*store.AccountResolver, *gorm.DB) error) error {
-		for _, org := range db.Distinct(slices.Collect(maps.Keys(resolvers))) {
-			if err := do(resolvers[org], w.tx); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return of, func() error { return each((*store.AccountResolver).UpdateHandles) }, each((*store.AccountResolver).SaveRows)
+	return of, resolvers, resolvers.forEach(func(r *store.AccountResolver) error { return r.SaveRows(w.tx) })
 }
 
 // knownAccounts reads the accounts that match one of the authors by an id or by the current handle. It returns the accounts of each organisation,

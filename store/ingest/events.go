@@ -1,6 +1,9 @@
 package ingest
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/store"
@@ -18,44 +21,33 @@ func (w videoWriter) addVideoEvents(before, after []store.Video) {
 	}
 }
 
-// compareStates copies the present fetch statuses of the videos. The function that it returns adds
-// events about the statuses that have changed since then.
-func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error) {
+// addStateEvents adds the events about changed fetch statuses. before[i] is the video after[i] before the write. Only their keys and statuses are
+// used.
+func (w videoWriter) addStateEvents(before, after []store.Video) error {
 	if !w.events.HasEnabledFeed() {
-		return func() error { return nil }
-	}
-	// Only the keys and the statuses of the videos are used.
-	before := make([]store.FetchStatus, len(videos))
-	for i := range videos {
-		before[i] = videos[i].FetchStatus
-	}
-	return func() error {
-		changed := map[uuid.UUID]map[uuid.UUID]store.FetchStatus{} // the new statuses, by organisation and video
-		for i := range videos {
-			v := &videos[i]
-			if v.FetchStatus == before[i] || !w.events.IsRecording(v.OrganisationID) {
-				continue
-			}
-			if changed[v.OrganisationID] == nil {
-				changed[v.OrganisationID] = map[uuid.UUID]store.FetchStatus{}
-			}
-			changed[v.OrganisationID][v.ID] = v.FetchStatus
-		}
-		for org, statuses := range changed {
-			ids := make([]uuid.UUID, 0, len(statuses))
-			for id := range statuses {
-				ids = append(ids, id)
-			}
-			var stored []store.Video
-			if err := db.Scoped(w.tx, "videos", org).Where("videos.id IN ?", ids).Order("videos.id").Find(&stored).Error; err != nil {
-				return err
-			}
-			for i := range stored {
-				after := stored[i]
-				after.FetchStatus = statuses[after.ID]
-				w.events.AddVideoStatus(&stored[i], &after)
-			}
-		}
 		return nil
 	}
+	changed := map[uuid.UUID]map[uuid.UUID]store.FetchStatus{} // the new statuses, by organisation and video
+	for i := range after {
+		v := &after[i]
+		if v.FetchStatus == before[i].FetchStatus || !w.events.IsRecording(v.OrganisationID) {
+			continue
+		}
+		if changed[v.OrganisationID] == nil {
+			changed[v.OrganisationID] = map[uuid.UUID]store.FetchStatus{}
+		}
+		changed[v.OrganisationID][v.ID] = v.FetchStatus
+	}
+	for org, statuses := range changed {
+		var stored []store.Video
+		if err := db.Scoped(w.tx, "videos", org).Where("videos.id IN ?", slices.Collect(maps.Keys(statuses))).Order("videos.id").Find(&stored).Error; err != nil {
+			return err
+		}
+		for i := range stored {
+			v := stored[i]
+			v.FetchStatus = statuses[v.ID]
+			w.events.AddVideoStatus(&stored[i], &v)
+		}
+	}
+	return nil
 }

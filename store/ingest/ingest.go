@@ -203,7 +203,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	if err != nil || len(videos) == 0 {
 		return err
 	}
-	accounts, follow, err := w.findAccounts(videos)
+	accounts, resolvers, err := w.findAccounts(videos)
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	if err := follow(); err != nil {
+	if err := resolvers.forEach(func(r *store.AccountResolver) error { return r.UpdateHandles(w.tx) }); err != nil {
 		return err
 	}
 	if err := SaveHashtags(w.tx, retitled); err != nil {
@@ -283,13 +283,13 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
 	if err != nil || len(videos) == 0 {
 		return err
 	}
-	addEvents, rows := w.compareStates(videos), make([][]any, len(videos))
+	before, rows := slices.Clone(videos), make([][]any, len(videos))
 	for i := range videos {
 		v := &videos[i]
 		w.outcomes[v.Key()].changeState(&v.FetchState, v.LatestUpdatedAt != nil, w.fetchedAt)
 		rows[i] = []any{v.OrganisationID, v.ID, v.FetchStatus, v.FetchReason, v.LastAttemptAt, v.NextFetchAt}
 	}
-	if err := addEvents(); err != nil {
+	if err := w.addStateEvents(before, videos); err != nil {
 		return err
 	}
 	list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "id uuid", "status text", "reason text", "attempt bigint", "next bigint"}, Rows: rows}
