@@ -19,14 +19,14 @@ func (s *Server) Store() *store.Store { return s.store }
 
 // AcquireSlot takes one of the slots for concurrent requests of the organisation, without those of its share pages. It waits for a free slot until ctx ends.
 func (s *Server) AcquireSlot(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
-	return s.inFlight.acquire(ctx, organisation)
+	return s.inFlight.work.acquire(ctx, organisation)
 }
 
 // UsedSlots returns the number of slots that requests of the organisation hold, without those of its share pages.
 func (s *Server) UsedSlots(organisation uuid.UUID) int {
-	s.inFlight.mu.Lock()
-	defer s.inFlight.mu.Unlock()
-	if own := s.inFlight.organisations[organisation]; own != nil {
+	s.inFlight.work.mu.Lock()
+	defer s.inFlight.work.mu.Unlock()
+	if own := s.inFlight.work.organisations[organisation]; own != nil {
 		return len(own.slots)
 	}
 	return 0
@@ -34,7 +34,7 @@ func (s *Server) UsedSlots(organisation uuid.UUID) int {
 
 // AcquireShareSlot takes one of the slots for concurrent requests of the organisation's share pages. It waits for a free slot until ctx ends.
 func (s *Server) AcquireShareSlot(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
-	return s.inFlightShares.acquire(ctx, organisation)
+	return s.inFlightShares.work.acquire(ctx, organisation)
 }
 
 // SendDueWebhooks sends all due events, and returns after the last attempt.

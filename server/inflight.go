@@ -1,32 +1,64 @@
 package server
 
 import (
+	"bytes"
+	"io"
+	"sync"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 )
 
-// maxRequestsPerOrganisation limits the concurrent requests of one organisation on this server. Requests of its share pages have their own
-// limit, maxShareRequestsPerOrganisation. One organisation cannot use all connections to the database, because the pool for reads has more
+// maxRequestsPerOrganisation limits how many requests of one organisation this server works on at the same time. Requests of its share pages have
+// their own limit, maxShareRequestsPerOrganisation. One organisation cannot use all connections to the database, because the pool for reads has more
 // connections than both limits together: by default at least 16 on SQLite and 8 on PostgreSQL.
 const maxRequestsPerOrganisation = 4
 
-// maxShareRequestsPerOrganisation limits the concurrent requests of the share pages of one organisation on this server. Share pages have
-// their own limit, so that their visitors cannot delay the programs of the organisation.
+// maxShareRequestsPerOrganisation limits on how many requests of the share pages of one organisation this server works at the same time. Share pages
+// have their own limit, so that their visitors cannot delay the programs of the organisation.
 const maxShareRequestsPerOrganisation = 2
 
-// limitInFlight is a middleware that limits the concurrent requests of an organisation. If the organisation has reached the limit, further
-// requests of the organisation wait.
-func (s *Server) limitInFlight(c echo.Context, _ *operation, next echo.HandlerFunc) error {
+// openRequestsFactor is how many open requests an organisation can have for each request on which this server works. An open request can also be one
+// whose body still arrives, or whose response is still being sent. The limit of open requests limits the memory for their bodies and responses.
+const openRequestsFactor = 3
+
+// requestLimits limits the concurrent requests of each organisation.
+type requestLimits struct {
+	open *slots // requests from their start to the last byte of their response
+	work *slots // requests between the last byte of their body and the first byte of their response
+}
+
+func newRequestLimits(maxPerOrganisation int) requestLimits {
+	return requestLimits{open: newSlots(openRequestsFactor*maxPerOrganisation, 0), work: newSlots(maxPerOrganisation, 0)}
+}
+
+// limitInFlight is a middleware that limits the concurrent requests of an organisation. If the organisation has reached a limit, further requests
+// of the organisation wait. A caller who sends a body or reads a response slowly delays no other requests, unless there are many such callers.
+func (s *Server) limitInFlight(c echo.Context, op *operation, next echo.HandlerFunc) error {
 	ctx := c.Request().Context()
 	caller := CallerFrom(ctx)
-	limit := s.inFlight
+	limits := s.inFlight
 	if caller.Token.ID == uuid.Nil { // only requests of share pages have no token
-		limit = s.inFlightShares
+		limits = s.inFlightShares
 	}
-	release, err := limit.acquire(ctx, caller.Organisation.ID)
+	end, err := limits.open.acquire(ctx, caller.Organisation.ID)
 	if err != nil {
 		return err
 	}
+	defer end()
+	if op.hasBody {
+		body, err := readAll(c.Request().Body)
+		if err != nil {
+			return err
+		}
+		c.Request().Body = io.NopCloser(bytes.NewReader(body))
+	}
+	release, err := limits.work.acquire(ctx, caller.Organisation.ID)
+	if err != nil {
+		return err
+	}
+	release = sync.OnceFunc(release)
 	defer release()
+	c.Response().Before(release) // the database is read before the first byte of a response is sent
 	return next(c)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -151,4 +153,62 @@ func TestInFlight_pagesTakeOneSlotAtATimeForTheirReads(t *testing.T) {
 			require.Equal(t, 4, used, path)
 		}
 	})
+}
+
+// blockingWriter is the http.ResponseWriter of a caller who does not read the response: Write waits until the channel release is closed.
+type blockingWriter struct {
+	*httptest.ResponseRecorder
+	writing chan<- struct{} // receives a value when a call of Write starts
+	release <-chan struct{}
+}
+
+func (w blockingWriter) Write(b []byte) (int, error) {
+	w.writing <- struct{}{}
+	<-w.release
+	return w.ResponseRecorder.Write(b)
+}
+
+func TestInFlight_slowCallersDelayNoOtherRequestsOfTheOrganisation(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	const maxWorking, maxOpen = 4, 12
+	writing, release := make(chan struct{}, maxOpen), make(chan struct{})
+	var requestsDone sync.WaitGroup
+	serve := func(w http.ResponseWriter, method string, body io.Reader) {
+		r := httptest.NewRequestWithContext(t.Context(), method, "/videos", body)
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		requestsDone.Go(func() { a.server.Handler().ServeHTTP(w, r) })
+	}
+	for range maxWorking {
+		serve(blockingWriter{httptest.NewRecorder(), writing, release}, http.MethodGet, http.NoBody)
+		<-writing
+	}
+	c.listVideos("") // gets a response, although four callers do not read theirs
+	var bodies []*io.PipeWriter
+	for range maxOpen - maxWorking {
+		body, sender := io.Pipe()
+		serve(httptest.NewRecorder(), http.MethodPost, body)
+		_, err := sender.Write([]byte("{")) // returns after the server has read the byte
+		require.NoError(t, err)
+		if bodies = append(bodies, sender); len(bodies) == maxWorking {
+			c.listVideos("") // gets a response, although four callers have sent only a part of their body
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.http.URL+"/videos", http.NoBody)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	response, err := a.http.Client().Do(r)
+	if err == nil {
+		require.NoError(t, response.Body.Close())
+	}
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a thirteenth open request must wait")
+	for _, sender := range bodies {
+		require.NoError(t, sender.Close())
+	}
+	close(release)
+	requestsDone.Wait()
+	c.listVideos("")
 }

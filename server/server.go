@@ -94,9 +94,9 @@ type Server struct {
 	contract *contract
 	tokens   *authenticator // cache and look-up of the tokens of API requests
 	sessions *authenticator // cache and look-up of the sessions of browsers
-	inFlight *slots         // limits the number of concurrent requests of each organisation, without requests of share pages
+	inFlight requestLimits  // limits the number of concurrent requests of each organisation, without requests of share pages
 	// inFlightShares limits the number of concurrent requests of each organisation's share pages.
-	inFlightShares *slots
+	inFlightShares requestLimits
 	resolves       *slots // limits the number of short links that are resolved concurrently
 	fetchable      *fetchableReader
 	handler        http.Handler
@@ -138,7 +138,7 @@ func New(o Options) (*Server, error) {
 		s.previewAllowance = store.DefaultPreview
 	}
 	s.resolves = newSlots(maxResolvesPerOrganisation, maxResolves)
-	s.inFlight, s.inFlightShares = newSlots(maxRequestsPerOrganisation, 0), newSlots(maxShareRequestsPerOrganisation, 0)
+	s.inFlight, s.inFlightShares = newRequestLimits(maxRequestsPerOrganisation), newRequestLimits(maxShareRequestsPerOrganisation)
 	s.fetchable = &fetchableReader{queue: o.Store.Queue, now: o.Now}
 	limits := newAddressLimits(s.rates, o.Now, o.Logger)
 	s.background = &backgroundWrites{log: o.Logger}
