@@ -117,7 +117,11 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: reason, Attempted: true}
 		// Counts that no answer can confirm are soon fetched only as often as others.
 		if confirmable || suspicion.Seen <= len(schedule.SuspectWaits) {
-			o.NextAt = store.InstantOf(schedule.NextFetchTime(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
+			wait := schedule.SuspectWaits.Nth(suspicion.Seen)
+			if suspicion.RisenTo > 0 {
+				wait = schedule.RiseWait
+			}
+			o.NextAt = store.InstantOf(schedule.NextFetchTime(t, wait, now))
 			return o
 		}
 	case r.Facts != nil:

@@ -26,6 +26,8 @@ var (
 	GoneWaits = Waits{time.Minute, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 	// SuspectWaits are the waiting times before a target with a suspicious number is fetched again.
 	SuspectWaits = Waits{3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
+	// RiseWait is the waiting time before a video with an implausible rise of its views is fetched again. The next answer confirms or refutes the rise.
+	RiseWait = 10 * time.Minute
 	// PauseWaits are the lengths of the pauses of a source that has failed. They are used if the source does
 	// not say when it accepts calls again.
 	PauseWaits = Waits{2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second,
