@@ -31,6 +31,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/thumbnail"
 	"github.com/reeltally/reeltally/collector/upkeep"
+	"github.com/reeltally/reeltally/collector/verify"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
@@ -89,6 +90,8 @@ type Collector struct {
 	clock      clockGuard
 	jobs       upkeep.Jobs
 	thumbnails thumbnail.Copier
+	// disappearances maps the name of each source to its last answers. The map itself never changes.
+	disappearances map[string]*verify.Disappearances
 
 	missedHeartbeats atomic.Int32 // number of failed heartbeats since the last successful one
 }
@@ -103,9 +106,13 @@ func New(o Options) (*Collector, error) {
 	}
 	o.Poll, o.Heartbeat = cmp.Or(o.Poll, DefaultPoll), cmp.Or(o.Heartbeat, 2*time.Second)
 	writer := ingest.New(o.Store)
+	disappearances := make(map[string]*verify.Disappearances, len(o.Sources))
+	for _, s := range o.Sources {
+		disappearances[s.Name()] = &verify.Disappearances{}
+	}
 	return &Collector{Options: o, id: store.NewID(), queue: o.Store.Queue, writer: writer, quota: quota.New(o.Store.Queue, o.Now, o.Logger),
 		jobs:       upkeep.Jobs{Store: o.Store, Writer: writer, Now: o.Now, Logger: o.Logger},
-		thumbnails: thumbnail.Copier{Fetcher: o.Thumbnails, Store: o.Store, Logger: o.Logger}}, nil
+		thumbnails: thumbnail.Copier{Fetcher: o.Thumbnails, Store: o.Store, Logger: o.Logger}, disappearances: disappearances}, nil
 }
 
 // Run fetches due targets until ctx ends, and stores or releases all claimed targets before it
@@ -193,7 +200,7 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
-	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, source.Describe(c.Sources, c.Now()), source.FormsOfFetchableTargets(c.Sources)...)
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, c.describeSources(), source.FormsOfFetchableTargets(c.Sources)...)
 	if err != nil {
 		c.missedHeartbeats.Add(1)
 		return err
@@ -204,6 +211,16 @@ func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	}
 	// Targets that were tracked while publishRoutes was running have no source yet.
 	return c.queue.AssignRoutes(ctx)
+}
+
+// describeSources returns the description of each source for the heartbeat. It says whether answers of the source are held back.
+func (c *Collector) describeSources() []queue.Source {
+	now := c.Now()
+	described := source.Describe(c.Sources, now)
+	for i := range described {
+		described[i].HeldBack = c.disappearances[described[i].Name].Cause(now)
+	}
+	return described
 }
 
 // weightedOrder returns the lanes in a random order. The probability that a lane comes first is
