@@ -90,9 +90,8 @@ type Collector struct {
 	clock      clockGuard
 	jobs       upkeep.Jobs
 	thumbnails thumbnail.Copier
-	// disappearances maps the name of each source to its last answers. The map itself never changes.
-	disappearances map[string]*verify.Disappearances
 
+	disappearances   verify.Disappearances
 	missedHeartbeats atomic.Int32 // number of failed heartbeats since the last successful one
 }
 
@@ -106,13 +105,9 @@ func New(o Options) (*Collector, error) {
 	}
 	o.Poll, o.Heartbeat = cmp.Or(o.Poll, DefaultPoll), cmp.Or(o.Heartbeat, 2*time.Second)
 	writer := ingest.New(o.Store)
-	disappearances := make(map[string]*verify.Disappearances, len(o.Sources))
-	for _, s := range o.Sources {
-		disappearances[s.Name()] = &verify.Disappearances{}
-	}
 	return &Collector{Options: o, id: store.NewID(), queue: o.Store.Queue, writer: writer, quota: quota.New(o.Store.Queue, o.Now, o.Logger),
 		jobs:       upkeep.Jobs{Store: o.Store, Writer: writer, Now: o.Now, Logger: o.Logger},
-		thumbnails: thumbnail.Copier{Fetcher: o.Thumbnails, Store: o.Store, Logger: o.Logger}, disappearances: disappearances}, nil
+		thumbnails: thumbnail.Copier{Fetcher: o.Thumbnails, Store: o.Store, Logger: o.Logger}}, nil
 }
 
 // Run fetches due targets until ctx ends, and stores or releases all claimed targets before it
@@ -218,7 +213,7 @@ func (c *Collector) describeSources() []queue.Source {
 	now := c.Now()
 	described := source.Describe(c.Sources, now)
 	for i := range described {
-		described[i].HeldBack = c.disappearances[described[i].Name].Cause(now)
+		described[i].HeldBack = c.disappearances.Cause(described[i].Name, now)
 	}
 	return described
 }

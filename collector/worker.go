@@ -337,8 +337,8 @@ const recentIntervals = 3
 // holdBackDisappearances changes the class of final results to Doubted if they say that targets do not exist, and the source says this of most targets.
 // A target whose numbers are older than recentIntervals is not held back, so that also a target that really disappeared with many others counts as gone.
 func (w *worker) holdBackDisappearances(ctx context.Context, reply quota.Reply, final map[int]source.Result) {
-	d := w.disappearances[w.source.Name()]
-	before := d.Cause(reply.At)
+	name := w.source.Name()
+	before := w.disappearances.Cause(name, reply.At)
 	var disappeared []int
 	for i, t := range reply.Targets {
 		r, ok := final[i]
@@ -348,17 +348,17 @@ func (w *worker) holdBackDisappearances(ctx context.Context, reply quota.Reply, 
 		case r.Class == source.Missing && w.nextSource(t, w.addAnswer(parseAttempt(t), r, reply.At)) != nil: // the next source decides whether the target exists
 		case verify.IsDisappearance(t, r, recent, reply.At):
 			disappeared = append(disappeared, i)
-			d.Record(t, true, reply.At)
+			w.disappearances.Record(name, t, true, reply.At)
 		case r.Class == source.OK:
-			d.Record(t, false, reply.At)
+			w.disappearances.Record(name, t, false, reply.At)
 		}
 	}
-	cause := d.Cause(reply.At)
+	cause := w.disappearances.Cause(name, reply.At)
 	switch {
 	case cause != "" && before == "":
-		w.Logger.WarnContext(ctx, "answers held back: the source says of most targets that they do not exist", "source", w.source.Name(), "detail", cause)
+		w.Logger.WarnContext(ctx, "answers held back: the source says of most targets that they do not exist", "source", name, "detail", cause)
 	case cause == "" && before != "":
-		w.Logger.InfoContext(ctx, "answers no longer held back", "source", w.source.Name())
+		w.Logger.InfoContext(ctx, "answers no longer held back", "source", name)
 	}
 	if cause == "" {
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// comparedAnswers is the maximum number of targets whose last answers Disappearances compares.
+	// comparedAnswers is the maximum number of targets of one source whose last answers Disappearances compares.
 	comparedAnswers = 50
 	// comparedTime is the maximum age of these answers.
 	comparedTime = 12 * time.Hour
@@ -19,12 +19,17 @@ const (
 	manyDisappeared = 5
 )
 
-// Disappearances remembers the last answers of one source about different targets. If the source says of most targets that they do not exist
-// although they had numbers recently, the source is probably the cause. Its methods can be called concurrently.
+// Disappearances remembers the last answers of each source about different targets. If a source says of most targets that they do not exist although
+// they had numbers recently, the source is probably the cause. The zero value is ready to use. Its methods can be called concurrently.
 type Disappearances struct {
 	mu      sync.Mutex
-	answers []lastAnswer // the latest comes last
-	begin   time.Time    // when the source became the probable cause; zero while it is not
+	sources map[string]*lastAnswers // by the name of the source
+}
+
+// lastAnswers are the last answers of one source.
+type lastAnswers struct {
+	answers []lastAnswer // one for each target; the latest comes last
+	since   time.Time    // since when the source is the probable cause; zero if it is not
 }
 
 // lastAnswer is the last answer of a source about a target.
@@ -39,34 +44,46 @@ func IsDisappearance(t source.Target, r source.Result, recent time.Duration, now
 	return (r.Class == source.Gone || r.Class == source.Missing) && t.State != queue.StateGone && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < recent
 }
 
-// Record records an answer about the target. Call it for each answer with numbers, and for each disappearance.
-func (d *Disappearances) Record(t source.Target, disappeared bool, now time.Time) {
+// Record records an answer of a source about the target. Call it for each answer with numbers, and for each disappearance.
+func (d *Disappearances) Record(sourceName string, t source.Target, disappeared bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.sources == nil {
+		d.sources = map[string]*lastAnswers{}
+	}
+	s := d.sources[sourceName]
+	if s == nil {
+		s = &lastAnswers{}
+		d.sources[sourceName] = s
+	}
 	target := string(t.Kind) + "/" + queue.TargetKey(t.Platform, t.ExternalID)
-	d.answers = slices.DeleteFunc(d.answers, func(a lastAnswer) bool { return a.target == target })
-	d.answers = append(d.answers, lastAnswer{target, now, disappeared})
-	d.answers = d.answers[max(0, len(d.answers)-comparedAnswers):]
+	s.answers = slices.DeleteFunc(s.answers, func(a lastAnswer) bool { return a.target == target })
+	s.answers = append(s.answers, lastAnswer{target, now, disappeared})
+	s.answers = slices.Delete(s.answers, 0, max(0, len(s.answers)-comparedAnswers))
 }
 
-// Cause returns a text for operators if the source is probably the cause of the disappearances, and otherwise "".
-func (d *Disappearances) Cause(now time.Time) string {
+// Cause returns a text for operators if the source is probably the cause of the disappearances that it reports, and otherwise "".
+func (d *Disappearances) Cause(sourceName string, now time.Time) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.answers = slices.DeleteFunc(d.answers, func(a lastAnswer) bool { return now.Sub(a.at) >= comparedTime })
+	s := d.sources[sourceName]
+	if s == nil {
+		return ""
+	}
+	s.answers = slices.DeleteFunc(s.answers, func(a lastAnswer) bool { return now.Sub(a.at) >= comparedTime })
 	disappeared := 0
-	for _, a := range d.answers {
+	for _, a := range s.answers {
 		if a.disappeared {
 			disappeared++
 		}
 	}
-	if disappeared < manyDisappeared || 2*disappeared <= len(d.answers) {
-		d.begin = time.Time{}
+	if disappeared < manyDisappeared || 2*disappeared <= len(s.answers) {
+		s.since = time.Time{}
 		return ""
 	}
-	if d.begin.IsZero() {
-		d.begin = now
+	if s.since.IsZero() {
+		s.since = now
 	}
 	return fmt.Sprintf("%d of the last %d answers say that a recently fetched video or account does not exist; such answers are held back since %s",
-		disappeared, len(d.answers), d.begin.UTC().Format(time.RFC3339))
+		disappeared, len(s.answers), s.since.UTC().Format(time.RFC3339))
 }
