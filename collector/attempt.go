@@ -77,10 +77,10 @@ func (w *worker) addAnswer(soFar attempt, r source.Result, answeredAt time.Time)
 	return soFar
 }
 
-// firstAnswerOfClass returns the first answer of the given class in the attempt, or nil if there is none.
-func (a attempt) firstAnswerOfClass(class source.Class) *answer {
+// firstAnswerOfClass returns the first answer of one of the given classes in the attempt, or nil if there is none.
+func (a attempt) firstAnswerOfClass(classes ...source.Class) *answer {
 	for _, r := range a.Answers {
-		if r.Class == class {
+		if slices.Contains(classes, r.Class) {
 			return &r
 		}
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/thumbnail"
 	"github.com/reeltally/reeltally/collector/upkeep"
+	"github.com/reeltally/reeltally/collector/verify"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
@@ -90,6 +91,7 @@ type Collector struct {
 	jobs       upkeep.Jobs
 	thumbnails thumbnail.Copier
 
+	disappearances   verify.Disappearances
 	missedHeartbeats atomic.Int32 // number of failed heartbeats since the last successful one
 }
 
@@ -193,7 +195,7 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
-	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, source.Describe(c.Sources, c.Now()), source.FormsOfFetchableTargets(c.Sources)...)
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, c.describeSources(), source.FormsOfFetchableTargets(c.Sources)...)
 	if err != nil {
 		c.missedHeartbeats.Add(1)
 		return err
@@ -204,6 +206,16 @@ func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	}
 	// Targets that were tracked while publishRoutes was running have no source yet.
 	return c.queue.AssignRoutes(ctx)
+}
+
+// describeSources returns the description of each source for the heartbeat. It says whether answers of the source are held back.
+func (c *Collector) describeSources() []queue.Source {
+	now := c.Now()
+	described := source.Describe(c.Sources, now)
+	for i := range described {
+		described[i].HeldBack = c.disappearances.Cause(described[i].Name, now)
+	}
+	return described
 }
 
 // weightedOrder returns the lanes in a random order. The probability that a lane comes first is

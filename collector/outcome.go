@@ -69,7 +69,7 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	// If the class is lasting, a retry would not help.
 	lasting := slices.Contains(lastingClasses, r.Class)
 	if lasting || r.Failed == nil {
-		return lasting
+		return lasting || r.Class == source.Doubted
 	}
 	last := t.RequestedAt
 	if t.FetchedAt != nil {
@@ -117,7 +117,11 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: reason, Attempted: true}
 		// Counts that no answer can confirm are soon fetched only as often as others.
 		if confirmable || suspicion.Seen <= len(schedule.SuspectWaits) {
-			o.NextAt = store.InstantOf(schedule.NextFetchTime(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
+			wait := schedule.SuspectWaits.Nth(suspicion.Seen)
+			if suspicion.RisenTo > 0 {
+				wait = schedule.RiseWait
+			}
+			o.NextAt = store.InstantOf(schedule.NextFetchTime(t, wait, now))
 			return o
 		}
 	case r.Facts != nil:
@@ -169,10 +173,10 @@ func (w *worker) pausedOutcome(t queue.Target, a attempt, r source.Result, now t
 	return o
 }
 
-// failedOutcome returns the outcome of an attempt without numbers in which a call to a source failed. The target does not count as refused, and
+// failedOutcome returns the outcome of an attempt without numbers in which a call to a source failed, or the answer of a source was doubted. The target does not count as refused, and
 // the source will be asked again. `failed` is the answer for the failed call, and r is the result of the source that was asked last.
 func (w *worker) failedOutcome(t queue.Target, a attempt, r source.Result, failed answer, now time.Time) ingest.Outcome {
-	r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
+	r.Class, r.Detail = failed.Class, failed.Source+": "+failed.Detail
 	o := w.refusedOutcome(t, a, r, now)
 	o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, failed.Source)
 	return o
@@ -182,7 +186,7 @@ func (w *worker) failedOutcome(t queue.Target, a attempt, r source.Result, faile
 func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	// A source that failed or is paused will be asked again, so the target does not count as
 	// refused.
-	if failed := a.firstAnswerOfClass(source.Temporary); failed != nil {
+	if failed := a.firstAnswerOfClass(source.Temporary, source.Doubted); failed != nil {
 		return w.failedOutcome(t, a, r, *failed, now)
 	}
 	if p := a.firstAnswerOfClass(quota.Paused); p != nil {
@@ -216,6 +220,9 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		delay = rule.waits.Nth(o.Refusals)
 	case r.Class == source.Unsupported:
 		o.State = queue.StateParked
+	case r.Class == source.Doubted:
+		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
+		lasting, delay = lastingClasses, schedule.DoubtWaits.Nth(o.Attempts)
 	default: // the call failed, for example with the class Temporary
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
 		if o.Attempts >= schedule.FailuresUntilParked && r.Class != source.AuthFailed { // AuthFailed does not park the target, because the credential can be the cause

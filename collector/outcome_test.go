@@ -148,3 +148,18 @@ func TestOutcome_targetIsTriedOnlyRarelyAfterRepeatedRefusals(t *testing.T) {
 		require.Zero(t, back.Attempts)
 	}
 }
+
+func TestOutcome_implausibleRiseIsStoredAfterOneConfirmation(t *testing.T) {
+	t.Parallel()
+	target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Views: new(int64(20_000)), FetchedAt: new(store.InstantOf(someDay.Add(-24 * time.Hour)))}
+	risen := source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(20_000_000))}}
+	o := outcomeOf(target, risen, someDay)
+	require.Nil(t, o.Facts)
+	require.Equal(t, queue.FetchOK, o.Fetch.Status)
+	require.Contains(t, o.Fetch.Reason, "held back until they are confirmed: views rose")
+	require.InDelta(t, schedule.RiseWait.Minutes(), o.NextAt.Time().Sub(someDay).Minutes(), 1)
+	target.Suspect = o.Suspect
+	o = outcomeOf(target, risen, o.NextAt.Time())
+	require.NotNil(t, o.Facts)
+	require.Nil(t, o.Suspect)
+}

@@ -309,16 +309,24 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 		return nil, w.queue.Release(ctx, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
 	mixedUp := verify.FindMixedUpResults(reply.Targets, reply.Results)
-	var outcomes []ingest.Outcome
+	final := make(map[int]source.Result, len(reply.Targets)) // the final results by index; a video that is requested with another handle has none yet
 	for i, t := range reply.Targets {
-		search := tried.searchFor(t)
-		r, next := search.continueSearch(w.source, t, verify.CheckIdentity(t, reply.Results[i], reply.At))
+		r, next := tried.searchFor(t).continueSearch(w.source, t, verify.CheckIdentity(t, reply.Results[i], reply.At))
 		if next != nil {
 			again = w.addToBatch(again, *next)
 			continue
 		}
+		final[i] = r
+	}
+	w.holdBackDisappearances(ctx, reply, final)
+	var outcomes []ingest.Outcome
+	for i, t := range reply.Targets {
+		r, ok := final[i]
+		if !ok {
+			continue
+		}
 		o := w.outcome(t, r, mixedUp[i], reply.At)
-		o.TriedHandles = search.tried
+		o.TriedHandles = tried.searchFor(t).tried
 		if r.Failed == nil && (o.Facts == nil && r.Account == nil || o.Detail != "") {
 			w.Logger.InfoContext(ctx, "no numbers stored for the target", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time(), "route", o.Route)
@@ -332,6 +340,45 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 		err = w.thumbnails.SaveAddresses(ctx, outcomes)
 	}
 	return again, err
+}
+
+// recentIntervals is a number of fetches. An answer that a target does not exist can be held back if the last numbers are not older than so many intervals.
+const recentIntervals = 3
+
+// holdBackDisappearances changes the class of final results to Doubted if they say that targets do not exist, and the source says this of most targets.
+// A target whose numbers are older than recentIntervals is not held back, so that also a target that really disappeared with many others counts as gone.
+func (w *worker) holdBackDisappearances(ctx context.Context, reply quota.Reply, final map[int]source.Result) {
+	name := w.source.Name()
+	before := w.disappearances.Cause(name, reply.At)
+	var disappeared []int
+	for i, t := range reply.Targets {
+		r, ok := final[i]
+		recent := recentIntervals * max(w.schedulePlan(t).Interval(t), schedule.DefaultInterval)
+		switch {
+		case !ok:
+		case r.Class == source.Missing && w.nextSource(t, w.addAnswer(parseAttempt(t), r, reply.At)) != nil: // the next source decides whether the target exists
+		case verify.IsDisappearance(t, r, recent, reply.At):
+			disappeared = append(disappeared, i)
+			w.disappearances.Record(name, t, true, reply.At)
+		case r.Class == source.OK:
+			w.disappearances.Record(name, t, false, reply.At)
+		}
+	}
+	cause := w.disappearances.Cause(name, reply.At)
+	switch {
+	case cause != "" && before == "":
+		w.Logger.WarnContext(ctx, "answers held back: the source says of most targets that they do not exist", "source", name, "detail", cause)
+	case cause == "" && before != "":
+		w.Logger.InfoContext(ctx, "answers no longer held back", "source", name)
+	}
+	if cause == "" {
+		return
+	}
+	for _, i := range disappeared {
+		r := final[i]
+		r.Class, r.Detail = source.Doubted, "held back: "+r.Detail
+		final[i] = r
+	}
 }
 
 // addToBatch adds a target to the first batch whose call can also request this target. If no batch fits,

@@ -10,6 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -65,6 +66,12 @@ func TestSetSubscription_schedulesTheAccountThatHasTheHandleNow(t *testing.T) {
 				_, err = o.RefreshAccount(t.Context(), store.Ref{ID: first}, nil)
 				require.ErrorIs(t, err, store.ErrNotFetched)
 				require.Equal(t, want, accountSubscriptions(t, db, o))
+				a, err := o.Account(t.Context(), store.Ref{ID: first})
+				require.NoError(t, err)
+				require.Equal(t, queue.FetchGone, a.FetchStatus)
+				require.Contains(t, *a.FetchDetail("account", false), "The handle of the account belongs to another account now")
+				require.Nil(t, a.NextFetchAt)
+				require.Equal(t, queue.FetchPending, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).FetchStatus)
 				storetest.RequireConsistent(t, db, o)
 			})
 		})

@@ -218,7 +218,8 @@ func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, 
 }
 
 // enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had the
-// handle before and whose id is known now can still have a subscription to this target. Its subscription then moves to a target whose name is its id.
+// handle before and whose id is known now can still have a subscription to this target. Its subscription then moves to a target whose name is its id. If
+// its id is not known, markUnreachable marks the account.
 func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error {
 	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
 	for _, e := range entries {
@@ -246,16 +247,35 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error 
 		return queue.Enqueue(t.Tx, t.id, entries, t.Now)
 	}
 	var earlier []Account
-	err = db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ? AND accounts.tracked AND (accounts.external_id IS NOT NULL OR accounts.source_id IS NOT NULL)",
-		slices.Collect(maps.Keys(previews))).Order("accounts.id").Find(&earlier).Error
+	err = db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ? AND accounts.tracked", slices.Collect(maps.Keys(previews))).Order("accounts.id").Find(&earlier).Error
 	if err != nil {
 		return err
 	}
+	var lost []uuid.UUID
 	for i := range earlier {
 		a := &earlier[i]
+		if a.ExternalID == nil && a.SourceID == nil {
+			lost = append(lost, a.ID)
+			continue
+		}
 		entries = append(entries, AccountEntry(a, a.TrackingType, previews[a.ID], lane, t.Now))
 	}
+	if err := t.markUnreachable(t.Tx, lost); err != nil {
+		return err
+	}
 	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+}
+
+// handleLost is the reason of the status of an account that markUnreachable marks.
+const handleLost = "The handle of the account belongs to another account now, and the id of the account is not known, so it is not fetched any more; track it with its new handle"
+
+// markUnreachable gives accounts the status "gone" that can no longer be fetched, because they have lost their handle to another account and have no id.
+func (o *Org) markUnreachable(tx *gorm.DB, ids []uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ?", ids).
+		Updates(map[string]any{"fetch_status": queue.FetchGone, "fetch_reason": handleLost, "next_fetch_at": nil}).Error
 }
 
 // AccountRecords returns the account of each link, in the order of the links. It creates missing accounts.
@@ -338,14 +358,13 @@ func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (ma
 	return subscribed, err
 }
 
-// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue. It leaves out an account
-// whose target belongs to another account. This can happen to an account without an id that had the handle of the other account before.
-func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
+// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue. "unreachable" has the ids of those
+// whose target belongs to another account, and "accounts" has the others. An account is unreachable if it has no id, and another account has its handle.
+func (o *Org) unsubscribedAccounts(tx *gorm.DB) (accounts []Account, unreachable []uuid.UUID, err error) {
 	fetched, err := o.subscribedAccounts(tx, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var accounts []Account
 	// The account that has the handle now comes last, so the target belongs to it, even if an earlier account with this handle has a subscription.
 	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Order("accounts.handle_current, accounts.id").Find(&accounts).Error
 	owners := make(map[string]uuid.UUID, len(accounts))
@@ -356,7 +375,14 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 			owners[key(a)] = a.ID
 		}
 	}
-	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] || owners[key(&a)] != a.ID }), err
+	accounts = slices.DeleteFunc(accounts, func(a Account) bool {
+		lost := !fetched[a.ID] && owners[key(&a)] != a.ID
+		if lost {
+			unreachable = append(unreachable, a.ID)
+		}
+		return lost || fetched[a.ID]
+	})
+	return accounts, unreachable, err
 }
 
 // StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that

@@ -146,7 +146,7 @@ func (s *Store) Engine(ctx context.Context) (db.Engine, error) { return s.db.Eng
 // CheckClock returns a *ClockError if the store's clock may be wrong. In that case, rows must not be deleted by their age.
 func (s *Store) CheckClock(ctx context.Context) error { return s.db.CheckClock(ctx) }
 
-// CompareClocks returns a *ClockError if the store's clock differs from the clock of PostgreSQL by more than five minutes. In that case, nothing must be
+// CompareClocks returns a *ClockError if the store's clock differs from the clock of PostgreSQL by more than a minute. In that case, nothing must be
 // fetched.
 func (s *Store) CompareClocks(ctx context.Context) error { return s.db.CompareClocks(ctx) }
 

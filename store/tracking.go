@@ -456,8 +456,11 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 		for i := range videos {
 			entries = append(entries, VideoEntry(&videos[i], lane, now))
 		}
-		accounts, err := o.unsubscribedAccounts(tx)
+		accounts, unreachable, err := o.unsubscribedAccounts(tx)
 		if err != nil {
+			return err
+		}
+		if err := o.markUnreachable(tx, unreachable); err != nil {
 			return err
 		}
 		for i := range accounts {

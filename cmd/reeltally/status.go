@@ -122,6 +122,13 @@ func writeStatus(w io.Writer, s collect.Status) error {
 			return err
 		}
 	}
+	for _, source := range s.Sources {
+		if source.HeldBack != "" {
+			if _, err := fmt.Fprintf(w, "\n%s: %s\n", source.Source, source.HeldBack); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

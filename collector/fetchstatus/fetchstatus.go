@@ -44,6 +44,8 @@ func StatusChangeAfterRefusal(sources []source.Source, outcome ingest.Outcome, c
 		} else {
 			change.Reason += fmt.Sprintf("; it counts as gone after %d such answers in a row", schedule.AnswersUntilGone)
 		}
+	case source.Doubted:
+		change.Reason = fmt.Sprintf("%s says of many videos or accounts at once that they do not exist, so its answers are held back", title)
 	case source.Unconfirmed:
 		change.Reason = fmt.Sprintf("%s did not find the video under the account names in its links; track a link with the right account name", title)
 	default:

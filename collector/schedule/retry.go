@@ -24,8 +24,13 @@ var (
 	// GoneWaits are the waiting times after answers that a target does not exist. The first waiting time is short, because a new upload may
 	// not be visible everywhere yet.
 	GoneWaits = Waits{time.Minute, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
+	// DoubtWaits are the waiting times after answers of the class source.Doubted. They are shorter than the time for which verify.Disappearances remembers
+	// an answer.
+	DoubtWaits = Waits{time.Minute, 6 * time.Hour, 10 * time.Hour}
 	// SuspectWaits are the waiting times before a target with a suspicious number is fetched again.
 	SuspectWaits = Waits{3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
+	// RiseWait is the waiting time before a video with an implausible rise of its views is fetched again. The next answer confirms or refutes the rise.
+	RiseWait = 10 * time.Minute
 	// PauseWaits are the lengths of the pauses of a source that has failed. They are used if the source does
 	// not say when it accepts calls again.
 	PauseWaits = Waits{2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second,

@@ -24,6 +24,7 @@ const (
 	Unsupported Class = "unsupported"   // this source can never answer for this target
 	Unconfirmed Class = "unconfirmed"   // the video was not found, but its unconfirmed handle may be wrong; the next source is asked, and the video never counts as Gone
 	Temporary   Class = "temporary"     // the call failed, but a retry may succeed
+	Doubted     Class = "doubted"       // the source answers Gone or Missing for most targets, so it is probably wrong; the next source is asked, and the answer does not count as Gone
 
 	RateLimited Class = "rate_limited" // the source refuses all calls until the failure's RetryAt
 	QuotaSpent  Class = "quota_spent"  // the source's quota is used up until the failure's RetryAt

@@ -138,10 +138,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 // requestedValues are the placeholder values of the request.
 func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValues values) source.Result {
 	if len(items) == 0 {
-		if c.Missing == source.Temporary {
-			return source.Result{Class: source.Temporary, Detail: "the vendor's answer is empty"}
-		}
-		return source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
+		return c.missingResult(items)
 	}
 	item := items[0]
 	if state, ok := c.unavailableResult(item); ok {

@@ -165,7 +165,7 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 		"the profile of another account": {profileAnswer(`"42"`, "mira.cooks", "5", "false"), source.OtherOwner},
 		"a renamed account":              {profileAnswer(`"`+miraID+`"`, "mira.bakes", "5", "true"), source.OK},
 		"a profile without id":           {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, source.Temporary},
-		"a list without a profile":       {sourcetest.Reply{Body: `{"data":[]}`}, source.Gone},
+		"a list without a profile":       {sourcetest.Reply{Body: `{"data":[]}`}, source.Temporary},
 		"a profile that is a string":     {sourcetest.Reply{Body: `{"data":"x"}`}, source.Temporary},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,13 +88,9 @@ func (c Call) decodeResults(items []gjson.Result, requested []string, now time.T
 		}
 		source.AddResult(out, id, c.videoResult(item, now))
 	}
-	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
-	switch {
-	// The vendor may have mixed up the videos, so a missing video may still exist.
-	case unrequested:
+	missing := c.missingResult(items)
+	if unrequested { // the vendor may have mixed up the videos, so a missing video may still exist
 		missing = source.Result{Class: source.Temporary, Detail: "missing from the answer; the answer has an item that was not requested"}
-	case c.Missing != "":
-		missing.Class = c.Missing
 	}
 	for _, id := range requested {
 		if _, ok := out[id]; !ok {
@@ -102,6 +98,19 @@ func (c Call) decodeResults(items []gjson.Result, requested []string, now time.T
 		}
 	}
 	return out
+}
+
+// missingResult returns the result for a target that is missing from the items of a successful answer. If the vendor description does not say what this
+// means, the target is gone if the answer has items of other targets. An answer without items says nothing about the target, because vendors also return
+// it after a fault of their own. Then the result has the class Temporary.
+func (c Call) missingResult(items []gjson.Result) source.Result {
+	switch {
+	case c.Missing == "" && len(items) == 0:
+		return source.Result{Class: source.Temporary, Detail: "the vendor's answer is empty"}
+	case c.Missing == "":
+		return source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
+	}
+	return source.Result{Class: c.Missing, Detail: "missing from the vendor's answer"}
 }
 
 // requestedID returns the requested id to which an item belongs, or "" if the item belongs to no requested id.

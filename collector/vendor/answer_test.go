@@ -255,3 +255,17 @@ func fuzzAccount(t *testing.T, call Call, body gjson.Result, now time.Time) {
 	}
 	require.LessOrEqual(t, len(call.List.nextCursor(body)), maxCursor)
 }
+
+func TestMissingResult_dependsOnTheItemsAndTheDescription(t *testing.T) {
+	t.Parallel()
+	others := []gjson.Result{gjson.Parse(`{"id":"1"}`)}
+	for _, tt := range []struct {
+		missing source.Class
+		items   []gjson.Result
+		want    source.Class
+	}{
+		{"", nil, source.Temporary}, {"", others, source.Gone}, {source.Gone, nil, source.Gone}, {source.Temporary, others, source.Temporary},
+	} {
+		require.Equal(t, tt.want, Call{Missing: tt.missing}.missingResult(tt.items).Class)
+	}
+}

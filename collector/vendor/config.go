@@ -108,8 +108,8 @@ type Request struct {
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     source.Kind   `json:"kind"`
-	// If Details is true, only targets with Target.NeedDetails use this call. Other targets use a later
-	// call with larger batches and less data.
+	// If Details is true, only targets with Target.NeedDetails use this call, and targets with failed attempts: see failuresUntilDetails. Other targets
+	// use a later call with larger batches and less data.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
@@ -120,7 +120,8 @@ type Call struct {
 	// of the item.
 	Unwrap []string `json:"unwrap,omitempty"`
 	Match  Match    `json:"match"`
-	// Missing is the class that a requested target gets if a successful answer does not contain it: gone (the default) or temporary.
+	// Missing is the class that a requested target gets if a successful answer does not contain it: gone or temporary. The default is explained at
+	// missingResult.
 	Missing source.Class `json:"missing,omitempty"`
 	States  []State      `json:"states,omitempty"`
 	// HiddenWhenAbsent has names of counts, such as likes. If an item has the views but lacks one of these counts, the platform hides that

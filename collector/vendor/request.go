@@ -15,6 +15,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
+// failuresUntilDetails is the number of failed attempts after which a target is requested with details. Calls for several targets can leave out a target
+// without a reason. The call for one target says why.
+const failuresUntilDetails = 2
+
 // maxTargets returns the largest number of targets in one call. It is at least 1.
 func (c Call) maxTargets() int { return max(c.Batch.Size, 1) }
 
@@ -27,7 +31,7 @@ func (c Call) canRequest(t source.Target) bool {
 	if t.ExternalID == "" {
 		return true
 	}
-	if c.Details && !t.NeedDetails {
+	if c.Details && !t.NeedDetails && t.Attempts < failuresUntilDetails {
 		return false
 	}
 	known := placeholderValues(t)

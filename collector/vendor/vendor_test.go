@@ -201,10 +201,35 @@ func TestApify_fetchesTikTokVideos(t *testing.T) {
 	})
 }
 
-func TestApify_returnsTemporaryForEmptyList(t *testing.T) {
+// A vendor returns an answer without a video also after a fault of its own.
+func TestSource_returnsTemporaryForAnAnswerWithoutItems(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, source.Temporary, fetchTarget(t, "apify", http.StatusCreated, "[]", tiktokTarget(pancakes, "")).Class)
-	require.Equal(t, source.Gone, fetchTarget(t, "ensembledata", http.StatusOK, `{"data":[]}`, tiktokTarget(pancakes, "")).Class)
+	details := tiktokTarget(pancakes, "")
+	details.NeedDetails = true
+	account := source.Target{Platform: link.TikTok, Kind: source.KindAccount, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
+	for vendor, answers := range map[string][]string{
+		"apify":          {"[]", "[null]", "null"},
+		"ensembledata":   {`{"data":[]}`, `{"data":[null]}`, `{"data":null}`, `{"data":{}}`, `{"data":{"aweme_details":[]}}`, `{}`},
+		"scrapecreators": {`{"success":true,"aweme_detail":[]}`, `{"success":true,"aweme_detail":[null]}`, `{"success":true,"aweme_detail":null}`, `{"success":true}`},
+	} {
+		for _, answer := range answers {
+			for _, target := range []source.Target{tiktokTarget(pancakes, ""), details, account} {
+				require.Equal(t, source.Temporary, fetchTarget(t, vendor, http.StatusOK, answer, target).Class, "%s: %s about %s", vendor, answer, target.ExternalID)
+			}
+		}
+	}
+}
+
+func TestSource_requestsATargetWithDetailsAfterTwoFailedAttempts(t *testing.T) {
+	t.Parallel()
+	s := newSource(t, "ensembledata", "", nil)
+	for attempts, want := range []int{50, 50, 1, 1} {
+		target := tiktokTarget(pancakes, "")
+		target.Attempts = attempts
+		batch, ok := s.Serves(target)
+		require.True(t, ok)
+		require.Equal(t, want, batch, "after %d failed attempts", attempts)
+	}
 }
 
 func TestApify_classifiesUnavailableInstagramPosts(t *testing.T) {

@@ -1,7 +1,7 @@
 // Package verify decides whether a source's answer is plausible enough to be stored. Its functions depend only on their parameters.
 //
 // Sources sometimes answer with zeros, with the numbers of another video, with old numbers, or with another account that has taken over a
-// handle. A suspicious number is stored only after the sources have returned suspicious numbers for some time ([Check]). Zeros of a video
+// handle. A suspicious number is stored only after later answers have confirmed it ([Check]). Zeros of a video
 // that had views ([IsWiped]), an answer about another account ([CheckIdentity]) and an older answer ([IsOlder]) are never stored. Start reading
 // at [Check].
 package verify
@@ -18,6 +18,8 @@ type Suspicion struct {
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
 	Seen  int       `json:"seen"` // number of consecutive answers that were suspicious for this reason
+	// RisenTo is the number of views that is held back because it rose implausibly, or 0 if another count is suspicious.
+	RisenTo int64 `json:"risen_to,omitempty"`
 }
 
 const (
@@ -29,6 +31,13 @@ const (
 	// confirmNewAfter is the minimum time between the first and the last suspicious answer, for a target that
 	// has no stored counts.
 	confirmNewAfter = time.Hour
+	// implausibleRise and manyNewViews limit the plausible growth of the views between two fetches that are less than riseTime apart. The growth is
+	// suspicious if it exceeds both: the factor implausibleRise and the number manyNewViews.
+	implausibleRise = 50
+	manyNewViews    = 10_000_000
+	riseTime        = 48 * time.Hour
+	// confirmRiseAfter is the minimum time between the first answer with an implausible rise and the answer that confirms the rise.
+	confirmRiseAfter = 5 * time.Minute
 	// implausibleDrop is a fraction. A fetched count is suspicious if it is below this fraction of the stored count.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
@@ -54,7 +63,10 @@ const (
 	longestLag = 10 * 24 * time.Hour
 )
 
-const otherVideosViews = "the views of another video"
+const (
+	otherVideosViews = "the views of another video"
+	risenViews       = "views rose to more than 50 times as many, by more than 10 million"
+)
 
 // Check returns nil if the facts in a result may be stored. Otherwise it returns a Suspicion, which must be
 // stored with the target. FindMixedUpResults returns the value of mixedUp.
@@ -75,6 +87,9 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
 		}
+		if why == "" && roseImplausibly(t, r.Facts, now) {
+			return checkRise(before, *r.Facts.Views, now)
+		}
 	}
 	if why == "" {
 		return nil
@@ -92,6 +107,27 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		return nil
 	}
 	return &s
+}
+
+// roseImplausibly returns true if the views rose by more than implausibleRise and manyNewViews since a fetch in the last riseTime.
+func roseImplausibly(t source.Target, f *source.Facts, now time.Time) bool {
+	if f.Views == nil || t.Views == nil || t.FetchedAt == nil || now.Sub(t.FetchedAt.Time()) >= riseTime {
+		return false
+	}
+	return *f.Views-*t.Views > manyNewViews && *f.Views/implausibleRise > *t.Views
+}
+
+// checkRise returns nil if an earlier answer confirms an implausible rise of the views. One confirmation is enough, because the views of a viral
+// video really rise so fast. The two answers must differ by less than a factor of ten, because a source with random numbers confirms nothing.
+func checkRise(before Suspicion, views int64, now time.Time) *Suspicion {
+	if before.Why != risenViews || views < before.RisenTo-before.RisenTo/10 || views/10 > before.RisenTo {
+		before = Suspicion{Why: risenViews, Since: now, RisenTo: views}
+	}
+	before.Seen++
+	if before.Seen > 1 && now.Sub(before.Since) >= confirmRiseAfter {
+		return nil
+	}
+	return &before
 }
 
 // IsWiped returns true if the source reports zero views, although the stored number of views is not zero. If it is less than manyViews, the

@@ -161,3 +161,42 @@ func TestCheck_suspectsLargeLossOfFollowers(t *testing.T) {
 	require.Nil(t, Check(queue.Target{}, source.Result{Class: source.OK, Account: &source.AccountFacts{Followers: new(int64(0))}}, false, now))
 	require.Nil(t, Check(fetchedTarget(5_000), source.Result{Class: source.OK, Account: &source.AccountFacts{}}, false, now))
 }
+
+func TestCheck_storesAnImplausibleRiseOnlyAfterOneConfirmation(t *testing.T) {
+	t.Parallel()
+	check := func(target queue.Target, views int64, at time.Time) *Suspicion {
+		return Check(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: &views}}, false, at)
+	}
+	old := fetchedTarget(20_000)
+	old.FetchedAt = new(store.InstantOf(now.Add(-riseTime)))
+	for name, c := range map[string]struct {
+		target queue.Target
+		views  int64
+		held   bool
+	}{
+		"1000 times as many":             {fetchedTarget(20_000), 20_000_000, true},
+		"many after none":                {fetchedTarget(0), 10_000_001, true},
+		"10 million more":                {fetchedTarget(0), 10_000_000, false},
+		"50 times as many":               {fetchedTarget(1_000_000), 50_000_000, false},
+		"1000 times as many, but few":    {fetchedTarget(10), 10_000, false},
+		"a video that was never fetched": {queue.Target{}, 20_000_000, false},
+		"an old fetch":                   {old, 20_000_000, false},
+	} {
+		require.Equal(t, c.held, check(c.target, c.views, now) != nil, name)
+	}
+
+	target := fetchedTarget(20_000)
+	remember := func(s *Suspicion) {
+		t.Helper()
+		require.NotNil(t, s)
+		target.Suspect = s.Text()
+	}
+	remember(check(target, 20_000_000, now))
+	remember(check(target, 20_000_000, now.Add(time.Minute)))     // too early for a confirmation, because the source may repeat a cached answer
+	require.Nil(t, check(target, 20_100, now.Add(time.Minute)))   // the rise was wrong
+	require.Nil(t, check(target, 30_000_000, now.Add(time.Hour))) // the views of a viral video have risen further
+	require.NotNil(t, check(target, 2_000_000_000, now.Add(time.Hour)), "another number does not confirm the first one")
+	remember(check(target, 12_000_000, now.Add(time.Hour)))
+	require.NotNil(t, check(target, 12_000_000, now.Add(time.Hour+time.Minute)), "the time begins again with another number")
+	require.Nil(t, check(target, 12_000_000, now.Add(time.Hour+confirmRiseAfter)))
+}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -76,6 +77,8 @@ type Source struct {
 	Budgets []Budget `json:"budgets"`
 	// FetchSeconds is the time limit for fetching videos. It is 0 if a collector of an earlier version runs.
 	FetchSeconds int64 `json:"fetch_seconds,omitempty"`
+	// HeldBack says why a collector holds back answers of the source that videos or accounts do not exist. It is "" if the collector believes them.
+	HeldBack string `json:"held_back,omitempty"`
 }
 
 // Budget says how many units of a source may be spent in the current window of time.
@@ -86,7 +89,8 @@ type Budget struct {
 	Ends   time.Time `json:"ends"`   // end of the window
 }
 
-// publishedSources returns the sources of all running collectors, each once, in the order of their names.
+// publishedSources returns the sources of all running collectors, each once, in the order of their names. Answers of a source are held back if any
+// collector holds them back.
 func (s *Queue) publishedSources(ctx context.Context) ([]Source, error) {
 	var texts []string
 	err := s.db.Read(ctx).Raw(`SELECT sources FROM collectors WHERE seen_at >= ? AND sources <> '' ORDER BY seen_at DESC`, s.db.Now().Add(-runningFor)).Scan(&texts).Error
@@ -97,9 +101,12 @@ func (s *Queue) publishedSources(ctx context.Context) ([]Source, error) {
 			return nil, err
 		}
 		for _, source := range sources {
-			if !slices.ContainsFunc(all, func(known Source) bool { return known.Name == source.Name }) {
+			at := slices.IndexFunc(all, func(known Source) bool { return known.Name == source.Name })
+			if at < 0 {
 				all = append(all, source)
+				continue
 			}
+			all[at].HeldBack = cmp.Or(all[at].HeldBack, source.HeldBack)
 		}
 	}
 	slices.SortFunc(all, func(a, b Source) int { return strings.Compare(a.Name, b.Name) })

@@ -80,6 +80,8 @@ type SourceStatus struct {
 	Results map[string]int64 `json:"results"`
 	Pause   *PauseStatus     `json:"pause"`
 	Budgets []BudgetStatus   `json:"budgets"`
+	// HeldBack says why answers of the source that videos or accounts do not exist are held back. It is absent if they are believed.
+	HeldBack string `json:"held_back,omitempty"`
 }
 
 // BudgetStatus says how much of a source's budget was used in the current time window, such as a day.
@@ -124,9 +126,12 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	}
 	own := source.Describe(sources, c.At.Time())
 	for _, other := range c.Sources {
-		if !slices.ContainsFunc(own, func(source queue.Source) bool { return source.Name == other.Name }) {
+		at := slices.IndexFunc(own, func(source queue.Source) bool { return source.Name == other.Name })
+		if at < 0 {
 			own = append(own, other)
+			continue
 		}
+		own[at].HeldBack = other.HeldBack
 	}
 	for _, source := range own {
 		s.Sources = append(s.Sources, sourceStatus(c, source))
@@ -239,7 +244,7 @@ func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(),
 // sourceStatus returns the current pause of a source and how much of its budgets is used. It leaves the field Results empty: addResultCounts fills it
 // later.
 func sourceStatus(c queue.CollectingState, from queue.Source) SourceStatus {
-	s := SourceStatus{Source: from.Name, Pause: currentPause(c, from.Name), Budgets: []BudgetStatus{}}
+	s := SourceStatus{Source: from.Name, Pause: currentPause(c, from.Name), Budgets: []BudgetStatus{}, HeldBack: from.HeldBack}
 	for _, b := range from.Budgets {
 		name := from.Name + "/" + b.Name
 		budget := BudgetStatus{Budget: b.Name, Window: b.Window, ResetsAt: b.Ends, Pause: currentPause(c, name)}

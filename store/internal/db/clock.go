@@ -17,8 +17,10 @@ const (
 	// clockDrift limits the difference between the store's clock and the database's clock. If the difference is larger, no rows are deleted by
 	// their age. The store's clock also counts as having jumped if it goes back by more than clockDrift.
 	clockDrift = Day
-	// maxFetchDrift limits the same difference for fetching. If the difference is larger, nothing is fetched.
-	maxFetchDrift = 5 * time.Minute
+	// maxFetchDrift limits the same difference for fetching. If the difference is larger, nothing is fetched. An export of histories ends two minutes before
+	// the present while no collector runs: see Queue.OldestFetch. A collector whose clock is behind by more would store points before the end of this export.
+	// The clock of the server that answered the export can be ahead, so the limit is half of the two minutes.
+	maxFetchDrift = time.Minute
 	// FutureTolerance is how far a stored time of a fetch may be ahead of the store's clock. It is longer than twice maxFetchDrift, because the clocks of
 	// two collectors can differ by that.
 	FutureTolerance = 15 * time.Minute
