@@ -104,6 +104,24 @@ func TestDisappearances_ofSomeVideosCountAsGone(t *testing.T) {
 	})
 }
 
+func TestDisappearances_ofAllVideosOfOneAccountCountAsGone(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newRefusalTest(t, db, 20, 20)
+		s.fetchAfter(0)
+		s.db.Clock.Advance(24 * time.Hour)
+		ofOneAccount := storetest.Column[string](t, db, "SELECT external_id FROM videos WHERE link LIKE '%@some.body1/%'")
+		require.Len(t, ofOneAccount, 5)
+		s.makeTargetsDue(ofOneAccount...)
+		s.vanish(ofOneAccount...)
+		for range 20 {
+			s.fetchAfter(time.Hour)
+		}
+		require.Equal(t, 5, s.countTargets("state = 'gone'"))
+		require.NotContains(t, s.logs.String(), "held back")
+	})
+}
+
 func TestDisappearances_ofMostVideosCountAsGoneAfterSomeDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

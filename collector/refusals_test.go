@@ -103,7 +103,7 @@ func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalT
 	s.org = db.Org(o.ID)
 	links := make([]link.Link, videos)
 	for i, id := range s.ids {
-		links[i], err = link.Parse("https://www.tiktok.com/@some.body/video/" + id)
+		links[i], err = link.Parse(fmt.Sprintf("https://www.tiktok.com/@some.body%d/video/%s", i%4, id))
 		require.NoError(t, err)
 	}
 	_, err = s.org.Track(t.Context(), store.TrackRequest{Links: links, Immediate: videos})

@@ -17,6 +17,9 @@ const (
 	comparedTime = 12 * time.Hour
 	// manyDisappeared is the minimum number of disappeared targets from which the source can be the cause.
 	manyDisappeared = 5
+	// manyAccounts is the minimum number of accounts to which these targets belong: if the videos of one account disappear, the platform has probably
+	// closed the account.
+	manyAccounts = 3
 )
 
 // Disappearances remembers the last answers of each source about different targets. If a source says of most targets that they do not exist although
@@ -35,6 +38,7 @@ type lastAnswers struct {
 // lastAnswer is the last answer of a source about a target.
 type lastAnswer struct {
 	target      string
+	account     string // handle of the account, or the target if the handle is unknown
 	at          time.Time
 	disappeared bool
 }
@@ -57,8 +61,12 @@ func (d *Disappearances) Record(sourceName string, t source.Target, disappeared 
 		d.sources[sourceName] = s
 	}
 	target := string(t.Kind) + "/" + queue.TargetKey(t.Platform, t.ExternalID)
+	account := target
+	if t.Handle != "" {
+		account = queue.TargetKey(t.Platform, t.Handle)
+	}
 	s.answers = slices.DeleteFunc(s.answers, func(a lastAnswer) bool { return a.target == target })
-	s.answers = append(s.answers, lastAnswer{target, now, disappeared})
+	s.answers = append(s.answers, lastAnswer{target, account, now, disappeared})
 	s.answers = slices.Delete(s.answers, 0, max(0, len(s.answers)-comparedAnswers))
 }
 
@@ -71,13 +79,14 @@ func (d *Disappearances) Cause(sourceName string, now time.Time) string {
 		return ""
 	}
 	s.answers = slices.DeleteFunc(s.answers, func(a lastAnswer) bool { return now.Sub(a.at) >= comparedTime })
-	disappeared := 0
+	disappeared, accounts := 0, map[string]bool{}
 	for _, a := range s.answers {
 		if a.disappeared {
 			disappeared++
+			accounts[a.account] = true
 		}
 	}
-	if disappeared < manyDisappeared || 2*disappeared <= len(s.answers) {
+	if disappeared < manyDisappeared || len(accounts) < manyAccounts || 2*disappeared <= len(s.answers) {
 		s.since = time.Time{}
 		return ""
 	}
