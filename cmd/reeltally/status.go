@@ -81,7 +81,8 @@ func (c *statusCommand) printLinks(ctx context.Context, p boot.Process, st *stor
 	return writeTable(p.Stdout, table)
 }
 
-// writeStatus prints the status as four tables: fetch statuses, queue, freshness, and sources with their budgets.
+// writeStatus prints the status as four tables: fetch statuses, queue, freshness, and sources with their budgets. Sources whose answers are held back
+// follow.
 func writeStatus(w io.Writer, s collect.Status) error {
 	if _, err := fmt.Fprintf(w, "Running collectors: %d\n\n", s.Collectors); err != nil {
 		return err

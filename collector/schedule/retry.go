@@ -26,7 +26,7 @@ var (
 	GoneWaits = Waits{time.Minute, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 	// DoubtWaits are the waiting times after answers of the class source.Doubted. They are shorter than the time for which verify.Disappearances remembers
 	// an answer.
-	DoubtWaits = Waits{time.Minute, 6 * time.Hour, 10 * time.Hour}
+	DoubtWaits = Waits{time.Minute, 6 * time.Hour, 8 * time.Hour}
 	// SuspectWaits are the waiting times before a target with a suspicious number is fetched again.
 	SuspectWaits = Waits{3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
 	// RiseWait is the waiting time before a video with an implausible rise of its views is fetched again. The next answer confirms or refutes the rise.

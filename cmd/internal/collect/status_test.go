@@ -102,7 +102,8 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		sources := []source.Source{budgetSource{}}
 		published := source.Describe(sources, db.Clock.Now())
-		for range 2 { // two collectors with the same source
+		for _, cause := range []string{"", "a fault"} { // two collectors with the same source
+			published[0].HeldBack = cause
 			_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, published)
 			require.NoError(t, err)
 		}
@@ -115,6 +116,7 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 		require.Equal(t, own.Sources, others.Sources)
 		require.Len(t, others.Sources, 1)
 		require.EqualValues(t, 70, *others.Sources[0].Budgets[0].Left)
+		require.Equal(t, "a fault", others.Sources[0].HeldBack, "one of the collectors holds back answers")
 
 		db.Clock.Advance(time.Minute)
 		others, err = collect.ReadStatus(t.Context(), db.Store, nil)
