@@ -96,7 +96,7 @@ func (p *printer) printPackage(e event, out *packageOutput) {
 	}
 }
 
-// isLeftOut reports whether the printer leaves out an output line of a test. The package of the test must have
+// isLeftOut returns true if the printer leaves out an output line of a test. The package of the test must have
 // failed.
 func (out *packageOutput) isLeftOut(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
