@@ -47,7 +47,7 @@ func (p *printer) printProgress() {
 }
 
 // addEvent handles one event of "go test -json". It stores the output of a package until the package ends, and then
-// calls printPackage. It prints the output of a build at once.
+// calls printPackage. It prints the output of a build immediately.
 func (p *printer) addEvent(e event) {
 	switch e.Action {
 	case "build-output":
