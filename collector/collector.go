@@ -70,8 +70,8 @@ const DefaultPoll = 500 * time.Millisecond
 // deadAfter is the time without a heartbeat after which other collectors free a collector's targets.
 const deadAfter = 10 * time.Second
 
-// maxMissedHeartbeats is the number of heartbeats that can fail one after the other before the collector claims no more targets. They take at most five
-// minutes. An export of histories does not wait for the answers of a collector without heartbeats for ever: see queue.Queue.OldestFetch.
+// maxMissedHeartbeats is the number of consecutive heartbeats that can fail before the collector claims no more targets. They take at most
+// five minutes. An export of histories does not wait for the answers of a collector without heartbeats for ever: see queue.Queue.OldestFetch.
 const maxMissedHeartbeats = 20
 
 // laneWeights has a weight for each lane (the priority in the queue). The larger the weight, the
@@ -119,7 +119,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	c.Logger.InfoContext(ctx, "collecting", "collector", c.id, "sources", source.Names(c.Sources))
+	c.Logger.InfoContext(ctx, "the collector has started", "collector", c.id, "sources", source.Names(c.Sources))
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var wg sync.WaitGroup

@@ -50,13 +50,13 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 		{"quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until=", "source_says="}, "youtube"},
 		{"server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "youtube"},
 		{"truncated answer", map[string]any{"fault": "truncated"}, []string{"call failed, source not paused", "class=temporary"}, "youtube"},
-		{"zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "held back", "next_at="}, "youtube"},
+		{"zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "suspicious, not stored", "next_at="}, "youtube"},
 		{"hostile answers", map[string]any{"fault": "hostile"}, nil, "youtube"},
 		{"vendor's server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "vendor"},
-		{"vendor's zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "held back"}, "vendor"},
+		{"vendor's zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "suspicious, not stored"}, "vendor"},
 		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until=", "source_says="}, "facebook"},
 		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "facebook"},
-		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "held back"}, "facebook"},
+		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no numbers stored for the target", "suspicious, not stored"}, "facebook"},
 		{"vendor's quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until="}, "vendor"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 
 	w.callControlInterface(http.MethodPut, "/_control/faults", map[string]any{"source": "youtube", "fault": "zeros"})
 	w.db.Clock.Advance(36 * time.Hour)
-	w.waitForLog("held back", "hundredth")
+	w.waitForLog("suspicious, not stored", "hundredth")
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 	w.callControlInterface(http.MethodDelete, "/_control/faults", nil)
 	w.startFastClock()

@@ -95,8 +95,8 @@ func accountScenarios() []accountScenario {
 	}
 	add(
 		accountScenario{name: "null instead of the followers", tamper: setFollowers(jsonNull), known: "ok", unfetched: "ok"},
-		accountScenario{name: "zero followers", tamper: falsifyFollowers(0), known: heldBack, unfetched: "ok"},
-		accountScenario{name: "a single follower", tamper: falsifyFollowers(1), known: heldBack, unfetched: "ok"},
+		accountScenario{name: "zero followers", tamper: falsifyFollowers(0), known: suspicious, unfetched: "ok"},
+		accountScenario{name: "a single follower", tamper: falsifyFollowers(1), known: suspicious, unfetched: "ok"},
 		accountScenario{name: "a script in the bio", tamper: setTexts("<script>alert(1)</script>", "bio", "biography", "about", "signature", "description", "bio_description"), known: "ok", unfetched: "ok"},
 		accountScenario{name: "a javascript: link", tamper: setTexts("javascript:alert(1)", "website", "external_url", "link", "bioLink"), known: "ok", unfetched: "ok"},
 		accountScenario{name: "NUL in the names", tamper: setTexts("a\x00b", "display_name", "nickname", "full_name", "title"), known: "ok", unfetched: "ok"})
@@ -219,7 +219,7 @@ func (r *accountRun) outcome(index int) outcome {
 	case fetched == store.InstantOf(r.db.Clock.Now()):
 		return "ok"
 	case suspect != "":
-		return heldBack
+		return suspicious
 	case class != "":
 		return outcome(class)
 	}
@@ -301,7 +301,7 @@ func (r *accountRun) requireRecovery(indexes []int) {
 	}
 }
 
-// unusedAccount returns the handle of an ordinary account that no other scenario uses.
+// unusedAccount returns the handle of a normal account that no other scenario uses.
 func (h *hostileTest) unusedAccount() string {
 	h.t.Helper()
 	if h.testedSource.ownVideos {

@@ -52,12 +52,12 @@ func (s scenario) wantedOutcomes(l testedSource) outcomes {
 }
 
 var (
-	allOK         = outcomes{"ok", "ok", "ok"}
-	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the answers about the first two videos are invalid
-	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid, so that all three videos fail
-	itemsHeldBack = outcomes{heldBack, heldBack, "ok"}
-	allWith       = func(f outcome) outcomes { return outcomes{f, f, f} }
-	isBatched     = func(l testedSource) bool { return !l.singleCalls }
+	allOK           = outcomes{"ok", "ok", "ok"}
+	itemsFail       = outcomes{"temporary", "temporary", "ok"}        // only the answers about the first two videos are invalid
+	allFail         = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid, so that all three videos fail
+	itemsSuspicious = outcomes{suspicious, suspicious, "ok"}
+	allWith         = func(f outcome) outcomes { return outcomes{f, f, f} }
+	isBatched       = func(l testedSource) bool { return !l.singleCalls }
 )
 
 // videoIDsContainLetters returns true if the video ids of the source's platform contain letters.
@@ -112,25 +112,25 @@ func invalidCountScenarios() []scenario {
 // plausibleCountScenarios returns scenarios in which counts are missing, or are wrong although they are valid numbers.
 func plausibleCountScenarios() []scenario {
 	// The Research API may return old counts. The collector therefore ignores an answer of this API with fewer views than are stored.
-	older := map[string]outcomes{"tiktok research": {notNewer, heldBack, "ok"}}
+	older := map[string]outcomes{"tiktok research": {notNewer, suspicious, "ok"}}
 	fewer := map[string]outcomes{"tiktok research": {notNewer, "ok", "ok"}}
 	return []scenario{
-		{name: "zero instead of every count", tamper: setCounts(0), want: itemsHeldBack, wantBySource: older},
-		{name: "zero views", tamper: setCounts(0, "views"), want: itemsHeldBack, wantBySource: older},
-		{name: "zero likes", tamper: setCounts(0, "likes"), want: itemsHeldBack},
+		{name: "zero instead of every count", tamper: setCounts(0), want: itemsSuspicious, wantBySource: older},
+		{name: "zero views", tamper: setCounts(0, "views"), want: itemsSuspicious, wantBySource: older},
+		{name: "zero likes", tamper: setCounts(0, "likes"), want: itemsSuspicious},
 		{name: "null instead of the views", tamper: setCounts(nil, "views"), want: allOK, missingCounts: []string{"views"}},
 		{name: "missing views", tamper: removeCounts("views"), want: allOK, missingCounts: []string{"views"}},
 		{name: "null instead of the comments", tamper: setCounts(nil, "comments"), want: allOK, missingCounts: []string{"comments"}},
 		{name: "missing comments", tamper: removeCounts("comments"), want: allOK, missingCounts: []string{"comments"}},
 		{name: "null instead of every count", tamper: setCounts(nil), want: itemsFail},
 		{name: "no counts", tamper: removeCounts(), want: itemsFail},
-		{name: "views swapped with likes", tamper: swapCounts("views", "likes", true), want: itemsHeldBack, wantBySource: older},
-		{name: "views swapped with comments", tamper: swapCounts("views", "comments", true), want: itemsHeldBack, wantBySource: older},
-		{name: "views swapped with shares", tamper: swapCounts("views", "shares", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("shares")},
-		{name: "views swapped with bookmarks", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("bookmarks")},
-		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
-		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, onlyIf: hasCounts("shares")},
-		{name: "a thousandth of the correct views", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
+		{name: "views swapped with likes", tamper: swapCounts("views", "likes", true), want: itemsSuspicious, wantBySource: older},
+		{name: "views swapped with comments", tamper: swapCounts("views", "comments", true), want: itemsSuspicious, wantBySource: older},
+		{name: "views swapped with shares", tamper: swapCounts("views", "shares", true), want: itemsSuspicious, wantBySource: older, onlyIf: hasCounts("shares")},
+		{name: "views swapped with bookmarks", tamper: swapCounts("views", "bookmarks", true), want: itemsSuspicious, wantBySource: older, onlyIf: hasCounts("bookmarks")},
+		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsSuspicious},
+		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsSuspicious, onlyIf: hasCounts("shares")},
+		{name: "a thousandth of the correct views", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsSuspicious, wantBySource: older},
 		// The collector cannot detect the following wrong values. They stay stored until the next fetch.
 		{name: "likes swapped with comments", tamper: swapCounts("likes", "comments", false), want: allOK},
 		{name: "two thirds of the correct views", tamper: falsifyCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
@@ -148,11 +148,11 @@ func wrongItemScenarios() []scenario {
 	notListed := map[string]outcomes{"apify tiktok": itemsFail, "apify instagram": itemsFail, "youtube counts": itemsFail}
 	maps.Copy(notListed, missing)
 	// Some sources return a link with the video's id in each item. If the ids of two videos are swapped, the collector detects it by this link.
-	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
+	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {suspicious, "ok", notNewer}}
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{
-		{name: "two items with swapped ids", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantBySource: withLinks, onlyIf: isBatched},
-		{name: "an item with the counts of another item", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
+		{name: "two items with swapped ids", tamper: swapIDs, bothKnown: true, want: outcomes{suspicious, "ok", suspicious}, wantBySource: withLinks, onlyIf: isBatched},
+		{name: "an item with the counts of another item", tamper: copyCounts, bothKnown: true, want: outcomes{suspicious, "ok", "ok"}, onlyIf: isBatched},
 		{name: "missing items", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
 		{name: "an item with the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown},
 		{name: "only items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail},

@@ -341,7 +341,7 @@ func (h *hostileTest) fetchGeneratedAnswers(t *testing.T, c *tally, n, step int)
 			if index < 2 {
 				c.addOutcome(h.testedSource, f)
 			}
-			require.Contains(t, []outcome{"ok", heldBack, notNewer, "temporary", "gone", "missing", "unconfirmed", "private", "restricted", "age_limited", "unsupported", "bad_request", "quota_spent", "auth_failed", "rate_limited"}, f, what)
+			require.Contains(t, []outcome{"ok", suspicious, notNewer, "temporary", "gone", "missing", "unconfirmed", "private", "restricted", "age_limited", "unsupported", "bad_request", "quota_spent", "auth_failed", "rate_limited"}, f, what)
 			require.Contains(t, []string{"active", "parked"}, r.target(index).state, what)
 		}
 	}

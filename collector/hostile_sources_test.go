@@ -128,7 +128,7 @@ const (
 	month    = 26 * 24 * time.Hour
 )
 
-// findVideos returns three ordinary videos of one account, sorted by views. The third video has at
+// findVideos returns three normal videos of one account, sorted by views. The third video has at
 // least twice the views of the first, so that their counts cannot be confused.
 func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	h.t.Helper()
@@ -137,7 +137,7 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 		if h.testedSource.ownVideos {
 			handle = h.sandbox.TikTokAccount()
 		}
-		found := h.ordinaryVideos(handle)
+		found := h.normalVideos(handle)
 		for len(found) >= 3 {
 			some := found
 			// If the source returns old counts, the three videos must be uploaded within one month.
@@ -160,9 +160,9 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	return [3]sandbox.VideoTruth{}
 }
 
-// ordinaryVideos looks at the 40 newest videos of an account. It returns those that are ordinary, have a suitable age and have at least minViews
-// views.
-func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
+// normalVideos filters the 40 newest videos of an account. It returns the videos of the category Normal that have at least minViews views and
+// an age between minAge and maxAge. It returns nil if the account does not exist or its category is not AccountNormal.
+func (h *hostileTest) normalVideos(handle string) []sandbox.VideoTruth {
 	now, w := h.db.Clock.Now(), h.sandbox.World()
 	if a, ok := w.Account(h.testedSource.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {
 		return nil

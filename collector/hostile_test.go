@@ -17,13 +17,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// outcome says how one fetch ended: "ok" if counts were stored, heldBack, notNewer or, if the source returned
+// outcome says how one fetch ended: "ok" if counts were stored, suspicious, notNewer or, if the source returned
 // no counts, the class of its result.
 type outcome string
 
 const (
-	heldBack outcome = "held back" // the source returned suspicious counts, which were not stored
-	notNewer outcome = "not newer" // the source returned counts that are older than the stored counts
+	suspicious outcome = "suspicious" // the source returned suspicious counts, which were not stored
+	notNewer   outcome = "not newer"  // the source returned counts that are older than the stored counts
 )
 
 // outcomes are the outcomes of three videos that are fetched together. Usually, only "unfetched" is
@@ -197,7 +197,9 @@ func (r *scenarioRun) outcome(index int) outcome {
 	at := r.target(index)
 	said := at.detail
 	if at.attempts == 0 {
-		said = "" // no failed attempt of this video is counted, for example because its source is paused; with "", findClasses returns the class of the last failed call for any target
+		// No failed attempt is counted for this video, for example because its source is paused. If said is "", findClasses
+		// returns the class of the last failed call for any target.
+		said = ""
 	}
 	class, failure := r.logged.findClasses(r.videos[index].ID, said)
 	switch {
@@ -206,7 +208,7 @@ func (r *scenarioRun) outcome(index int) outcome {
 		require.Empty(r.t, at.suspect)
 		return "ok"
 	case at.suspect != "":
-		return heldBack
+		return suspicious
 	case class == string(source.OK):
 		return notNewer
 	case class != "":

@@ -81,7 +81,8 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	return t.Lane == queue.LaneInteractive || r.Class == quota.Paused && r.Failed.RetryAt.After(latest)
 }
 
-// successOutcome returns the outcome after a source gave numbers. If requested details are missing, the next source is asked for the details.
+// successOutcome returns the outcome after a source gave numbers. If the target needs details and the answer lacks them, the next source is
+// asked for the details. If there is no next source, the outcome lacks these details.
 func (w *worker) successOutcome(t queue.Target, a attempt, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	o := w.checkedOutcome(t, r, mixedUp, now)
 	if o.Facts != nil && t.NeedDetails && lacksDetails(o.Facts) {
@@ -109,8 +110,8 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	case verify.IsOlder(t, r, now):
 		o.Detail = "the answer is older than the stored numbers"
 	case suspicion != nil:
-		o.Suspect, o.Detail = suspicion.Text(), "held back: "+suspicion.Why
-		reason, confirmable := "The newest counts are held back until they are confirmed: "+suspicion.Why, !verify.IsWiped(t, r)
+		o.Suspect, o.Detail = suspicion.Text(), "suspicious, not stored: "+suspicion.Why
+		reason, confirmable := "The newest counts are not stored until they are confirmed: "+suspicion.Why, !verify.IsWiped(t, r)
 		if !confirmable {
 			reason = "The source reports zero views of a video that had views; such a zero is not stored"
 		}

@@ -127,12 +127,12 @@ func (h *hostileTest) newVideoSet(t *testing.T, good, bad int) *videoSet {
 		links, *ids = append(links, l), append(*ids, v.ID)
 	}
 	if h.testedSource.ownVideos {
-		for i, v := range h.ordinaryVideos(h.sandbox.TikTokAccount()) {
+		for i, v := range h.normalVideos(h.sandbox.TikTokAccount()) {
 			take(v, map[bool]*[]string{true: &c.bad, false: &c.good}[i < bad])
 		}
 	} else {
 		for n := uint32(1); len(c.good) < good; n++ {
-			found := h.ordinaryVideos(h.sandbox.World().Handle(h.testedSource.platform, n))
+			found := h.normalVideos(h.sandbox.World().Handle(h.testedSource.platform, n))
 			for i, v := range found[:min(len(found), good-len(c.good))] {
 				if len(c.bad) < bad {
 					if i == 0 {

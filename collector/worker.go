@@ -50,7 +50,7 @@ type workerGroup struct {
 	claiming sync.Mutex    // locked while a worker claims targets or waits for the next poll, so that only one idle worker polls
 	busy     atomic.Int32  // number of workers with a claimed batch
 	accounts atomic.Int32  // number of workers with a claimed account
-	free     chan struct{} // receives a value when a worker becomes free; the worker that waits for the next poll then looks for due targets at once
+	free     chan struct{} // receives a value when a worker becomes free; the worker that waits for the next poll then looks for due targets immediately
 	// candidates is the maximum number of due targets that chooseBatch receives. It is at least twice the
 	// largest batch, because some targets cannot share a call.
 	candidates int

@@ -247,7 +247,7 @@ func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending 
 			s.previewAllowance, beyond))
 	}
 	if len(entries) > immediateLinks && started > 0 {
-		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its new items are fetched by the scheduled update. It begins at once, but first fetches the items of smaller requests.", immediateLinks))
+		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its new items are fetched by the scheduled update. It begins immediately, but first fetches the items of smaller requests.", immediateLinks))
 	}
 	repeated := 0
 	for _, e := range entries {

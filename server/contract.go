@@ -135,7 +135,7 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	}
 	var ok bool
 	if o.masked, ok = op.Extensions["x-tier-masked"].(bool); !ok {
-		return nil, fmt.Errorf("x-tier-masked is not true or false")
+		return nil, fmt.Errorf("x-tier-masked must be true or false, not %v", op.Extensions["x-tier-masked"])
 	}
 	for _, p := range append(slices.Clone(item.Parameters), op.Parameters...) {
 		switch p.Value.In {

@@ -130,7 +130,7 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	}
 	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
 	if err == nil {
-		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx)) // a successful attempt does not count against the limit
+		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx)) // a successful attempt does not count towards the limit
 	}
 	return session, b.problem(ctx, err)
 }

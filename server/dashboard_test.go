@@ -144,7 +144,7 @@ func TestSignIn_limitsTheAttemptsOfAnIPAddress(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	v := &visitor{app: a, t: t}
 	for range 20 {
-		v.post("/login", "token", c.token).requireStatus(http.StatusSeeOther) // a successful sign-in does not count against the limit
+		v.post("/login", "token", c.token).requireStatus(http.StatusSeeOther) // a successful sign-in does not count towards the limit
 	}
 	for range 10 {
 		v.post("/login", "token", "rt_wrong").requireStatus(http.StatusUnauthorized)

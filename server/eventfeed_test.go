@@ -143,7 +143,7 @@ func TestEvents_positionsOrderACopyOfTheVideos(t *testing.T) {
 
 func TestEvents_reportVideosThatAreTrackedAgainWithTheirAccount(t *testing.T) {
 	t.Parallel()
-	for name, pause := range map[string]time.Duration{"at once": time.Second, "at the next fetch": 24 * time.Hour} {
+	for name, pause := range map[string]time.Duration{"immediately": time.Second, "at the next fetch": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runWebhookTest(t, func(t *testing.T, a *app) {

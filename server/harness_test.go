@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 }
 
 // selectsTests returns true if the command line selects some tests of this package. It ignores the flag -skip:
-// `make test-all` skips only tests without which each response is still received.
+// the tests that remain in `make test-all` still receive every response.
 func selectsTests() bool {
 	for _, name := range []string{"test.run", "test.list", "test.fuzz"} {
 		if flag.Lookup(name).Value.String() != "" {

@@ -319,7 +319,7 @@ func TestRateLimit_counts304ResponsesAgainstASeparateLimit(t *testing.T) {
 	tag := c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).Header.Get("ETag")
 	for range 4 * 5 {
 		got := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
-		require.Equal(t, 4, headerNumber(t, got, "RateLimit-Remaining"), "a 304 response must not count against the limit of the operation")
+		require.Equal(t, 4, headerNumber(t, got, "RateLimit-Remaining"), "a 304 response must not count towards the limit of the operation")
 	}
 	refused := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag)
 	refused.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)

@@ -147,7 +147,7 @@ func TestMCP_toolCallsCountAgainstTheRateLimitsOfTheRESTOperations(t *testing.T)
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.openAssistant() // the MCP messages initialize and tools/list do not count against the rate limit of an operation; only tool calls do
+	session := c.openAssistant() // the MCP messages initialize and tools/list do not count towards the rate limit of an operation; only tool calls do
 	for range 10 {
 		session.tools()
 	}
@@ -158,7 +158,7 @@ func TestMCP_toolCallsCountAgainstTheRateLimitsOfTheRESTOperations(t *testing.T)
 	require.Regexp(t, `^"listVideos";r=4;t=\d+$`, headers["RateLimit"])
 	require.Equal(t, 3, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
 	session.requireRefused(session.callTool("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
-	require.Equal(t, 1, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments must count against the limit")
+	require.Equal(t, 1, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments must count towards the limit")
 	session.callTool("list_videos", nil)
 	p := session.requireRefused(session.callTool("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Contains(t, p["detail"], "Try again in")

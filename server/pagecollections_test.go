@@ -164,7 +164,7 @@ func TestCollectionPage_namesTheEffectsOfItsDeletion(t *testing.T) {
 	c.shareCollection(parent, "public", nil)
 	report := c.createReport(parent)
 	text = textOf(v.visit(page).parsePage())
-	require.Contains(t, text, "Its share page closes at once, and its address never opens again.")
+	require.Contains(t, text, "Its share page closes immediately, and its address never opens again.")
 	require.Contains(t, text, "1 report stays in the list of reports on the page Collections.")
 
 	link := "/collection/report/" + report.String()

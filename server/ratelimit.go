@@ -78,7 +78,7 @@ func (s *Server) giveBackQuotaOn304(c echo.Context, org store.Organisation, name
 const notModifiedFactor = 4
 
 // limit304Responses limits how many 304 responses an organisation gets from an operation in a
-// minute. These responses do not count against the operation's rate limit.
+// minute. These responses do not count towards the operation's rate limit.
 func (s *Server) limit304Responses(c echo.Context) error {
 	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]

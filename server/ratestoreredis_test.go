@@ -127,7 +127,7 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
 	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "all tokens of an organisation must share its limit")
 	other := b.newCaller(t, store.TierLimited)
-	require.Equal(t, 5, countAccepted([]*caller{other, other.withServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation must not count against the limit of another organisation")
+	require.Equal(t, 5, countAccepted([]*caller{other, other.withServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation must not count towards the limit of another organisation")
 	for range 30 {
 		a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 		b.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)

@@ -241,7 +241,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 			left--
 			requireRateLimitHeaders(t, got.requireStatus(status), "listVideos", 15, left)
 		}
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // responses with status 304 do not count against the limit
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} { // responses with status 304 do not count towards the limit
 			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
 			requireRateLimitHeaders(t, unchanged.requireStatus(http.StatusNotModified), "listVideos", 15, left)
 		}
@@ -254,7 +254,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		a.databaseError.Store(&broken) // the token is cached, so the server can still authenticate the request
 		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
 		a.databaseError.Store(nil)
-		// A request without a token does not count against the limit of an organisation, and its response has no rate limit headers.
+		// A request without a token does not count towards the limit of an organisation, and its response has no rate limit headers.
 		anonymous := a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 		require.Empty(t, anonymous.Header.Get("RateLimit-Remaining"))
 		for left > 0 {
@@ -275,7 +275,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		track(tiktok, http.StatusUnsupportedMediaType, 3, "Content-Type", "text/plain")
 		track(strings.Repeat(" ", 2<<20)+"{}", http.StatusRequestEntityTooLarge, 2)
 		track(tiktok, http.StatusOK, 1)
-		track(tiktok, http.StatusOK, 0) // the request counts against the limit, although the video is already tracked
+		track(tiktok, http.StatusOK, 0) // the request counts towards the limit, although the video is already tracked
 		track(tiktok, http.StatusTooManyRequests, 0)
 		// The operation getVideo has its own count. A request with an unknown id increases this count.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)

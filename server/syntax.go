@@ -254,7 +254,8 @@ func parseEscape(raw []byte) rune {
 	return rune(n)
 }
 
-// jsonPointer returns the JSON pointer (RFC 6901) of a path, such as "/links/3". It is cut after maxPlace characters.
+// jsonPointer returns the JSON pointer (RFC 6901) of a path, such as "/links/3". If it has more than
+// maxPlace characters, it is cut to maxPlace characters, of which the last is "…".
 func jsonPointer(path []string) string {
 	var pointer strings.Builder
 	for _, name := range path {

@@ -30,7 +30,7 @@ func TestTrackPage_tracksAtMost1000LinksAndKeepsTheRestInTheForm(t *testing.T) {
 		links = append(links, videoURL(1000+n))
 	}
 	page = v.post("/track", "links", strings.Join(links, "\n")).requireStatus(http.StatusOK)
-	require.Contains(t, string(page.body), "You pasted 1,013 links, but at most 1,000 can be tracked at once. The last 13 are still in the text field.")
+	require.Contains(t, string(page.body), "You pasted 1,013 links, but at most 1,000 can be tracked at a time. The last 13 are still in the text field.")
 	require.Equal(t, strings.Join(links[1000:], "\n"), fieldValue(page.parseHTML(), "links"))
 }
 

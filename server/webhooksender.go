@@ -40,7 +40,8 @@ const (
 	// must be longer than the attempts of sendBatch, which can take two times webhookTimeout.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook,
-	// the next search follows at once. It also follows at once when a sender has sent a full batch, or when the last free sender becomes free.
+	// the next search follows immediately. It also follows immediately when a sender has sent a full batch, or when the last free sender
+	// becomes free.
 	webhookPoll = time.Second
 	// maxResponseBytes is the maximum number of bytes of a webhook's response that are stored.
 	maxResponseBytes = 1024

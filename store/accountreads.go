@@ -132,7 +132,7 @@ func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, without
 	return o.setAccountLabels(ctx, accounts, maxBytes)
 }
 
-// Account returns the account that the ref names, or ErrNotFound. It also finds stopped accounts,
+// Account returns the account that ref identifies, or ErrNotFound. It also finds stopped accounts,
 // and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref Ref) (Account, error) {
 	var v Version
@@ -147,7 +147,7 @@ func (o *Org) Account(ctx context.Context, ref Ref) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// addAccountCondition limits a query to the account that the ref names. It uses the first known one
+// addAccountCondition limits a query to the account that ref identifies. It uses the first known one
 // of ref.ID, ref.Link.ID and ref.Link.Handle.
 func addAccountCondition(q *gorm.DB, ref Ref) *gorm.DB {
 	user := userNameID(ref.Link.Platform, ref.Link.Handle)

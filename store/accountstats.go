@@ -84,8 +84,8 @@ type newMultiplier struct {
 	stored, right *float64
 }
 
-// ReadStatistics computes the statistics of accounts from their tracked videos. The values in changedVideos replace the stored values of these
-// videos.
+// ReadStatistics computes the statistics of accounts from their tracked videos. It also finds the videos whose stored outlier multiplier is
+// wrong, except those in changedVideos. The values in changedVideos replace the stored values of these videos.
 func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (AccountsStats, error) {
 	s := AccountsStats{Of: make(map[db.RowKey]AccountStats, len(accounts))}
 	if len(accounts) == 0 {

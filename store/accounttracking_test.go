@@ -150,7 +150,7 @@ func TestDiscovery_tracksTheVideosThatTheTrackingTypeIncludes(t *testing.T) {
 				fresh := ingest.FoundVideo{ID: storetest.VideoLink(t, 999).ID, Link: storetest.VideoLink(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now().Add(-time.Hour)))}
 				storetest.DeliverAccount(t, db, storetest.ListedAccount(append([]ingest.FoundVideo{fresh}, older...)))
 				require.EqualValues(t, want+1, storetest.ListVideos(t, o, store.VideoQuery{}).Total, "one video must be added: the video that was uploaded after tracking began")
-				require.NotEmpty(t, storetest.Claim(t, db, link.TikTok, "video"), "the new video must be due at once")
+				require.NotEmpty(t, storetest.Claim(t, db, link.TikTok, "video"), "the new video must be due immediately")
 
 				v := storetest.VideoOf(t, o, storetest.VideoLink(t, 999))
 				require.False(t, v.Direct)

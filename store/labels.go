@@ -258,7 +258,8 @@ func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondit
 	for id, indexes := range of {
 		set := l.labelsAt(indexes)
 		if set.indexes == nil {
-			set.indexes = slices.Clone(indexes) // a collection has each member once, so indexes has no duplicates; the clone has no unused capacity
+			// Clone removes unused capacity. indexes has no duplicates, because a collection has each member only once.
+			set.indexes = slices.Clone(indexes)
 		}
 		l.members[id] = set
 	}

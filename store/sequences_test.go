@@ -225,8 +225,8 @@ func TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached(t *testin
 	})
 }
 
-// If all videos of a page were removed after the order was read, the page must have the next videos: an empty page would be the end of
-// the list.
+// If all videos of a page were removed after the order was read, the page must have the next videos. A caller would take an
+// empty page for the end of the list.
 func TestCollectionVideos_pageIsNotEmptyBeforeTheEndOfTheList(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

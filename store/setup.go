@@ -18,7 +18,7 @@ var (
 )
 
 // setupToken marks setup links in the table login_links, where the token_id of a login link is that of its
-// token. A setup link has no token, so nobody can sign in with it.
+// token. A setup link has no token, so it cannot be used to sign in.
 var setupToken = uuid.Nil
 
 // CreateSetupLink stores a link that can create the first organisation, and returns the secret of

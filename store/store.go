@@ -64,8 +64,8 @@ type Store struct {
 	maxSequenceRows int // the cache "sequences" keeps the order of a list only if the list has at most this number of rows
 }
 
-// Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
-// is needed.
+// Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema returns an error if
+// this program cannot use the schema.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	d, err := db.Open(ctx, db.Options{URL: o.URL, ReadURL: o.ReadURL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, Traced: o.Traced, Retention: o.Retention, MustExist: o.MustExist})
 	if err != nil {

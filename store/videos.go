@@ -24,7 +24,7 @@ type Video struct {
 	Removed         bool       // the tracking of the video was stopped
 	Pending         bool       // the video is saved but not fetched, because the organisation has no paid subscription
 	Direct          bool       // the video is tracked by its own link, not only through its account
-	CountedSince    *db.Date   // first day from which account_days includes the video; nil if from its first day or unknown; VideoColumns leaves it out
+	CountedSince    *db.Date   // first day on which account_days includes the video; nil if all days include it or it is unknown; not in VideoColumns
 	UploadedAt      *db.Date
 	SongName        *string
 	SongLink        *string
@@ -337,7 +337,7 @@ func (o *Org) matchingVideos(ctx context.Context, query VideoQuery) *gorm.DB {
 	return q
 }
 
-// Video returns the video that the ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
+// Video returns the video that ref identifies, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
 func (o *Org) Video(ctx context.Context, ref Ref) (Video, error) {
 	var v Version
 	found, err := db.ReadRows(ctx, o.s.db, addVideoCondition(o.scopedQuery(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
@@ -351,7 +351,7 @@ func (o *Org) Video(ctx context.Context, ref Ref) (Video, error) {
 	return found[0], db.Translate(err)
 }
 
-// videoID returns the id of the video that the ref names, or ErrNotFound if there is no such video.
+// videoID returns the id of the video that ref identifies, or ErrNotFound if there is no such video.
 func (o *Org) videoID(ctx context.Context, ref Ref) (id uuid.UUID, err error) {
 	err = o.s.db.EachRow(ctx, addVideoCondition(o.scopedQuery(ctx, "videos"), ref).Select("videos.id"), func(row *db.Values) error {
 		id = row.ID(0)
@@ -363,7 +363,7 @@ func (o *Org) videoID(ctx context.Context, ref Ref) (id uuid.UUID, err error) {
 	return id, err
 }
 
-// addVideoCondition limits a query to the video that the ref names.
+// addVideoCondition limits a query to the video that ref identifies.
 func addVideoCondition(q *gorm.DB, ref Ref) *gorm.DB {
 	if ref.ID != uuid.Nil {
 		return q.Where("videos.id = ?", ref.ID)

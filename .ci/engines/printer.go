@@ -47,7 +47,7 @@ func (p *printer) printProgress() {
 }
 
 // addEvent handles one event of "go test -json". It stores the output of a package until the package ends, and then
-// calls printPackage. It prints the output of a build at once.
+// calls printPackage. It prints the output of a build immediately.
 func (p *printer) addEvent(e event) {
 	switch e.Action {
 	case "build-output":
@@ -96,7 +96,7 @@ func (p *printer) printPackage(e event, out *packageOutput) {
 	}
 }
 
-// isLeftOut reports whether the printer leaves out an output line of a test. The package of the test must have
+// isLeftOut returns true if the printer leaves out an output line of a test. The package of the test must have
 // failed.
 func (out *packageOutput) isLeftOut(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {

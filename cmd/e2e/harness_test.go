@@ -265,7 +265,7 @@ func loggedAddress(t *testing.T, p *process, message string) string {
 func (s *stack) startCollector(t *testing.T) *process {
 	t.Helper()
 	s.collector = startProgram(t, "collector", append(slices.Clone(s.env), "REELTALLY_LOG_LEVEL=debug"))
-	s.collector.stderr.Await(t, waitTimeout, `"msg":"collecting"`)
+	s.collector.stderr.Await(t, waitTimeout, `"msg":"the collector has started"`)
 	return s.collector
 }
 

@@ -36,7 +36,7 @@ func TestProxy_forwardsDownloadsBeforeTheyAreComplete(t *testing.T) {
 	for _, program := range proxyPrograms {
 		t.Run(program.name, func(t *testing.T) {
 			t.Parallel()
-			// ReelTally also sends 64 KiB at once.
+			// ReelTally also sends blocks of 64 KiB.
 			const chunk, piece = 64 << 10, 16 << 10
 			arrived := make(chan struct{})
 			p := startProxyForServers(t, program, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

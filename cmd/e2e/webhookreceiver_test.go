@@ -150,7 +150,7 @@ func (r *eventReceiver) countEvents() int {
 	return len(r.times)
 }
 
-// hasReceived reports whether an event about a change was received.
+// hasReceived returns true if an event about a change was received.
 func (r *eventReceiver) hasReceived(key eventKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

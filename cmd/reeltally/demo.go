@@ -53,7 +53,7 @@ type firstOrganisation struct {
 	exampleLink string
 }
 
-// hasVideos reports whether the organisation has videos, including those that are no longer tracked.
+// hasVideos returns true if the organisation has videos, including those that are no longer tracked.
 func hasVideos(ctx context.Context, org *store.Org) (bool, error) {
 	list, err := org.ListVideos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
 		Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})

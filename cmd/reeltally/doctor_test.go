@@ -249,7 +249,7 @@ func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 	})
 }
 
-// A new target is due at once. If all targets of a platform are due and none was fetched, `reeltally doctor` must warn.
+// A new target is due immediately. If all targets of a platform are due and none was fetched, `reeltally doctor` must warn.
 func TestDoctor_warnsIfNoDueTargetWasFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

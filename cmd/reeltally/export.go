@@ -41,7 +41,7 @@ type exportCommand struct {
 // formats is a map from the values of the flag --format to the media types of the API.
 var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSemicolon, "ndjson": client.NDJSON}
 
-// isCSV reports whether the file has one of the two CSV formats.
+// isCSV returns true if the file has one of the two CSV formats.
 func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
 
 // separator returns the text between two columns of a CSV file.

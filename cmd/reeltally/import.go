@@ -94,8 +94,8 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// badRows writes invalid rows to the file of --skip-bad. It opens the file at the first invalid row. Without
-// invalid rows, a successful import makes the file empty at its end.
+// badRows writes invalid rows to the file of --skip-bad. It creates or empties the file before it writes the first
+// row. If a successful import has found no invalid row, it creates or empties the file when it ends.
 type badRows struct {
 	output // if path is "" and stream is nil, badRows writes nothing
 	opened bool

@@ -63,7 +63,7 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 		return c.printCounts(ctx, p, remote, from)
 	}
 	return c.withNewStore(ctx, p, func(st *store.Store) error {
-		org, err := c.targetOrganisation(ctx, st, from)
+		org, err := c.destinationOrganisation(ctx, st, from)
 		if err != nil {
 			return err
 		}
@@ -110,9 +110,9 @@ func (c *migrateFromCommand) token(stdin io.Reader) (string, error) {
 	return token, nil
 }
 
-// targetOrganisation returns the organisation that the flag --org names. Without the flag,
-// targetOrganisation finds or creates an organisation with the name of the copied organisation.
-func (c *migrateFromCommand) targetOrganisation(ctx context.Context, st *store.Store, source migrate.Organisation) (store.Organisation, error) {
+// destinationOrganisation returns the organisation that the flag --org names. Without the flag,
+// destinationOrganisation finds or creates an organisation with the name of the copied organisation.
+func (c *migrateFromCommand) destinationOrganisation(ctx context.Context, st *store.Store, source migrate.Organisation) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)
 	}

@@ -23,7 +23,7 @@ type output struct {
 	stream io.WriteCloser
 }
 
-// isStandardOutput reports whether the command writes to standard output.
+// isStandardOutput returns true if the command writes to standard output.
 func (o output) isStandardOutput() bool {
 	_, ok := o.stream.(nopCloser)
 	return ok
@@ -91,7 +91,7 @@ func followLinks(name string) (string, error) {
 	return "", fmt.Errorf("%s is a symbolic link that leads to itself", name)
 }
 
-// isSameFile reports whether the stream and info belong to the same file. It returns false if the stream is not a file.
+// isSameFile returns true if the stream and info belong to the same file. It returns false if the stream is not a file.
 func isSameFile(stream any, info os.FileInfo) bool {
 	file, ok := stream.(*os.File)
 	if !ok {
@@ -101,7 +101,7 @@ func isSameFile(stream any, info os.FileInfo) bool {
 	return err == nil && os.SameFile(opened, info)
 }
 
-// isSQLiteFile reports whether the file at path is a SQLite database, or the -wal or -shm file of a SQLite database.
+// isSQLiteFile returns true if the file at path is a SQLite database, or the -wal or -shm file of a SQLite database.
 func isSQLiteFile(path string) bool {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if database, found := strings.CutSuffix(path, suffix); found && isSQLiteFile(database) {

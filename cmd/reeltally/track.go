@@ -183,7 +183,7 @@ func (c *stopCommand) stopTracking(p boot.Process, sendRequest func(api *client.
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("not stopped: %d", failed)
+		return fmt.Errorf("%d of %d videos or accounts could not be stopped: see the reasons in the output", failed, len(all))
 	}
 	return nil
 }

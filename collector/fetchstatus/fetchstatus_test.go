@@ -27,7 +27,7 @@ func TestStatusChangeDuringPause_isNilForShortOrStoredPause(t *testing.T) {
 		require.Equal(t, &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}, change)
 	}
 	require.Nil(t, StatusChangeDuringPause(queue.Target{Detail: "paused"}, "youtube", until, source.QuotaSpent, "paused", now), "a pause must not be stored twice")
-	require.NotNil(t, StatusChangeDuringPause(queue.Target{}, "youtube", now.Add(time.Minute), source.AuthFailed, "paused", now), "a refused credential must be named at once")
+	require.NotNil(t, StatusChangeDuringPause(queue.Target{}, "youtube", now.Add(time.Minute), source.AuthFailed, "paused", now), "a refused credential must be named immediately")
 }
 
 // Requirements in docs/coverage.md: 11.1-02

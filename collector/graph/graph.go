@@ -72,7 +72,7 @@ func (c *Client) Address() string { return c.api.Address() }
 // Timeout returns the timeout of the HTTP client, which applies to each call.
 func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
 
-// Clock returns the current time of the API's server.
+// Clock returns the current time of the API's server. It returns the zero time if the Date header of the answer is missing or malformed.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
 // Budgets returns one budget, which counts all requests. The limit of the budget is not known.

@@ -76,7 +76,7 @@ func (s *Source) Name() string { return Name }
 // Address returns the base URL of the Graph API, including the version.
 func (s *Source) Address() string { return s.graph.Address() }
 
-// Clock returns the current time of the Graph API's server.
+// Clock returns the current time of the Graph API's server. It returns the zero time if the Date header of the answer is missing or malformed.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
 
 // Timeout returns the timeout of the HTTP client, which applies to each call.

@@ -145,7 +145,7 @@ func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit 
 		return err
 	}
 	// Another collector may have returned units to the budget just before the pause was set. So end the pause
-	// at once if the budget has units again.
+	// immediately if the budget has units again.
 	if used, err := q.queue.ReservedUnits(ctx, key, window); err != nil || used >= limit {
 		return err
 	}

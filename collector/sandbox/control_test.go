@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// writeCounter counts the calls of Write.
+// writeCounter is a strings.Builder that also counts the calls of Write and WriteString.
 type writeCounter struct {
 	strings.Builder
 	writes int

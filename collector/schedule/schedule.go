@@ -91,8 +91,8 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	return next
 }
 
-// Due returns due = false if a stronger throttle has postponed the fetch of a claimed target. newTime
-// is then the new time of the fetch.
+// Due returns due = false if the throttle postpones the fetch of a claimed target. This happens if the
+// throttle became stronger after the target was scheduled. newTime is then the new time of the fetch.
 func (p Plan) Due(t queue.Target, now time.Time) (newTime time.Time, due bool) {
 	// A target is always due if an organisation waits, the last fetch failed, or the counts were
 	// suspicious.

@@ -40,7 +40,7 @@ type app struct {
 // Address returns the base URL of the API.
 func (a app) Address() string { return a.api.Address() }
 
-// Clock returns the current time of the API's server.
+// Clock returns the current time of the API's server. It returns the zero time if the Date header of the answer is missing or malformed.
 func (a app) Clock(ctx context.Context) (time.Time, error) { return a.api.Clock(ctx) }
 
 // newApp returns an app with the given client key and client secret. Error messages contain the name of the source.

@@ -200,15 +200,15 @@ func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	require.NoError(t, fetchVideo(t.Context(), d))
 }
 
-// flakyStore is a token store. While the field `away` is true, it stores no new tokens and returns
+// flakyStore is a token store. While the field `unavailable` is true, it stores no new tokens and returns
 // store.ErrUnavailable.
 type flakyStore struct {
 	tiktok.TokenStore
-	away atomic.Bool
+	unavailable atomic.Bool
 }
 
 func (s *flakyStore) ReplaceSourceToken(ctx context.Context, t queue.SourceToken, sealed []byte) (bool, error) {
-	if s.away.Load() {
+	if s.unavailable.Load() {
 		return false, store.ErrUnavailable
 	}
 	return s.TokenStore.ReplaceSourceToken(ctx, t, sealed)
@@ -219,14 +219,14 @@ func TestTokens_areUsedEvenIfTheyCannotBeStored(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	i, log := newIssuer(t, firstToken), &bytes.Buffer{}
 	kept := &flakyStore{TokenStore: db.Queue}
-	kept.away.Store(true)
+	kept.unavailable.Store(true)
 	d := newSourceWithOwnConnection(t, db, i, log, func(o *tiktok.DisplayOptions) { o.Tokens = kept })
 	require.NoError(t, fetchVideo(t.Context(), d), "the new token must be used although it is not stored")
 	require.Contains(t, log.String(), "not stored yet")
 	db.Clock.Advance(100 * time.Minute)
 	require.NoError(t, fetchVideo(t.Context(), d))
 	require.Equal(t, 1, i.countExchanges(), "there must be no second exchange before the new token is stored")
-	kept.away.Store(false)
+	kept.unavailable.Store(false)
 	require.NoError(t, fetchVideo(t.Context(), d))
 	require.Equal(t, 2, i.countExchanges())
 	require.NoError(t, fetchVideo(t.Context(), newSourceWithOwnConnection(t, db, i, log, nil)), "other collectors must be able to use the stored token")

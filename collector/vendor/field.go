@@ -157,7 +157,7 @@ func (f Field) check(p *problems, memberPath, factName string, allowed factNames
 }
 
 // readValue reads a value in an item: the JSON object of a video or account. ok is false if the value is
-// missing or null.
+// missing or null, or if it is inside a text that is not valid JSON.
 func (a Alternative) readValue(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {

@@ -92,7 +92,7 @@ func (s *Source) Name() string { return "vendor:" + s.config.Name }
 // Address returns the base URL of the vendor's API.
 func (s *Source) Address() string { return s.api.Address() }
 
-// Clock returns the current time of the vendor's server.
+// Clock returns the current time of the vendor's server. It returns the zero time if the Date header of the answer is missing or malformed.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
 // Budgets returns a budget for each limit in the vendor description. If the description has no limits, Budgets returns one budget that only

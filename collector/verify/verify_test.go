@@ -88,7 +88,7 @@ func TestFindMixedUpResults_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) 
 	t.Parallel()
 	for name, c := range map[string]struct {
 		oldViews, newViews []int64
-		heldBack           []bool
+		mixedUp            []bool
 	}{
 		"two videos with swapped views":                       {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 1_001, 7_100}, []bool{true, true, false}},
 		"each of three videos has the views of another one":   {[]int64{1_000, 50_000, 7_000}, []int64{50_100, 7_001, 1_100}, []bool{true, true, true}},
@@ -104,7 +104,7 @@ func TestFindMixedUpResults_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) 
 			batch[i], results[i] = fetchedTarget(c.oldViews[i]), source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.newViews[i]}}
 		}
 		mixedUp := FindMixedUpResults(batch, results)
-		for i, want := range c.heldBack {
+		for i, want := range c.mixedUp {
 			require.Equal(t, want, mixedUp[i], "%s: %d", name, i)
 		}
 	}

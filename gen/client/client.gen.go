@@ -2362,7 +2362,7 @@ type UpdateCollectionRequest struct {
 	// Example: correct horse battery
 	Password *string `json:"password,omitempty"`
 
-	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page at once.
+	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page immediately.
 	//
 	// Example: 2027-01-01T00:00:00Z
 	ShareExpiresAt nullable.Nullable[time.Time] `json:"share_expires_at,omitempty"`

@@ -132,7 +132,7 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	return value, nil
 }
 
-// hasType reports whether the Content-Type of a response is the given media type. It ignores the parameters of both, such as charset.
+// hasType returns true if the Content-Type of a response is the given media type. It ignores the parameters of both, such as charset.
 func hasType(r *http.Response, mediaType string) bool {
 	got, _, errGot := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	want, _, errWant := mime.ParseMediaType(mediaType)

@@ -1273,7 +1273,7 @@ type UpdateCollectionOptions struct {
 	// Example: correct horse battery
 	Password string
 
-	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page at once.
+	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page immediately.
 	//
 	// Example: 2027-01-01T00:00:00Z
 	ShareExpiresAt nullable.Nullable[time.Time]

@@ -192,7 +192,7 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// shouldRepeat reports whether the request should be repeated after this answer. If isRepeatable is
+// shouldRepeat returns true if the request should be repeated after this answer. If isRepeatable is
 // true, sending the request twice does no harm.
 func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
 	switch answer.StatusCode {
@@ -205,7 +205,7 @@ func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
 	return false
 }
 
-// isKeyInUse reports whether the answer says that an earlier request with the same Idempotency-Key still runs or was interrupted.
+// isKeyInUse returns true if the answer says that an earlier request with the same Idempotency-Key still runs or was interrupted.
 func isKeyInUse(answer *http.Response) bool {
 	if answer.StatusCode != http.StatusConflict {
 		return false

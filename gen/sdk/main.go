@@ -132,7 +132,7 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 	return o
 }
 
-// isEndlessList reports whether a list has no last page: its member next_cursor is never null, because new entries are added at its end.
+// isEndlessList returns true if a list has no last page: its member next_cursor is never null, because new entries are added at its end.
 func isEndlessList(result *openapi3.SchemaRef) bool {
 	next := result.Value.Properties["next_cursor"]
 	return next != nil && !next.Value.Nullable

@@ -59,7 +59,7 @@ func Links(t *testing.T, listener *LocalListener) []Link {
 	return links
 }
 
-// InDomains returns a function that reports whether a host is one of the domains or a subdomain of one of them. The host may be followed by
+// InDomains returns a function that returns true if a host is one of the domains or a subdomain of one of them. The host may be followed by
 // a port.
 func InDomains(domains ...string) func(host string) bool {
 	return func(host string) bool {

@@ -106,7 +106,8 @@ func showAccount(v *visit) error {
 	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
 		Detail: account.FetchDetail, Unknown: notGiven}
 	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
-		content.Chart.Missing.FetchedAt = nil // only videos of the account were fetched later, and the time of their last fetch is unknown
+		// All points are newer than the last fetch of the account, so they come from fetches of its videos. The times of these fetches are unknown.
+		content.Chart.Missing.FetchedAt = nil
 	}
 	if content.Chart.Metric == 0 {
 		content.Chart.Missing.Unknown = "the profile of the account was not fetched on these days, or the source did not give them"

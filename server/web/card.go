@@ -264,7 +264,7 @@ func drawLine(picture draw.Image, c chart, drawingArea image.Rectangle) {
 }
 
 // edgesOfLine returns the edges of a line through the points. The line is twice halfWidth thick.
-// Each x must be greater than the x before it.
+// There must be at least two points, and each x must be greater than the x before it.
 func edgesOfLine(points []cardPoint, halfWidth float32) (upper, lower []cardPoint) {
 	const maxMiter = 3 // maximum distance between a point of the line and the edge, as a multiple of halfWidth; it prevents long spikes at sharp turns
 	direction := func(from, to int) (x, y float64) {

@@ -173,8 +173,9 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 	return v.renderPage(status, "collection", "collections", content.Collection.Name, content)
 }
 
-// videoList returns the path and the query with which the API lists the videos of the collection at the path. If content.Subtree is true, the
-// list also has the videos of the collections below it, and videoList sets content.UnlistedSubcollections.
+// videoList returns the API path and query that list the videos of a collection. The argument path is the API path of the collection. If
+// content.Subtree is true, the list also has the videos of up to maxCollectionFilters-1 subcollections. videoList then sets
+// content.UnlistedSubcollections to the number of the other subcollections.
 func (v *visit) videoList(path string, content *collectionPage) (string, url.Values, error) {
 	query := content.View.Query()
 	if !content.Subtree {
@@ -260,7 +261,8 @@ func describeOmittedVideos(shown, omitted int64) string {
 	return fmt.Sprintf("Visitors will see 0 videos: the %s are in subcollections, which share pages leave out.", plural(omitted, "video", "videos"))
 }
 
-// countVideosBelow sets content.VideosBelow. It counts nothing if a list cannot have the videos of all subcollections.
+// countVideosBelow sets content.VideosBelow to the number of videos in the collection and its subcollections. If one request cannot
+// list the videos of all subcollections, it leaves content.VideosBelow unchanged.
 func (v *visit) countVideosBelow(path string, content *collectionPage) error {
 	withBelow := collectionPage{Collection: content.Collection, Subtree: true}
 	list, query, err := v.videoList(path, &withBelow)
@@ -327,7 +329,7 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 func (p collectionPage) DeleteEffects() []string {
 	var effects []string
 	if p.ShareURL != "" {
-		effects = append(effects, "Its share page closes at once, and its address never opens again.")
+		effects = append(effects, "Its share page closes immediately, and its address never opens again.")
 	}
 	if n := len(p.Children); n > 0 {
 		place := "the top level"

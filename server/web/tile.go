@@ -14,7 +14,7 @@ type tile struct {
 	Gain     bool     // true if Value itself is the gain of the period, so that a text outside of the page must name the period
 	Span     string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
 	Plain    bool     // true if the tile does not show Change; it shows Percent or Note instead, if one of them is set
-	Percent  *float64 // the change of Value in the period, in percent
+	Percent  *float64 // the change of Value in the period, in percent; nil if it is unknown or not shown
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
 	PerDay   bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period

@@ -152,7 +152,7 @@ func linksIn(text string) []string {
 	return links
 }
 
-// maxPasted is the maximum number of links that the page tracks at once. It is also the maximum number of videos and
+// maxPasted is the maximum number of links in one submission of the page. It is also the maximum number of videos and
 // accounts in one request for progress.
 const maxPasted = 1000
 
@@ -235,7 +235,7 @@ func trackPastedLinks(v *visit) error {
 	content.Progress.Total = len(content.Progress.Waiting)
 	if len(surplus) > 0 {
 		content.Problems = append(content.Problems, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(
-			"You pasted %s links, but at most %s can be tracked at once. The last %s are still in the text field. Press \"Track\" once more to track them.",
+			"You pasted %s links, but at most %s can be tracked at a time. The last %s are still in the text field. Press \"Track\" once more to track them.",
 			formatCount(len(links)), formatCount(maxPasted), formatCount(len(surplus)))})
 		content.Left = append(content.Left, surplus...)
 	}

@@ -422,7 +422,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 		require.Equal(t, "rick", storetest.VideoOf(t, o, watch).Username)
 		require.EqualValues(t, 1, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.youtube.com/@rick")).TotalVideosTracked)
 		require.Nil(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).LatestUpdatedAt)
-		require.Empty(t, storetest.DueTargets(t, db), "imported videos must be fetched on schedule, not at once")
+		require.Empty(t, storetest.DueTargets(t, db), "imported videos must be fetched on schedule, not immediately")
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, []string{storetest.VideoLink(t, 1).ID}, storetest.DueTargets(t, db))
 

@@ -198,10 +198,10 @@ func (a *address) facebookInnerLink() (inner string, ok bool) {
 	return "", false
 }
 
-// isFacebookID reports whether s has the form of a Facebook video id. An id with a leading zero would be a second name of the same video.
+// isFacebookID returns true if s has the form of a Facebook video id. An id with a leading zero would be a second name of the same video.
 func isFacebookID(s string) bool { return consistsOf(s, 9, 17, isDigit) && s[0] != '0' }
 
-// isFacebookName reports whether s can be the account name in a link: a name that the account
+// isFacebookName returns true if s can be the account name in a link: a name that the account
 // chose, or a text that facebookPageID accepts.
 func isFacebookName(s string) bool {
 	if consistsOf(s, 2, 80, func(c byte) bool { return isIDCharacter(c) || c == '.' }) {
@@ -228,7 +228,7 @@ func facebookPageID(s string) (id string, ok bool) {
 	return s[i+1:], true
 }
 
-// isFacebookReserved reports whether firstPart, the first part of a path in lower case, is a page of Facebook itself and not an account.
+// isFacebookReserved returns true if firstPart, the first part of a path in lower case, is a page of Facebook itself and not an account.
 func isFacebookReserved(firstPart string) bool {
 	switch firstPart {
 	case "groups", "events", "photo", "photos", "media", "ads", "stories", "story", "posts", "permalink", "watchparty", "marketplace", "gaming",

@@ -56,7 +56,7 @@ func lookUpHost(host string) (platform Platform, base string, ok bool) {
 	return "", "", false
 }
 
-// isLabelSequence reports whether s is a sequence of labels of a host name, such as "www" or "www.m".
+// isLabelSequence returns true if s is a sequence of labels of a host name, such as "www" or "www.m".
 func isLabelSequence(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if !consistsOf(label, 1, 63, isIDCharacter) {

@@ -100,12 +100,12 @@ func (a *address) instagramShareLink() (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Short, ID: code, Canonical: "https://www.instagram.com/" + path + code + "/"}, nil
 }
 
-// isInstagramName reports whether s has the form of an Instagram username.
+// isInstagramName returns true if s has the form of an Instagram username.
 func isInstagramName(s string) bool {
 	return consistsOf(s, 1, 30, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isInstagramReserved reports whether firstPart, the first part of a path in lower case, is a page of Instagram itself and not an account.
+// isInstagramReserved returns true if firstPart, the first part of a path in lower case, is a page of Instagram itself and not an account.
 func isInstagramReserved(firstPart string) bool {
 	switch firstPart {
 	case "explore", "stories", "direct", "about", "legal", "developer", "api", "graphql", "static", "oauth",

@@ -72,14 +72,14 @@ func parseLink(raw string) (Link, *Error) {
 	return l, nil
 }
 
-// isQueryValue reports whether the text before a link ends with the name of a query parameter and "=", so that the link is the value of the
+// isQueryValue returns true if the text before a link ends with the name of a query parameter and "=", so that the link is the value of the
 // parameter.
 func isQueryValue(before string) bool {
 	name, ok := strings.CutSuffix(before, "=")
 	return ok && !strings.Contains(name[strings.LastIndexAny(name, "?&#")+1:], "=")
 }
 
-// containsSecondLink reports whether a second link of a supported platform follows the first link in s. A link that is the value of a query
+// containsSecondLink returns true if a second link of a supported platform follows the first link in s. A link that is the value of a query
 // parameter does not count.
 func containsSecondLink(s string) bool {
 	for i := 0; ; {
@@ -338,7 +338,7 @@ func (a *address) parseInnerLink(inner string) (Link, *Error) {
 	return parseBareLink(inner, a.depth+1)
 }
 
-// isAccountHost reports whether the first part of the path can be an account name, as on
+// isAccountHost returns true if the first part of the path can be an account name, as on
 // www.instagram.com but not on help.instagram.com.
 func (a *address) isAccountHost() bool {
 	switch a.sub {

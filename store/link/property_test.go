@@ -166,7 +166,7 @@ func checkInvariants(t require.TestingT, raw string) {
 	require.Equal(t, parsedCanonicalLink(got), again)
 }
 
-// containsPlatformHost reports whether raw contains a host name of the platform. The host name can be percent-encoded up to three times.
+// containsPlatformHost returns true if raw contains a host name of the platform. The host name can be percent-encoded up to three times.
 func containsPlatformHost(raw string, p link.Platform) bool {
 	names := map[link.Platform][]string{
 		link.TikTok:    {"tiktok.com", "tiktokv.com", "tiktokv.us", "tiktokv.eu"},

@@ -6,17 +6,17 @@ import (
 	"unicode"
 )
 
-// isDigit reports whether c is an ASCII digit.
+// isDigit returns true if c is an ASCII digit.
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isAlnum reports whether c is an ASCII letter or digit.
+// isAlnum returns true if c is an ASCII letter or digit.
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// isIDCharacter reports whether c can occur in an id. The platforms use the alphabet of base64url
+// isIDCharacter returns true if c can occur in an id. The platforms use the alphabet of base64url
 // for ids with letters.
 func isIDCharacter(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// consistsOf reports whether s has minLength to maxLength bytes, and whether the function isAllowed returns true for each of them.
+// consistsOf returns true if s has minLength to maxLength bytes and the function isAllowed returns true for each of them.
 func consistsOf(s string, minLength, maxLength int, isAllowed func(byte) bool) bool {
 	if len(s) < minLength || len(s) > maxLength {
 		return false
@@ -29,17 +29,17 @@ func consistsOf(s string, minLength, maxLength int, isAllowed func(byte) bool) b
 	return true
 }
 
-// isLocale reports whether s has the form of a locale, such as "de", "pt-br", "zh-hant" or "en_US".
+// isLocale returns true if s has the form of a locale, such as "de", "pt-br", "zh-hant" or "en_US".
 func isLocale(s string) bool {
 	language, region, ok := strings.Cut(strings.ReplaceAll(s, "_", "-"), "-")
 	letter := func(c byte) bool { return isAlnum(c) && !isDigit(c) }
 	return consistsOf(language, 2, 2, letter) && (!ok || consistsOf(region, 2, 4, letter))
 }
 
-// isBlank reports whether r is a white space or another invisible character. Such characters often surround a pasted link.
+// isBlank returns true if r is a white space or another invisible character. Such characters often surround a pasted link.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// isForbidden reports whether Parse refuses a link that contains r. Zero-width joiners and
+// isForbidden returns true if Parse refuses a link that contains r. Zero-width joiners and
 // non-joiners are allowed, because some scripts need them in handles.
 func isForbidden(r rune) bool {
 	if r < 0x80 {
@@ -49,7 +49,7 @@ func isForbidden(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d'
 }
 
-// hasPrefixFold reports whether s begins with prefix, ignoring case.
+// hasPrefixFold returns true if s begins with prefix, ignoring case.
 func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }

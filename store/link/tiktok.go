@@ -161,19 +161,19 @@ func (a *address) tiktokVideoIDInQuery() string {
 	return ""
 }
 
-// isTikTokID reports whether s has the form of a TikTok video id. An id with a leading zero would be a second name of the same video.
+// isTikTokID returns true if s has the form of a TikTok video id. An id with a leading zero would be a second name of the same video.
 func isTikTokID(s string) bool { return consistsOf(s, 15, 20, isDigit) && s[0] != '0' }
 
-// isTikTokHandle reports whether s has the form of a TikTok handle.
+// isTikTokHandle returns true if s has the form of a TikTok handle.
 func isTikTokHandle(s string) bool {
 	return consistsOf(s, 2, 24, func(c byte) bool { return isAlnum(c) || c == '_' || c == '.' }) && s[len(s)-1] != '.'
 }
 
-// isSecUID reports whether s has the form of a secUid. A secUid is a text that identifies a TikTok account. The account also has a numeric
+// isSecUID returns true if s has the form of a secUid. A secUid is a text that identifies a TikTok account. The account also has a numeric
 // id.
 func isSecUID(s string) bool {
 	return strings.HasPrefix(s, "MS4wLjAB") && consistsOf(s, 40, 120, isIDCharacter)
 }
 
-// isShareCode reports whether s has the form of the code in a short link of TikTok, Instagram or Facebook.
+// isShareCode returns true if s has the form of the code in a short link of TikTok, Instagram or Facebook.
 func isShareCode(s string) bool { return consistsOf(s, 5, 40, isIDCharacter) }

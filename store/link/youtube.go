@@ -94,7 +94,7 @@ func (a *address) parseYouTubeVideo(firstPart string) (Link, *Error) {
 	return Link{}, a.refuseYouTubeID(id)
 }
 
-// isYouTubePlayerWord reports whether s is one of two words that can be in the path /embed/WORD instead of a video id. Both words have 11
+// isYouTubePlayerWord returns true if s is one of two words that can be in the path /embed/WORD instead of a video id. Both words have 11
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
@@ -154,7 +154,7 @@ func refuseLastCharacter(id, kind string) *Error {
 	return newError(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
-// isYouTubeChannel reports whether s can be a channel id. The last 22 characters encode 128 bits, so the last
+// isYouTubeChannel returns true if s can be a channel id. The last 22 characters encode 128 bits, so the last
 // character can only be A, Q, g or w.
 func isYouTubeChannel(s string) bool {
 	return consistsOf(s, 24, 24, isIDCharacter) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
@@ -235,7 +235,7 @@ func leadingYouTubeID(s string) (id string, ok bool) {
 	return id, ok || tail == "" || !isIDCharacter(tail[0])
 }
 
-// isYouTubeName reports whether s has the form of a handle or an older account name. A name with a character
+// isYouTubeName returns true if s has the form of a handle or an older account name. A name with a character
 // outside of ASCII can be shorter than minLength.
 func isYouTubeName(s string, minLength int) bool {
 	count, ascii := 0, true
@@ -255,7 +255,7 @@ func isYouTubeName(s string, minLength int) bool {
 	return count >= minLength && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved reports whether a path whose first part is firstPart leads to a page of YouTube itself. If
+// isYouTubeReserved returns true if a path whose first part is firstPart leads to a page of YouTube itself. If
 // not, firstPart can be an older account name. It must be in lower case.
 func isYouTubeReserved(firstPart string) bool {
 	switch firstPart {

@@ -236,7 +236,7 @@ func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
 		require.Empty(t, claim("first").Targets)
 		c = claim("second")
-		require.Len(t, c.Targets, 1, "the target must be due at once and stay in the interactive lane")
+		require.Len(t, c.Targets, 1, "the target must be due immediately and stay in the interactive lane")
 		require.JSONEq(t, `{"running":true}`, *c.Targets[0].Answers)
 
 		o = storetest.Outcome(db, c.Targets[0], storetest.Views(7))

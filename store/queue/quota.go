@@ -93,10 +93,10 @@ func (s *Queue) ResumeSource(ctx context.Context, source string, calledAt db.Ins
 	return resumed, err
 }
 
-// EndBudgetPause deletes a source's pause if the pause began because a budget was used up. It is called after reserved units were given back to the
-// budget.
-func (s *Queue) EndBudgetPause(ctx context.Context, source string) error {
-	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
+// EndBudgetPause deletes the pause of a source or budget if the pause began because a budget was used up. The argument key is SOURCE or
+// SOURCE/BUDGET. It is called when the budget has units again.
+func (s *Queue) EndBudgetPause(ctx context.Context, key string) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", key).Delete(&Pause{}).Error })
 }
 
 // DeleteOldWindows deletes the counts of a source's old windows. A window is old if its name sorts before oldestKept.

@@ -49,7 +49,8 @@ type QuotaUse struct {
 	Used   int64
 }
 
-// StatusCount is the number of targets of one platform and kind with one fetch status.
+// StatusCount is the number of targets of one platform and kind with one fetch status. For FetchStopped, it is the number of stopped videos or
+// accounts of all organisations and platforms, and Platform is "".
 type StatusCount struct {
 	Platform link.Platform `gorm:"column:source"`
 	Kind     Kind

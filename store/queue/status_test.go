@@ -66,10 +66,10 @@ func TestLastError_returnsTheErrorIfAFetchFailedOrTheStateIsParked(t *testing.T)
 			require.NoError(t, err)
 			return detail
 		}
-		db.Exec(t, "UPDATE fetch_targets SET detail = 'held back'")
+		db.Exec(t, "UPDATE fetch_targets SET detail = 'suspicious, not stored'")
 		require.Empty(t, why(link.TikTok), "the error must be empty while no target has failed")
 		db.Exec(t, "UPDATE fetch_targets SET attempts = 1")
-		require.Equal(t, "held back", why(link.TikTok))
+		require.Equal(t, "suspicious, not stored", why(link.TikTok))
 		require.Empty(t, why(link.YouTube))
 		db.Exec(t, "UPDATE fetch_targets SET attempts = 0, state = 'parked', detail = 'code 10'")
 		require.Equal(t, "code 10", why(link.TikTok))

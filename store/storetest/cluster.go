@@ -14,7 +14,7 @@ import (
 )
 
 // CitusURL is the environment variable with the URL of a database on a Citus coordinator. If it is set, tests
-// of the engine "citus" run on this cluster instead of an imitation.
+// of the engine "citus" run on this cluster instead of on the stand-in.
 const CitusURL = "REELTALLY_TEST_CITUS_URL"
 
 // shards is the number of shards of each distributed table in a test. It is small, because every test creates all tables.

@@ -1,6 +1,6 @@
 package storetest
 
-// StandIn has SQL statements after which a PostgreSQL database without Citus imitates a database with Citus.
+// StandIn contains the SQL statements that create the stand-in for Citus in a PostgreSQL database.
 const StandIn = standIn
 
 // URL returns the URL of a database of the server.

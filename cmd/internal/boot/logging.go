@@ -68,7 +68,7 @@ func (h flushingHandler) WithGroup(name string) slog.Handler {
 	return flushingHandler{h.Handler.WithGroup(name), h.buffer}
 }
 
-// IsTerminal reports whether w is a terminal.
+// IsTerminal returns true if w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())

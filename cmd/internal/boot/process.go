@@ -83,7 +83,7 @@ func Run(ctx context.Context, p Process, run func(context.Context, Process) erro
 	return 1
 }
 
-// isShutdown reports whether err is only a consequence of the cancellation of ctx.
+// isShutdown returns true if err is only a consequence of the cancellation of ctx.
 func isShutdown(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }

@@ -42,7 +42,7 @@ type Traces struct {
 	logger   *slog.Logger
 }
 
-// Enabled reports whether traces are sent.
+// Enabled returns true if traces are sent.
 func (t *Traces) Enabled() bool { return t.Provider != nil }
 
 // StartTraces begins to send traces if the environment names a receiver. The returned logger then

@@ -80,21 +80,21 @@ func usagef(format string, args ...any) error {
 	return boot.UsageError{Err: fmt.Errorf(format, args...)} //nolint:err113 // no caller checks for this error
 }
 
-// HasSource reports whether any source is configured.
+// HasSource returns true if any source is configured.
 func (c Config) HasSource() bool {
 	return c.HasYouTube() || c.HasDisplayOrResearchAPI() || c.HasInstagram() || c.HasFacebook() || c.HasVendor()
 }
 
-// HasYouTube reports whether YouTube is configured.
+// HasYouTube returns true if YouTube is configured.
 func (c Config) HasYouTube() bool { return c.YouTubeAPIKey != "" }
 
-// HasInstagram reports whether the Instagram Graph API is configured.
+// HasInstagram returns true if the Instagram Graph API is configured.
 func (c Config) HasInstagram() bool { return c.InstagramToken != "" }
 
-// HasFacebook reports whether the Facebook Graph API is configured.
+// HasFacebook returns true if the Facebook Graph API is configured.
 func (c Config) HasFacebook() bool { return c.FacebookToken != "" }
 
-// HasVendor reports whether a vendor is configured.
+// HasVendor returns true if a vendor is configured.
 func (c Config) HasVendor() bool { return len(c.Vendor) > 0 }
 
 // Check returns an error for the first invalid setting.
@@ -144,7 +144,7 @@ func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	return nil
 }
 
-// hasCustomURL reports whether the base URL of at least one source is not the default.
+// hasCustomURL returns true if the base URL of at least one source is not the default.
 func (c Config) hasCustomURL() bool {
 	return len(c.VendorBaseURL) > 0 || c.YouTubeBaseURL != youtube.DefaultBaseURL ||
 		c.TikTok.BaseURL != tiktok.DefaultBaseURL || c.TikTok.ResearchBaseURL != tiktok.DefaultBaseURL ||

@@ -39,7 +39,7 @@ func TestCommand_runsCollectorWithAllSourcesUntilStopped(t *testing.T) {
 		"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "ig-key", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914", "REELTALLY_FACEBOOK_ACCESS_TOKEN": "fb-key",
 		"REELTALLY_TIKTOK_CLIENT_KEY": "tt-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "tt-secret-key", "REELTALLY_TIKTOK_REFRESH_TOKEN": "rft.one-key,rft.two-key",
 		"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "rs-key", "REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET": "rs-secret-key"})
-	line := p.Stderr.Await(t, 2*time.Minute, `"collecting"`)
+	line := p.Stderr.Await(t, 2*time.Minute, `"the collector has started"`)
 	require.Contains(t, line, `["youtube","tiktok_display","tiktok_display:2","instagram","facebook","vendor:ensembledata","vendor:scrapecreators","tiktok_research"]`,
 		"the collector must first ask the platforms' APIs, then the vendors in the configured order, and last the Research API")
 	require.Zero(t, p.Stop())

@@ -27,10 +27,10 @@ type TikTok struct {
 	ResearchRecords      int64       `name:"tiktok-research-records" setting:"REELTALLY_TIKTOK_RESEARCH_RECORDS" default:"100000" placeholder:"N" help:"Records a day from the Research API; -1 means no limit."`
 }
 
-// HasDisplayOrResearchAPI reports whether TikTok's Display API or Research API is configured.
+// HasDisplayOrResearchAPI returns true if TikTok's Display API or Research API is configured.
 func (c TikTok) HasDisplayOrResearchAPI() bool { return c.hasDisplayAPI() || c.ResearchClientKey != "" }
 
-// hasDisplayAPI reports whether all settings of TikTok's Display API are set.
+// hasDisplayAPI returns true if all settings of TikTok's Display API are set.
 func (c TikTok) hasDisplayAPI() bool {
 	return c.ClientKey != "" && c.ClientSecret != "" && len(c.RefreshToken) > 0
 }

@@ -91,7 +91,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("GET %s: the service answered with status %d: %s", e.path, e.status, e.detail)
 }
 
-// hasStatus reports whether err is a statusError with the given status.
+// hasStatus returns true if err is a statusError with the given status.
 func hasStatus(err error, status int) bool {
 	e, ok := errors.AsType[*statusError](err)
 	return ok && e.status == status

@@ -75,7 +75,7 @@ func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.V
 // median views of the account's other videos.
 const minOutlier = 5
 
-// isOutlier reports whether the outlier multiplier of v is at least minOutlier. It returns false if the account
+// isOutlier returns true if the outlier multiplier of v is at least minOutlier. It returns false if the account
 // of v gets no other video.
 func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
 	var views []int64

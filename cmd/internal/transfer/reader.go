@@ -49,7 +49,7 @@ var errRowTooLong = fmt.Errorf("a row is longer than %d bytes: check the file fo
 // rowReader reads the rows of a file. After the last row, next returns io.EOF. Any other error,
 // except a fileError, concerns only the current row.
 type rowReader interface {
-	next() (line int, v values, err error)
+	next() (line int, v rowTexts, err error)
 }
 
 // newRowReader returns a reader for JSON if the file begins with [ or {, and for CSV otherwise. It
@@ -159,7 +159,7 @@ func (r *csvReader) csvError(err error) error {
 }
 
 // next returns the values of the next row and the line number of the row.
-func (r *csvReader) next() (line int, v values, err error) {
+func (r *csvReader) next() (line int, v rowTexts, err error) {
 	r.limit.rowBytes = 0
 	cells, err := r.csv.Read()
 	if err != nil && !errors.Is(err, csv.ErrFieldCount) {
@@ -198,7 +198,7 @@ type jsonReader struct {
 }
 
 // next returns the values of the next object and the line number of the object.
-func (r *jsonReader) next() (line int, v values, err error) {
+func (r *jsonReader) next() (line int, v rowTexts, err error) {
 	r.limit.rowBytes = 0
 	found, err := r.skipToObject()
 	if err != nil {
@@ -314,7 +314,7 @@ func (r *jsonReader) readObject() ([]byte, error) {
 
 // parseObject parses a JSON object into the values of a row. It passes the names of the object's members to unused.markFound. It also records the
 // names that are not known.
-func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unknownColumns) (v values, err error) {
+func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unknownColumns) (v rowTexts, err error) {
 	if !utf8.Valid(text) {
 		return v, errors.New("the row is not UTF-8: save the file as UTF-8")
 	}

@@ -43,8 +43,8 @@ type account struct {
 	AccountID string `json:",omitempty"`
 }
 
-// values are the texts of one row of a file, indexed by field. A value is "" if the file has no column for the field.
-type values [fieldCount]string
+// rowTexts are the texts of one row of a file, indexed by field. A text is "" if the file has no column for the field.
+type rowTexts [fieldCount]string
 
 // errInterpolated reports that the counts of a row are interpolated: computed, not measured. Such a row is valid, but it is skipped.
 var errInterpolated = errors.New("the counts of the row are interpolated")
@@ -58,7 +58,7 @@ type rowParser struct {
 
 // parseRow converts a row to a record. If the counts are interpolated, the error is errInterpolated. Any other error
 // says why the row is invalid, or wraps an error of p.resolve.
-func (p rowParser) parseRow(ctx context.Context, line int, v *values) (record, error) {
+func (p rowParser) parseRow(ctx context.Context, line int, v *rowTexts) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {
 		if !utf8.ValidString(text) {
@@ -108,8 +108,9 @@ func (p rowParser) parseRow(ctx context.Context, line int, v *values) (record, e
 	return out, p.parseTime(v, &out)
 }
 
-// parseBool parses a field that is true, false or empty. Empty means false.
-func parseBool(v *values, f field) (bool, error) {
+// parseBool returns true for "true", "1" and "yes", and false for "false", "0", "no" and "". It ignores case, and
+// returns an error for other texts.
+func parseBool(v *rowTexts, f field) (bool, error) {
 	switch strings.ToLower(v[f]) {
 	case "true", "1", "yes":
 		return true, nil
@@ -121,7 +122,7 @@ func parseBool(v *values, f field) (bool, error) {
 
 // parseTime parses the date and the time of a row. A date without a time means the beginning of the day, so
 // that counts which ReelTally fetches on this day count as later.
-func (p rowParser) parseTime(v *values, out *record) error {
+func (p rowParser) parseTime(v *rowTexts, out *record) error {
 	at, err := parseInstant(v[fieldDate], p.formats.dates[fieldDate])
 	if v[fieldTime] != "" {
 		var date = at
@@ -148,7 +149,7 @@ func (p rowParser) parseTime(v *values, out *record) error {
 }
 
 // parseVideo parses the fields that describe the video, and stores them in out.
-func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error {
+func (p rowParser) parseVideo(ctx context.Context, v *rowTexts, out *record) error {
 	if v[fieldLink] == "" {
 		return errors.New("the row has no link")
 	}

@@ -45,7 +45,7 @@ func TestInspect_refusesChangesOfTablesInParallelMode(t *testing.T) {
 		"DROP TABLE snapshots_daily_202001",
 	} {
 		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "a statement outside of a transaction changes a table")
-		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction changes a table before it sets citus.multi_shard_modify_mode")
+		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction runs CREATE, ALTER or DROP TABLE before it sets citus.multi_shard_modify_mode")
 	}
 	require.NoError(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error {
 		if err := tx.Exec("SET LOCAL citus.multi_shard_modify_mode = 'sequential'").Error; err != nil {

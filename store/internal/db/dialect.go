@@ -241,7 +241,7 @@ const acquireTimeout = 5 * time.Second
 // this program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
-// readBufferBytes is how many bytes of PostgreSQL's answers are read at once. With the 8 KB of pgx,
+// readBufferBytes is the maximum number of bytes of PostgreSQL's answers in one read. With the 8 KB of pgx,
 // long lists need hundreds of system calls.
 const readBufferBytes = 64 << 10
 

@@ -120,7 +120,7 @@ func readLayout(tx *gorm.DB) (l layout, err error) {
 func (l layout) checkTables() error {
 	words := strings.Fields(l.version) // the version has a form such as "Citus 13.2.2 on x86_64-pc-linux-gnu, …"
 	if len(words) < 2 {
-		return fmt.Errorf("the version of Citus is unknown: %q", l.version)
+		return fmt.Errorf("cannot read the version of Citus in %q: it must have a form such as \"Citus 13.2.2\"", l.version)
 	}
 	major, _, _ := strings.Cut(words[1], ".")
 	if n, err := strconv.Atoi(major); err != nil || n < oldestCitus {

@@ -173,7 +173,7 @@ func newTxInspector(inspect Inspector) Inspector {
 			sequential.Store(true)
 		}
 		if changedTable.MatchString(statement) && !sequential.Load() {
-			return fmt.Errorf("a transaction changes a table before it sets %s: %s", sequentialDDL, statement)
+			return fmt.Errorf("a transaction runs CREATE, ALTER or DROP TABLE before it sets %s: %s", sequentialDDL, statement)
 		}
 		if strings.Contains(statement, " SET "+marker) {
 			done.Store(true)

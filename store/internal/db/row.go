@@ -30,7 +30,7 @@ type Values struct {
 	texts    *strings.Builder
 }
 
-// arena stores values of the type T. It allocates memory for many values at once, because single
+// arena stores values of the type T. It allocates memory for many values in one block, because single
 // allocations take longer than reading the values.
 type arena[T any] struct{ block []T }
 

@@ -44,7 +44,7 @@ func DateOf(t time.Time) Date {
 func ParseDate(s string) (Date, error) {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a date of the form YYYY-MM-DD", s)
+		return 0, fmt.Errorf("%q is not an existing day in the form YYYY-MM-DD", s)
 	}
 	return DateOf(t), nil
 }

@@ -77,7 +77,7 @@ func (o *Output) Await(t testing.TB, timeout time.Duration, substrings ...string
 	}
 }
 
-// containsAll reports whether line contains each of the substrings.
+// containsAll returns true if line contains each of the substrings.
 func containsAll(line string, substrings []string) bool {
 	for _, s := range substrings {
 		if !strings.Contains(line, s) {
