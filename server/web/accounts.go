@@ -36,6 +36,9 @@ func showAccounts(v *visit) error {
 	query := content.View.Query()
 	maps.Copy(query, content.Filter)
 	query.Set("paginated", "true")
+	if text := content.Filter.Get("username"); text != "" {
+		query.Set("username", usernamesWithBeginning(text))
+	}
 	if content.Filter.Get("fetch_status") == "stopped" {
 		query.Set("include_removed", "true")
 	}
