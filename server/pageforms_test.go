@@ -237,7 +237,7 @@ func TestListPages_redirectToTheLastPageIfThePageNumberIsTooHigh(t *testing.T) {
 	c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 	share := "/c/" + *decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)).Hash
 	for from, to := range map[string]string{
-		"/video?page=14&notice=chosen-stopped":           "/video?notice=chosen-stopped&page=2",
+		"/video?page=14&notice=stopped":                  "/video?notice=stopped&page=2",
 		"/video?page=14&q=nothing":                       "/video?page=1&q=nothing",
 		"/account?page=3":                                "/account?page=1",
 		"/collection/" + collection.String() + "?page=3": "/collection/" + collection.String() + "?page=2",

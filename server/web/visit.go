@@ -152,7 +152,6 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"deleted":         "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":         "Tracking was stopped. The numbers so far are kept.",
 	"added":           "Added to the collection.",
-	"chosen-stopped":  "Tracking of the chosen videos was stopped. The numbers so far are kept.",
 	"removed":         "Removed from the collection.",
 	"created":         "The collection was created.",
 	"share-saved":     "The share page was changed.",

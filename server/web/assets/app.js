@@ -264,6 +264,29 @@
     document.querySelectorAll("form[method=get] :disabled, form.search :disabled").forEach(field => { field.disabled = false; });
   });
 
+  // A box above a list of videos chooses all of them. showChoice sets this box and the text beside it, which screen readers read out after a change.
+  function showChoice() {
+    const line = document.querySelector("[data-choose]"), boxes = [...document.querySelectorAll("input.pick")];
+    if (!line) return;
+    const chosen = boxes.filter(box => box.checked).length, all = line.querySelector("input"), status = line.querySelector("[role=status]");
+    const text = chosen > 0 ? `${chosen} of ${boxes.length} chosen` : status.textContent && "No video is chosen";
+    line.hidden = false;
+    line.querySelector("button").hidden = chosen === 0;
+    all.checked = chosen === boxes.length;
+    all.indeterminate = chosen > 0 && chosen < boxes.length;
+    if (status.textContent !== text) status.textContent = text;
+  }
+  for (const shown of ["DOMContentLoaded", "htmx:afterSettle"]) document.addEventListener(shown, showChoice);
+  addEventListener("pageshow", showChoice); // after "back", the browser checks the boxes again
+  document.addEventListener("change", event => {
+    if (event.target.matches("[data-choose] input")) {
+      for (const box of document.querySelectorAll("input.pick")) box.checked = event.target.checked;
+    } else if (!event.target.matches("input.pick")) {
+      return;
+    }
+    showChoice();
+  });
+
   document.addEventListener("keydown", event => {
     const search = document.getElementById("search"), palette = document.getElementById("palette");
     const typing = event.target.closest("input, textarea, select");
