@@ -47,7 +47,7 @@ func TestChosenVideos_canBeStoppedAndTrackedAgain(t *testing.T) {
 		}
 		change("stop", first).requireStatus(http.StatusOK)
 		stopped := change("stop", first, second, unknown).requireStatus(http.StatusOK)
-		for _, text := range []string{"Tracking stopped: 1 video The numbers so far are kept.", "Stopped before: 1 video", "Not stopped: 1 video " + unknown, "tracks no video with this id", "Track 1 video again"} {
+		for _, text := range []string{"Tracking stopped: 1 video The numbers so far are kept.", "Stopped before: 1 video", "Not stopped: 1 video Your organisation tracks no video with this id.", "Track 1 video again"} {
 			require.Contains(t, mainText(stopped), text)
 		}
 		require.Equal(t, []bool{true, true}, []bool{removed(first), removed(second)})
@@ -56,7 +56,7 @@ func TestChosenVideos_canBeStoppedAndTrackedAgain(t *testing.T) {
 
 		change("track", second).requireStatus(http.StatusOK)
 		again := mainText(change("track", first, second, unknown).requireStatus(http.StatusOK))
-		for _, text := range []string{"Tracked again: 1 video", "Tracked already: 1 video", "Not tracked: 1 video " + unknown, "has no video with this id"} {
+		for _, text := range []string{"Tracked again: 1 video", "Tracked already: 1 video", "Not tracked: 1 video Your organisation has no video with this id."} {
 			require.Contains(t, again, text)
 		}
 		require.Equal(t, []bool{false, false}, []bool{removed(first), removed(second)})

@@ -93,6 +93,11 @@ func TestAnswersToForms_canBeShownAgainIfTheyHaveNoSecret(t *testing.T) {
 		require.Equal(t, answer.want, v.post(answer.path, answer.fields...).Header.Get("Cache-Control"), answer.why)
 	}
 	require.Equal(t, "no-store", v.visit("/settings").Header.Get("Cache-Control"))
+	for _, path := range []string{"/", "/track", "/video", "/video?csv=videos", "/account", "/collection", "/search?q=x", "/compare", "/operations", "/video/unknown"} {
+		require.Equal(t, "no-store", v.visit(path).Header.Get("Cache-Control"), path)
+	}
+	require.Contains(t, v.post("/track", "links", "nonsense").Header.Values("Vary"), "Cookie", "the browser must not show the answer again after the sign-out")
+	require.Equal(t, `"cache"`, v.post("/logout").requireStatus(http.StatusSeeOther).Header.Get("Clear-Site-Data"))
 }
 
 func TestEndedSession_keepsThePageAndThePastedLinks(t *testing.T) {

@@ -258,6 +258,13 @@
     }
     for (const field of event.target.elements) if (field.name && field.value === "") field.disabled = true;
   });
+  // After "back", a browser can show a page from its memory. If the session has ended since then, the visitor gets the sign-in page instead.
+  addEventListener("pageshow", async event => {
+    const signOut = document.querySelector(".top form[method=post]"), palette = document.querySelector("#palette form");
+    if (!event.persisted || !signOut || !palette) return;
+    const answer = await fetch(palette.action, { redirect: "manual", cache: "no-store" }).catch(() => null);
+    if (answer?.type === "opaqueredirect") location.replace(signOut.action.replace(/logout$/, "login"));
+  });
   addEventListener("pageshow", event => {
     if (event.persisted) document.querySelectorAll("form[data-live]").forEach(form => form.reset()); // after "back", the form shows the filters of the page's URL
     document.querySelectorAll("form[data-sent]").forEach(form => delete form.dataset.sent);
