@@ -98,7 +98,7 @@ func TestChosenVideos_canBeRefreshed(t *testing.T) {
 	a.Clock.Advance(5 * time.Hour)
 	unknown := append(slices.Clone(fields), "video", uuid.NewString())
 	refreshed := mainText(v.post("/video/chosen/refresh", unknown...).requireStatus(http.StatusOK))
-	require.Contains(t, refreshed, "Refreshed: 2 videos New numbers usually arrive within a minute.")
+	require.Contains(t, refreshed, "Refresh requested: 2 videos New numbers usually arrive within a minute.")
 	require.Contains(t, refreshed, "Not refreshed: 1 video")
 	require.NotContains(t, refreshed, "Refresh the other")
 	rates.limitName.Store("refreshVideo")

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -196,4 +197,13 @@ func TestTrackedAccountIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].ID, uuid.Nil, uuid.Nil, tracked[0].ID, uuid.Nil, uuid.Nil}, ids)
 	})
+}
+
+// The server binds cursors to the JSON of the query. So a new field must not change the JSON of queries without it: after an upgrade, callers continue
+// with cursors of the previous release.
+func TestAccountQuery_keepsItsJSONWithoutUsernamePrefix(t *testing.T) {
+	t.Parallel()
+	encoded, err := json.Marshal(store.AccountQuery{})
+	require.NoError(t, err)
+	require.NotContains(t, string(encoded), "UsernamePrefix")
 }

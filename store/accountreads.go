@@ -13,9 +13,11 @@ import (
 
 // AccountQuery selects accounts. An account must match all conditions that are set.
 type AccountQuery struct {
-	Platform       *link.Platform
-	Username       *string      // the account's handle in the form that link.FoldUsername returns: in lower case and without "@"
-	UsernamePrefix string       // the account's handle begins with this text, which has the same form as Username; "" selects all handles
+	Platform *link.Platform
+	Username *string // the account's handle in the form that link.FoldUsername returns: in lower case and without "@"
+	// UsernamePrefix is the beginning of the account's handle, in the form of Username; "" selects all handles. It is left out of the JSON if it is
+	// empty, so that the cursors of servers without this field stay valid.
+	UsernamePrefix string       `json:",omitempty"`
 	Link           *link.Link   // the link of the account
 	Collections    []string     // names or ids of collections; the account is in at least one of them
 	CollectionID   *uuid.UUID   // the account is in this collection; if the collection is unknown, the query fails with ErrNotFound

@@ -145,7 +145,7 @@ func changeChosenVideos(v *visit) error {
 		texts = changeTexts{"Tracked again", "The numbers so far were kept.", "Tracked already", "Not tracked"}
 		changes, err = v.trackVideosAgain(content.IDs)
 	case "refresh":
-		texts = changeTexts{"Refreshed", "New numbers usually arrive within a minute.", "Not refreshed, because the numbers are less than 4 hours old", "Not refreshed"}
+		texts = changeTexts{"Refresh requested", "New numbers usually arrive within a minute.", "Not refreshed, because the numbers are less than 4 hours old", "Not refreshed"}
 		changes, content.Next, err = v.refreshVideos(content.IDs)
 	case "collect":
 		return v.collectChosenVideos(content)
