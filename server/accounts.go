@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -17,8 +19,9 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 	if err != nil {
 		return nil, err
 	}
+	username, prefix := readUsernameFilter(ctx, p.Username)
 	query := store.AccountQuery{
-		Platform: (*link.Platform)(p.Platform), Username: normaliseOptionalText(p.Username, link.FoldUsername), Collections: p.Collections, Link: target,
+		Platform: (*link.Platform)(p.Platform), Username: username, UsernamePrefix: prefix, Collections: p.Collections, Link: target,
 		IncludeLinked: isTrue(p.IncludeLinked), IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx),
 	}
@@ -35,6 +38,19 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 			query.Window = w
 			return o.ListAccounts(ctx, query)
 		}})
+}
+
+// readUsernameFilter returns the folded username of the query parameter "username", or nil if the request lacks it. If a page of this server sends a
+// text that ends with web.AnyEnd, readUsernameFilter returns the text before it as the beginning of usernames instead.
+func readUsernameFilter(ctx context.Context, username *string) (exact *string, prefix string) {
+	exact = normaliseOptionalText(username, link.FoldUsername)
+	if exact == nil || !isFromPage(ctx) {
+		return exact, ""
+	}
+	if beginning, ok := strings.CutSuffix(*exact, web.AnyEnd); ok {
+		return nil, beginning
+	}
+	return exact, ""
 }
 
 // GetAccount answers GET /accounts/{account_id} with one account of the caller's organisation.

@@ -85,36 +85,3 @@ func TestComparison_marksComputedDays(t *testing.T) {
 	}
 	require.Equal(t, marked, computed)
 }
-
-func TestVideoLists_selectedVideosCanBeStoppedOrAddedToACollection(t *testing.T) {
-	t.Parallel()
-	eachDatabase(t, func(t *testing.T, a *app) {
-		c := a.newCaller(t, store.TierPremium)
-		collection, videos := createDashboardData(a, c)
-		v := c.newSignedInVisitor(t)
-		first, second := videos[0].String(), videos[1].String()
-		list := "/video?order_by=latest_likes&q=&page=1"
-		for _, page := range []string{list, "/collection/" + collection.String()} {
-			require.Contains(t, string(v.visit(page).requireStatus(http.StatusOK).body), `formaction="/video/chosen/stop"`, page)
-		}
-		made := c.createNamedCollection("Chosen")
-		added := v.post("/video/chosen/collect", "video", first, "video", second, "collection", made.String(), "back", "/video?order_by=latest_likes&notice=stopped")
-		require.Equal(t, "/video?notice=added&order_by=latest_likes", added.requireStatus(http.StatusSeeOther).Header.Get("Location"))
-		require.Len(t, decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+made.String()+"/videos", nil).requireStatus(http.StatusOK)).Data, 2)
-		require.Contains(t, string(v.post("/video/chosen/collect", "video", first, "back", list).requireStatus(http.StatusBadRequest).body), "Choose a collection")
-
-		stopped := v.post("/video/chosen/stop", "video", first, "back", "/collection/"+made.String()).requireStatus(http.StatusSeeOther).Header.Get("Location")
-		require.Contains(t, string(v.visit(stopped).requireStatus(http.StatusOK).body), "Tracking of the chosen videos was stopped")
-		require.True(t, decode[client.Video](c.send(http.MethodGet, "/videos/"+first, nil).requireStatus(http.StatusOK)).Removed)
-
-		other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
-		require.Contains(t, string(other.post("/video/chosen/stop", "video", second, "back", list).requireStatus(http.StatusUnprocessableEntity).body), "0 of the 1 videos were stopped.")
-		require.False(t, decode[client.Video](c.send(http.MethodGet, "/videos/"+second, nil).requireStatus(http.StatusOK)).Removed)
-		require.Contains(t, string(v.post("/video/chosen/stop", "back", list).requireStatus(http.StatusBadRequest).body), "Choose at least one video")
-		for _, outside := range []string{"", "//example.com/video", "https://example.com/video", "video", "/%zz"} {
-			v.post("/video/chosen/stop", "video", second, "back", outside).requireStatus(http.StatusBadRequest)
-		}
-		v.post("/video/chosen/other", "video", second, "back", list).requireStatus(http.StatusNotFound)
-		require.False(t, decode[client.Video](c.send(http.MethodGet, "/videos/"+second, nil).requireStatus(http.StatusOK)).Removed)
-	})
-}

@@ -37,12 +37,13 @@ func TestPages_offerMoreThan1000Collections(t *testing.T) {
 	v := c.newSignedInVisitor(t)
 	video := c.video(videos[0].String())
 	for path, lists := range map[string]int{ // path and number of lists of collections on the page
-		"/track":                              1,
-		"/video":                              2,
-		"/video/tiktok/" + videos[0].String(): 1,
-		"/account/tiktok/" + video.LinkedAccountID.String(): 2,
-		"/collection/" + child.String():                     0,
-		"/collection":                                       1,
+		"/track": 1,
+		"/video": 1,
+		"/video/chosen?back=%2Fvideo&video=" + videos[0].String(): 1,
+		"/video/tiktok/" + videos[0].String():                     1,
+		"/account/tiktok/" + video.LinkedAccountID.String():       1,
+		"/collection/" + child.String():                           0,
+		"/collection":                                             1,
 	} {
 		options := 0
 		for _, option := range findElements(v.visit(path).requireStatus(http.StatusOK).parsePage(), "option") {

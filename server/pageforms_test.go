@@ -93,6 +93,11 @@ func TestAnswersToForms_canBeShownAgainIfTheyHaveNoSecret(t *testing.T) {
 		require.Equal(t, answer.want, v.post(answer.path, answer.fields...).Header.Get("Cache-Control"), answer.why)
 	}
 	require.Equal(t, "no-store", v.visit("/settings").Header.Get("Cache-Control"))
+	for _, path := range []string{"/", "/track", "/video", "/video?csv=videos", "/account", "/collection", "/search?q=x", "/compare", "/operations", "/video/unknown"} {
+		require.Equal(t, "no-store", v.visit(path).Header.Get("Cache-Control"), path)
+	}
+	require.Contains(t, v.post("/track", "links", "nonsense").Header.Values("Vary"), "Cookie", "the browser must not show the answer again after the sign-out")
+	require.Equal(t, `"cache"`, v.post("/logout").requireStatus(http.StatusSeeOther).Header.Get("Clear-Site-Data"))
 }
 
 func TestEndedSession_keepsThePageAndThePastedLinks(t *testing.T) {
@@ -237,7 +242,7 @@ func TestListPages_redirectToTheLastPageIfThePageNumberIsTooHigh(t *testing.T) {
 	c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 	share := "/c/" + *decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)).Hash
 	for from, to := range map[string]string{
-		"/video?page=14&notice=chosen-stopped":           "/video?notice=chosen-stopped&page=2",
+		"/video?page=14&notice=stopped":                  "/video?notice=stopped&page=2",
 		"/video?page=14&q=nothing":                       "/video?page=1&q=nothing",
 		"/account?page=3":                                "/account?page=1",
 		"/collection/" + collection.String() + "?page=3": "/collection/" + collection.String() + "?page=2",

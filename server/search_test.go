@@ -39,17 +39,37 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 	})
 }
 
-func TestLists_sayThatAnAccountIsFoundByItsWholeUsername(t *testing.T) {
+func TestPages_findAccountsByTheBeginningOfTheirUsernames(t *testing.T) {
 	t.Parallel()
-	a := newApp(t, newSQLite(t))
-	c := a.newCaller(t, store.TierPremium)
-	createDashboardData(a, c)
-	v := c.newSignedInVisitor(t)
-	const hint = "An account is found by its whole username."
-	for path, want := range map[string]bool{"/account?username=northwind": true, "/video?username=northwind": true, "/search?q=northwind.s": true,
-		"/account?platform=facebook": false, "/video?q=unknown": false, "/account?include_linked=true&username=northwind.studio": false} {
-		require.Equal(t, want, strings.Contains(string(v.visit(path).requireStatus(http.StatusOK).body), hint), path)
-	}
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		createDashboardData(a, c)
+		v := c.newSignedInVisitor(t)
+		const account, hint = `">@northwind.studio</a>`, "An account is found by the beginning of its username."
+		for path, want := range map[string]string{
+			"/account?include_linked=true&username=@NorthW":          account,
+			"/account?include_linked=true&username=northwind.studio": account,
+			"/account?include_linked=true&username=north*":           account,
+			"/account?include_linked=true&username=wind":             hint,
+			"/account?include_linked=true&username=n%25":             hint,
+			"/search?q=north":                           `<span dir="auto">@northwind.studio</span>`,
+			"/search?q=studio":                          "Nothing was found",
+			"/video?username=northwind&platform=tiktok": `Do you mean the account <a href="?platform=tiktok&amp;username=northwind.studio"><bdi>@northwind.studio</bdi></a> (TikTok)?`,
+			"/video?username=wind":                      "This filter needs the whole username of an account.",
+			"/account?include_linked=true&username=northwind&csv=accounts":   "northwind.studio",
+			"/account?include_linked=true&username=northwind.studio2&page=1": hint,
+		} {
+			require.Contains(t, string(v.visit(path).requireStatus(http.StatusOK).body), want, path)
+		}
+		for _, path := range []string{"/account?platform=facebook", "/video?q=unknown", "/video?username=northwind.studio"} {
+			page := string(v.visit(path).requireStatus(http.StatusOK).body)
+			require.NotContains(t, page, hint, path)
+			require.NotContains(t, page, "Do you mean", path)
+		}
+		v.visit("/account?username=@").requireStatus(http.StatusBadRequest)
+		require.Empty(t, decode[client.AccountPage](c.send(http.MethodGet, "/accounts?include_linked=true&paginated=true&username=north*", nil).requireStatus(http.StatusOK)).Data,
+			"the beginning of a username is not a filter of the API")
+	})
 }
 
 func TestSettingsPage_storesTheChosenColourScheme(t *testing.T) {

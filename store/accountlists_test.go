@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -124,13 +125,15 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 			query   store.AccountQuery
 			matches func(store.Account) bool
 		}{
-			"tracked":           {store.AccountQuery{}, listed},
-			"including linked":  {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
-			"including stopped": {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
-			"all":               {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
-			"by platform":       {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
-			"by username":       {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
-			"by collection":     {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
+			"tracked":                          {store.AccountQuery{}, listed},
+			"including linked":                 {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
+			"including stopped":                {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
+			"all":                              {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
+			"by platform":                      {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
+			"by username":                      {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
+			"by the beginning of the username": {store.AccountQuery{UsernamePrefix: "a"}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
+			"by a text that LIKE would match":  {store.AccountQuery{UsernamePrefix: "a%"}, func(store.Account) bool { return false }},
+			"by collection":                    {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
 			"in a collection that is given by its name": {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
 			"in a collection that is given by its id":   {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
 			"in an unknown collection":                  {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
@@ -194,4 +197,13 @@ func TestTrackedAccountIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{uuid.Nil, tracked[1].ID, uuid.Nil, uuid.Nil, tracked[0].ID, uuid.Nil, uuid.Nil}, ids)
 	})
+}
+
+// The server binds cursors to the JSON of the query. So a new field must not change the JSON of queries without it: after an upgrade, callers continue
+// with cursors of the previous release.
+func TestAccountQuery_keepsItsJSONWithoutUsernamePrefix(t *testing.T) {
+	t.Parallel()
+	encoded, err := json.Marshal(store.AccountQuery{})
+	require.NoError(t, err)
+	require.NotContains(t, string(encoded), "UsernamePrefix")
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -12,8 +13,11 @@ import (
 
 // AccountQuery selects accounts. An account must match all conditions that are set.
 type AccountQuery struct {
-	Platform       *link.Platform
-	Username       *string      // the account's handle in the form that link.FoldUsername returns: in lower case and without "@"
+	Platform *link.Platform
+	Username *string // the account's handle in the form that link.FoldUsername returns: in lower case and without "@"
+	// UsernamePrefix is the beginning of the account's handle, in the form of Username; "" selects all handles. It is left out of the JSON if it is
+	// empty, so that the cursors of servers without this field stay valid.
+	UsernamePrefix string       `json:",omitempty"`
 	Link           *link.Link   // the link of the account
 	Collections    []string     // names or ids of collections; the account is in at least one of them
 	CollectionID   *uuid.UUID   // the account is in this collection; if the collection is unknown, the query fails with ErrNotFound
@@ -89,6 +93,10 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 	}
 	if query.Username != nil {
 		q = q.Where("accounts.username = ?", query.Username)
+	}
+	if query.UsernamePrefix != "" {
+		// The index of the usernames serves a range, but not LIKE. The column is compared byte by byte on both engines.
+		q = q.Where("accounts.username >= ? AND accounts.username < ?", query.UsernamePrefix, query.UsernamePrefix+string(utf8.MaxRune))
 	}
 	if query.Link != nil {
 		q = addAccountCondition(q, Ref{Link: *query.Link})

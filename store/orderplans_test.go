@@ -161,15 +161,16 @@ func TestAccounts_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 		insertManyRows(t, db, o, "accounts", "platform, username, handle_current, link, created_at, tracked, fetch_status, latest_followers_count, total_views, median_views, last_uploaded_at",
 			"'tiktok', 'user' || {n}, true, 'https://www.tiktok.com/@user' || {n}, {n} % 3000, {n} % 5 > 0, 'ok', CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, CASE WHEN {n} % 3 > 0 THEN {n} % 600 END, CASE WHEN {n} % 3 > 0 THEN {n} % 500 / 7.0 END, CASE WHEN {n} % 3 > 0 THEN "+day+" END")
 		for name, query := range map[string]store.AccountQuery{
-			"tracked accounts":             {},
-			"tracked and linked accounts":  {IncludeLinked: true},
-			"tracked and stopped accounts": {IncludeRemoved: true},
-			"all accounts":                 {IncludeLinked: true, IncludeRemoved: true},
-			"accounts of a platform":       {Platform: new(link.TikTok)},
-			"accounts with a username":     {Username: new("user77")},
-			"accounts with a link":         {Link: new(storetest.ParseLink(t, "https://www.tiktok.com/@user77"))},
-			"accounts with a status":       {Status: new(queue.FetchOK)},
-			"stopped accounts":             {Status: new(queue.FetchStopped)},
+			"tracked accounts":                           {},
+			"tracked and linked accounts":                {IncludeLinked: true},
+			"tracked and stopped accounts":               {IncludeRemoved: true},
+			"all accounts":                               {IncludeLinked: true, IncludeRemoved: true},
+			"accounts of a platform":                     {Platform: new(link.TikTok)},
+			"accounts with a username":                   {Username: new("user77")},
+			"accounts whose username begins with a text": {UsernamePrefix: "user77"},
+			"accounts with a link":                       {Link: new(storetest.ParseLink(t, "https://www.tiktok.com/@user77"))},
+			"accounts with a status":                     {Status: new(queue.FetchOK)},
+			"stopped accounts":                           {Status: new(queue.FetchStopped)},
 		} {
 			for order := range ordersInBothDirections(store.AccountOrders) {
 				query.Order, query.Window = order, store.Window{Limit: 100}

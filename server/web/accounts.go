@@ -36,6 +36,9 @@ func showAccounts(v *visit) error {
 	query := content.View.Query()
 	maps.Copy(query, content.Filter)
 	query.Set("paginated", "true")
+	if text := content.Filter.Get("username"); text != "" {
+		query.Set("username", usernamesWithBeginning(text))
+	}
 	if content.Filter.Get("fetch_status") == "stopped" {
 		query.Set("include_removed", "true")
 	}
@@ -97,10 +100,7 @@ func showAccount(v *visit) error {
 	if err := v.getFromAPI("/accounts/"+id+"/history", v.historyQuery(p), &history); err != nil {
 		return err
 	}
-	points := make([]point, len(history))
-	for n, h := range history {
-		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: textOrEmpty(h.Quality), Source: textOrEmpty(h.Source), Fetched: h.FetchedAt}
-	}
+	points := accountPoints(history)
 	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a video is tracked, the sums rise by the counts that it already has. When its tracking is stopped, the sums fall by its counts. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,

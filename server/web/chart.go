@@ -51,6 +51,8 @@ type chart struct {
 	Sums    bool    // true if the numbers are sums over the videos of a collection, so that each point has the fields Interpolated and Carried
 	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
 	Compared bool
+	Choices  []metricChoice // links to the other metrics of a comparison; nil if the page has only one metric
+	Subject  string         // what each line of a comparison shows, such as "Views of each video"
 	// CSVNames are the names of the metrics' columns in a CSV file. If it is nil, the columns have the names of the metrics.
 	CSVNames []string
 	Masked   bool // true if the organisation's tier hides the numbers
@@ -150,7 +152,7 @@ func (c chart) ShownMetric() metric { return c.Metrics[c.Metric] }
 func (c chart) Heading() string {
 	switch {
 	case c.Compared:
-		return "Views of each video in percent of its highest value"
+		return c.Subject + " in percent of its highest value"
 	case c.ShownMetric().PerDay:
 		return fmt.Sprintf("%s: daily value", c.ShownMetric().Label)
 	case c.Gain:

@@ -15,16 +15,18 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// maxCompared is the maximum number of videos in a comparison.
+// maxCompared is the maximum number of videos or accounts in a comparison.
 const maxCompared = 5
 
-// comparePage is the data for the template of the page that compares videos.
+// comparePage is the data for the template of the page that compares videos or accounts.
 type comparePage struct {
 	Videos       []comparedVideo
+	Accounts     []comparedAccount
+	ForAccounts  bool // true if the page compares accounts
 	Chart        chart
 	Max          int
 	Link         string        // link that the visitor wants to add and that was refused; "" otherwise
-	HiddenFields []hiddenField // hidden inputs of the form that adds a video: all query parameters of the page except "link" and "notice"
+	HiddenFields []hiddenField // hidden inputs of the form that adds a video or account: all query parameters of the page except "link" and "notice"
 }
 
 // comparedVideo is a video in a comparison.
@@ -33,46 +35,37 @@ type comparedVideo struct {
 	Remove string // query of a link that removes this video from the comparison
 }
 
-// showComparison shows the views of up to five videos in one chart. Each line is scaled so that its
-// highest value is 100.
+// Total returns the number of compared videos or accounts.
+func (p comparePage) Total() int { return len(p.Videos) + len(p.Accounts) }
+
+// showComparison shows up to five videos or accounts in one chart. Each line is scaled so that its highest value is 100.
 func showComparison(v *visit) error {
+	query := v.r.URL.Query()
+	if query.Has("account") || query.Get("kind") == "accounts" {
+		return showAccountComparison(v)
+	}
 	p, err := v.period()
 	if err != nil {
 		return err
 	}
 	content := comparePage{Max: maxCompared}
-	query := v.r.URL.Query()
-	chosen, err := comparedIDs(query)
+	chosen, err := v.readCompared("video")
 	if err != nil {
 		return err
-	}
-	if len(chosen) > maxCompared {
-		if err := v.refuseFilter(&Problem{Status: http.StatusBadRequest, Title: "Too many videos",
-			Detail: fmt.Sprintf("You chose %d videos; a comparison has at most %d. The first %d are shown.", len(chosen), maxCompared, maxCompared)}); err != nil {
-			return err
-		}
-		chosen = chosen[:maxCompared]
 	}
 	if text := strings.TrimSpace(query.Get("link")); text != "" {
 		var found client.VideoPage
 		err := v.getFromAPI("/videos", url.Values{"link": {text}, "limit": {"1"}}, &found)
-		query.Del("link")
+		added := ""
 		if err == nil && len(found.Data) > 0 {
-			query.Add("video", found.Data[0].AdID.String())
-			v.redirectTo("/compare?" + query.Encode())
-			return nil
+			added = found.Data[0].AdID.String()
 		}
-		if err == nil {
-			err = &Problem{Status: http.StatusBadRequest, Title: "Not tracked", Detail: "Your organisation does not track the video " + strconv.Quote(text) + "."}
-		}
-		if err := v.refuseFilter(err); err != nil {
+		if done, err := v.addCompared("video", added, text, err); done || err != nil {
 			return err
 		}
 		content.Link = text
 	}
-	days := map[store.Date]*point{}
-	var metrics []metric
-	var csvNames []string
+	lines := newComparedLines(len(chosen))
 	for n, id := range chosen {
 		var video client.Video
 		var history client.VideoHistory
@@ -82,28 +75,15 @@ func showComparison(v *visit) error {
 		if err := v.getFromAPI("/videos/"+id+"/history", v.historyQuery(p), &history); err != nil {
 			return err
 		}
-		without := withParameters(query)
-		without["video"] = slices.Delete(slices.Clone(chosen), n, n+1)
-		content.Videos = append(content.Videos, comparedVideo{video, "?" + without.Encode()})
-		metrics = append(metrics, metric{Name: fmt.Sprintf("video-%d", n+1), Label: titleOf(video)})
-		csvNames = append(csvNames, formula.Escape(video.AdLink))
+		content.Videos = append(content.Videos, comparedVideo{video, linkWithout(query, "video", chosen, n)})
+		lines.metrics = append(lines.metrics, metric{Name: fmt.Sprintf("video-%d", n+1), Label: titleOf(video)})
+		lines.csvNames = append(lines.csvNames, formula.Escape(video.AdLink))
 		for _, h := range history {
-			day := store.DateOf(h.Date.Time)
-			if days[day] == nil {
-				days[day] = &point{Day: day, Values: make([]*int64, len(chosen)), Computed: make([]bool, len(chosen))}
-			}
-			days[day].Values[n] = h.Views
-			days[day].Computed[n] = h.Views != nil && h.Interpolated != nil && *h.Interpolated
+			lines.setValue(store.DateOf(h.Date.Time), n, h.Views, h.Interpolated != nil && *h.Interpolated)
 		}
 	}
-	points := make([]point, 0, len(days))
-	for _, at := range days {
-		points = append(points, *at)
-	}
-	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
 	if len(chosen) > 0 {
-		content.Chart = v.newChart("Each line is scaled: 100 is the highest value of the video in the period. The table has the views themselves. Days are UTC.", p, metrics, pointsForPeriod(points, p))
-		content.Chart.Compared, content.Chart.CSVNames = true, csvNames
+		content.Chart = v.newComparedChart(lines, p, "Views of each video", "Each line is scaled: 100 is the highest value of the video in the period. The table has the views themselves. Days are UTC.")
 		if v.csvPart() != "" {
 			return v.sendHistory("comparison", content.Chart)
 		}
@@ -112,13 +92,85 @@ func showComparison(v *visit) error {
 	return v.renderPage(http.StatusOK, "compare", "videos", "Compare videos", content)
 }
 
-// comparedIDs returns the ids of videos in the query, without duplicates. It returns a *Problem if a value is not an id.
-func comparedIDs(query url.Values) ([]string, error) {
+// comparedLines are the lines of a comparison: one for each video or account, in the order in which they were chosen.
+type comparedLines struct {
+	metrics  []metric
+	csvNames []string
+	days     map[store.Date]*point
+	total    int // number of lines
+}
+
+func newComparedLines(total int) *comparedLines {
+	return &comparedLines{days: map[store.Date]*point{}, total: total}
+}
+
+// setValue sets the value of line n on a day. isComputed is true if the value is interpolated.
+func (l *comparedLines) setValue(day store.Date, n int, value *int64, isComputed bool) {
+	if l.days[day] == nil {
+		l.days[day] = &point{Day: day, Values: make([]*int64, l.total), Computed: make([]bool, l.total)}
+	}
+	l.days[day].Values[n] = value
+	l.days[day].Computed[n] = value != nil && isComputed
+}
+
+// newComparedChart returns the chart of the lines. subject says what each line shows, for the heading of printed pages.
+func (v *visit) newComparedChart(lines *comparedLines, p period, subject, caption string) chart {
+	points := make([]point, 0, len(lines.days))
+	for _, at := range lines.days {
+		points = append(points, *at)
+	}
+	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
+	c := v.newChart(caption, p, lines.metrics, pointsForPeriod(points, p))
+	c.Compared, c.Subject, c.CSVNames = true, subject, lines.csvNames
+	return c
+}
+
+// linkWithout returns the query of a link that removes the chosen item with index n from a comparison.
+func linkWithout(query url.Values, parameter string, chosen []string, n int) string {
+	without := withParameters(query)
+	without[parameter] = slices.Delete(slices.Clone(chosen), n, n+1)
+	if len(without[parameter]) == 0 && parameter == "account" {
+		without.Set("kind", "accounts")
+	}
+	return "?" + without.Encode()
+}
+
+// readCompared returns the ids in the query parameter "video" or "account", at most maxCompared. If there are more, the page says so.
+func (v *visit) readCompared(parameter string) ([]string, error) {
+	chosen, err := comparedIDs(v.r.URL.Query(), parameter)
+	if err != nil || len(chosen) <= maxCompared {
+		return chosen, err
+	}
+	err = v.refuseFilter(&Problem{Status: http.StatusBadRequest, Title: "Too many " + parameter + "s",
+		Detail: fmt.Sprintf("You chose %d %ss; a comparison has at most %d. The first %d are shown.", len(chosen), parameter, maxCompared, maxCompared)})
+	return chosen[:maxCompared], err
+}
+
+// addCompared redirects the browser to the same comparison with the item that the visitor has added by its link, and returns true. id is the id of the
+// item, or "" if it was not found. err is the error of the search for the link. If the link is refused, the page shows why, and addCompared returns
+// false.
+func (v *visit) addCompared(parameter, id, link string, err error) (done bool, _ error) {
+	if id != "" {
+		query := v.r.URL.Query()
+		query.Del("link")
+		query.Del("kind")
+		query.Add(parameter, id)
+		v.redirectTo("/compare?" + query.Encode())
+		return true, nil
+	}
+	if err == nil {
+		err = &Problem{Status: http.StatusBadRequest, Title: "Not tracked", Detail: "Your organisation does not track the " + parameter + " " + strconv.Quote(link) + "."}
+	}
+	return false, v.refuseFilter(err)
+}
+
+// comparedIDs returns the ids in the query parameter "video" or "account", without duplicates. It returns a *Problem if a value is not an id.
+func comparedIDs(query url.Values, parameter string) ([]string, error) {
 	var chosen []string
-	for _, text := range query["video"] {
+	for _, text := range query[parameter] {
 		id, err := uuid.Parse(text)
 		if err != nil {
-			return nil, &Problem{Status: http.StatusBadRequest, Title: "Not an id", Detail: fmt.Sprintf("video is %q; it must be the id of a video.", text)}
+			return nil, &Problem{Status: http.StatusBadRequest, Title: "Not an id", Detail: fmt.Sprintf("%s is %q; it must be the id of %s.", parameter, text, map[string]string{"video": "a video", "account": "an account"}[parameter])}
 		}
 		if !slices.Contains(chosen, id.String()) {
 			chosen = append(chosen, id.String())

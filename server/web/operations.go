@@ -22,6 +22,7 @@ type operationsPage struct {
 	Statuses []statusTotal
 	Shown    string // the chosen fetch status: the page lists the videos and accounts with this status; "" if none is chosen
 	Targets  []queue.TargetStatus
+	Fetches  []queue.LastFetches
 	Version  string // version of the server
 	API      string // version of the API
 }
@@ -132,6 +133,9 @@ func showOperations(v *visit) error {
 		if content.Targets, err = v.Backend.TargetsWithStatus(v.r.Context(), store.FetchStatus(content.Shown), maxListedTargets); err != nil {
 			return err
 		}
+	}
+	if content.Fetches, err = v.Backend.LastFetches(v.r.Context()); err != nil {
+		return err
 	}
 	return v.renderPage(http.StatusOK, "operations", "operations", "Operations", content)
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -67,13 +68,34 @@ func isLink(text string) bool {
 	return err == nil || strings.Contains(text, "://")
 }
 
-// searchAccounts reads the accounts with the searched username.
-func (v *visit) searchAccounts(content *searchPage) error {
-	query := url.Values{"username": {strings.TrimPrefix(content.Text, "@")}, "include_linked": {"true"}, "paginated": {"true"}, "limit": {"6"}}
+// AnyEnd is the end of a username in a request from a page to the API. Such a request selects all accounts whose usernames begin with the text
+// before AnyEnd. No username contains it. In requests of programs, it has no meaning.
+const AnyEnd = "*"
+
+// usernamesWithBeginning returns the value of the API's query parameter "username" that selects the accounts whose usernames begin with the text. The
+// API refuses a text without a letter of a username.
+func usernamesWithBeginning(text string) string {
+	beginning := strings.TrimRight(text, AnyEnd)
+	if link.FoldUsername(beginning) == "" {
+		return text
+	}
+	return beginning + AnyEnd
+}
+
+// searchAccounts reads the accounts whose usernames begin with the searched text.
+func (v *visit) searchAccounts(content *searchPage) (err error) {
+	content.Accounts, err = v.findAccounts(content.Text)
+	return err
+}
+
+// findAccounts returns up to maxFound accounts whose usernames begin with the text, sorted by username. So the account with exactly this username is
+// the first. Stopped accounts are left out. If the text cannot be the beginning of a username, findAccounts returns no accounts.
+func (v *visit) findAccounts(text string) ([]client.Account, error) {
+	query := url.Values{"username": {usernamesWithBeginning(text)}, "include_linked": {"true"}, "paginated": {"true"}, "limit": {strconv.Itoa(maxFound)},
+		"order_by": {"username"}, "order_direction": {"asc"}}
 	var found client.AccountPage
 	err := v.getFromAPI("/accounts", query, &found)
-	content.Accounts = found.Data
-	return ignoreRefusal(err)
+	return found.Data, ignoreRefusal(err)
 }
 
 // searchCollections finds the collections whose names contain the searched text. It ignores differences between upper and lower case.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -217,7 +216,7 @@ func (v *visit) changeItem(kind string, trackRequest func(path string) (any, err
 		}
 	case "collect":
 		notice = "added"
-		err = v.addToCollection(kind, []string{id})
+		err = v.addToCollection(kind, []string{id}, nil)
 	default:
 		return errNotFound
 	}
@@ -238,46 +237,14 @@ func (v *visit) requestRefresh(operationPath, id string) (notice string, err err
 	return "refresh-not-due", err
 }
 
-// changeChosenVideos performs an action on the videos that the visitor has chosen in a list, and shows
-// the list again.
-func changeChosenVideos(v *visit) error {
-	back, err := url.Parse(v.r.PostFormValue("back"))
-	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {
-		return &Problem{Status: http.StatusBadRequest, Title: "No list", Detail: "The field \"back\" must be the path of a list, such as /video."}
-	}
-	v.back = back.EscapedPath() + "?" + withParameters(back.Query()).Encode()
-	ids := v.r.PostForm["video"]
-	if len(ids) == 0 {
-		return &Problem{Status: http.StatusBadRequest, Title: "No video", Detail: "Choose at least one video with the boxes at the left of the list."}
-	}
-	var notice string
-	switch v.r.PathValue("action") {
-	case "stop":
-		notice = "chosen-stopped"
-		var stopped client.StopResult
-		if _, err = v.sendJSON(http.MethodDelete, "/videos/bulk", map[string][]string{"ids": ids}, &stopped); err == nil && !stopped.Success {
-			err = &Problem{Status: http.StatusUnprocessableEntity, Title: "Some videos were not stopped", Detail: fmt.Sprintf("%d of the %d videos were stopped. The others were not found.", stopped.Summary.Succeeded, stopped.Summary.Total)}
-		}
-	case "collect":
-		notice = "added"
-		err = v.addToCollection("video", ids)
-	default:
-		return errNotFound
-	}
-	if err != nil {
-		return err
-	}
-	v.redirectTo(back.EscapedPath() + "?" + withParameters(back.Query(), "notice", notice).Encode())
-	return nil
-}
-
-// addToCollection adds videos or accounts to the collection that the visitor chose in the form. kind is "video" or "account".
-func (v *visit) addToCollection(kind string, ids []string) error {
+// addToCollection adds videos or accounts to the collection that the visitor chose in the form. kind is "video" or "account". result is the pointer for
+// the response of the API, or nil.
+func (v *visit) addToCollection(kind string, ids []string, result any) error {
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
 	if err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}
 	}
-	_, err = v.sendJSON(http.MethodPost, "/collections/"+collection.String()+"/"+kind+"s", map[string][]string{kind + "_ids": ids}, nil)
+	_, err = v.sendJSON(http.MethodPost, "/collections/"+collection.String()+"/"+kind+"s", map[string][]string{kind + "_ids": ids}, result)
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // videosPage is the data for the template of the list of videos.
@@ -27,6 +28,13 @@ type videosPage struct {
 	// UnlistedFilter is the text of the present filter by collections if no entry of Collections has this filter, for example because it names
 	// several collections, or one that the tier hides. Otherwise it is "".
 	UnlistedFilter string
+	// Similar are accounts whose usernames begin with the filter by account. The page offers them if no video matches its filters.
+	Similar []client.Account
+}
+
+// UsernameLink returns the URL query of the same list with another filter by account.
+func (p videosPage) UsernameLink(username string) string {
+	return "?" + withParameters(p.View.query, "username", username, "page", "").Encode()
 }
 
 // IsFilterSectionOpen returns true if the section "More filters" of the page is open. It is open if one of its filters is set.
@@ -92,6 +100,12 @@ func showVideos(v *visit) error {
 	}
 	if content.UnlistedFilter, err = v.nameUnlistedCollections(content.Filter.Get("collections"), content.Collections); err != nil {
 		return err
+	}
+	if username := content.Filter.Get("username"); username != "" && len(content.Videos) == 0 && v.refused == nil {
+		if content.Similar, err = v.findAccounts(username); err != nil {
+			return err
+		}
+		content.Similar = slices.DeleteFunc(content.Similar, func(a client.Account) bool { return a.Username == link.FoldUsername(username) })
 	}
 	return v.renderPage(http.StatusOK, "videos", "videos", "Videos", content)
 }

@@ -94,8 +94,12 @@ func (v *visit) executeTemplate(status int, templateFile, definitionName string,
 }
 
 // keepInHistory lets the browser show this response again after Back and Forward. Otherwise, the response to a form is lost when the visitor leaves the
-// page, because the browser would have to send the form a second time. The response must not contain a secret.
-func (v *visit) keepInHistory() { v.w.Header().Set("Cache-Control", "private, no-cache") }
+// page, because the browser would have to send the form a second time. The response must not contain a secret. After the visitor has signed out, the
+// browser does not show the response again, because its cookies differ from those of the request.
+func (v *visit) keepInHistory() {
+	v.w.Header().Set("Cache-Control", "private, no-cache")
+	v.w.Header().Add("Vary", "Cookie")
+}
 
 // redirectTo redirects the browser to pagePath, a path that can have a query.
 func (v *visit) redirectTo(pagePath string) {
@@ -152,7 +156,6 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"deleted":         "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":         "Tracking was stopped. The numbers so far are kept.",
 	"added":           "Added to the collection.",
-	"chosen-stopped":  "Tracking of the chosen videos was stopped. The numbers so far are kept.",
 	"removed":         "Removed from the collection.",
 	"created":         "The collection was created.",
 	"share-saved":     "The share page was changed.",

@@ -161,6 +161,7 @@ func (p *Pages) routes() *http.ServeMux {
 	private("GET /video", showVideos)
 	private("GET /video/{platform}/{id}", showVideo)
 	private("POST /video/{platform}/{id}/{action}", changeVideo)
+	private("GET /video/chosen", showChosenVideos)
 	private("POST /video/chosen/{action}", changeChosenVideos)
 	private("GET /compare", showComparison)
 	private("GET /search", showSearch)

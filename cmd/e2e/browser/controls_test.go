@@ -59,6 +59,41 @@ func TestBack_showsTheAnswersToFormsAgain(t *testing.T) {
 	require.Equal(t, "https://user:secret@hooks.example.com/x", text)
 }
 
+func TestBack_showsNoAnswersToFormsAfterTheSignOut(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, nil, "Spring")
+	u, err := url.Parse(d.url)
+	require.NoError(t, err)
+	// Browsers ignore the header Clear-Site-Data at http addresses, except those of this machine.
+	for _, host := range []string{u.Host, namedHost + ":" + u.Port()} {
+		d.url = "http://" + host
+		b := openBrowser(t)
+		b.signIn(d)
+		b.runSteps(chromedp.Navigate(d.url+"/track"), chromedp.SetValue("#links", "nonsense\nrubbish"), chromedp.Click(`form[action="/track"] .primary`), chromedp.WaitVisible("section[aria-live]"),
+			chromedp.Click(`form[action="/logout"] button`), chromedp.WaitVisible("#token"))
+		var text string
+		_ = chromedp.Run(b, chromedp.NavigateBack()) // fails, because the browser does not have the page any more
+		b.runSteps(chromedp.Evaluate(`document.documentElement.textContent`, &text))
+		require.NotContains(t, text, "rubbish", host)
+	}
+}
+
+func TestPageFromMemory_opensTheSignInPageIfTheSessionHasEnded(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, nil, "Spring")
+	b := openBrowser(t)
+	b.signIn(d)
+	// The browser of this test keeps no pages in its memory, so the test sends the event with which a browser shows such a page.
+	const show = `dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }))`
+	var at string
+	b.runSteps(chromedp.Navigate(d.url+"/video"), chromedp.WaitVisible("#search"), chromedp.Evaluate(show, nil), chromedp.Evaluate(`fetch("/search").then(() => location.pathname)`, &at, awaitPromise))
+	require.Equal(t, "/video", at)
+	b.runSteps(network.ClearBrowserCookies(), chromedp.Evaluate(show, nil), chromedp.WaitVisible("#token"), chromedp.Location(&at))
+	require.Equal(t, d.url+"/login", at)
+}
+
 func TestEndedSession_opensTheSignInPageAlsoForPartsOfAPage(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -150,8 +151,10 @@ func (d dashboard) pagePaths(t *testing.T) map[string]string {
 	for _, video := range top {
 		compared += "&video=" + video.ID.String()
 	}
+	chosen := url.Values{"back": {"/video"}, "video": {d.video.ID.String(), most.ID.String()}}
+	accounts := url.Values{"account": {most.LinkedAccountID.String(), oldest.LinkedAccountID.String()}}
 	return map[string]string{
-		"compare": compared, "compare-empty": "/compare", "compare-hostile": "/compare?video=" + d.video.ID.String(), "videos-columns": "/video?columns=views,increase_7d,created_at,latest_updated_at,shares",
+		"chosen": "/video/chosen?" + chosen.Encode(), "compare-accounts": "/compare?" + accounts.Encode(), "compare": compared, "compare-empty": "/compare", "compare-hostile": "/compare?video=" + d.video.ID.String(), "videos-columns": "/video?columns=views,increase_7d,created_at,latest_updated_at,shares",
 		"share": busy, "share-embedded": busy + "?embed=1", "share-locked": d.shareCollection(t, locked.ID, store.AccessProtected, "{}"),
 		"share-hostile": d.shareCollection(t, d.collection.ID, store.AccessPublic, `{"theme":"dark","metrics":["views","engagement","outlier_multiplier","increase_7d","views_gained_7d"]}`),
 		"overview":      "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),

@@ -53,6 +53,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	clips := storetest.VideoLinks(t, 3)
 	storetest.Track(t, other, clips...)
 	storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clips[0]: {Views: new(int64(5))}})
+	db.Exec(t, "UPDATE fetch_targets SET route = 'vendor:a', attempts = CASE WHEN external_id = ? THEN 0 ELSE 2 END, detail = 'HTTP 503: <b>busy</b>', fetched_at = ?", clips[0].ID, store.InstantOf(db.Clock.Now()))
 	require.NoError(t, db.SetOperator(t.Context(), operator.ID(), true))
 	token := func(org *store.Org, scopes ...store.Scope) string {
 		_, secret, err := db.CreateToken(t.Context(), org.ID(), "N", scopes, 0)
@@ -72,6 +73,9 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	for _, n := range []int64{platform.Targets, platform.Fresh, platform.Stale, platform.NeverFetched, platform.Failing, platform.Parked, platform.Gone} {
 		require.Contains(t, page, fmt.Sprintf(`<data value="%d">`, n))
 	}
+	require.Contains(t, page, `<span class="name">vendor:a</span><span class="small">TikTok</span>`)
+	require.Contains(t, page, `data-label="Share failed">66.7 %<svg`)
+	require.Contains(t, page, "HTTP 503: &lt;b&gt;busy&lt;/b&gt; (2 videos and accounts)")
 	require.Contains(t, page, "Last attempt failed</th>")
 	require.NotContains(t, page, ">Failing</th>", "the column \"Last attempt failed\" must not have the title \"Failing\", because the fetch status \"failing\" begins only at the second failed attempt")
 	require.Contains(t, page, `data-label="Priority">new or refreshed</td>`)

@@ -258,10 +258,40 @@
     }
     for (const field of event.target.elements) if (field.name && field.value === "") field.disabled = true;
   });
+  // After "back", a browser can show a page from its memory. If the session has ended since then, the visitor gets the sign-in page instead.
+  addEventListener("pageshow", async event => {
+    const signOut = document.querySelector(".top form[method=post]"), palette = document.querySelector("#palette form");
+    if (!event.persisted || !signOut || !palette) return;
+    const answer = await fetch(palette.action, { redirect: "manual", cache: "no-store" }).catch(() => null);
+    if (answer?.type === "opaqueredirect") location.replace(signOut.action.replace(/logout$/, "login"));
+  });
   addEventListener("pageshow", event => {
     if (event.persisted) document.querySelectorAll("form[data-live]").forEach(form => form.reset()); // after "back", the form shows the filters of the page's URL
     document.querySelectorAll("form[data-sent]").forEach(form => delete form.dataset.sent);
     document.querySelectorAll("form[method=get] :disabled, form.search :disabled").forEach(field => { field.disabled = false; });
+  });
+
+  // A box above a list of videos chooses all of them. showChoice sets this box and the text beside it, which screen readers read out after a change.
+  function showChoice() {
+    const line = document.querySelector("[data-choose]"), boxes = [...document.querySelectorAll("input.pick")];
+    if (!line) return;
+    const chosen = boxes.filter(box => box.checked).length, all = line.querySelector("input"), status = line.querySelector("[role=status]");
+    const text = chosen > 0 ? `${chosen} of ${boxes.length} chosen` : status.textContent && "No video is chosen";
+    line.hidden = false;
+    line.querySelector("button").hidden = chosen === 0;
+    all.checked = chosen === boxes.length;
+    all.indeterminate = chosen > 0 && chosen < boxes.length;
+    if (status.textContent !== text) status.textContent = text;
+  }
+  for (const shown of ["DOMContentLoaded", "htmx:afterSettle"]) document.addEventListener(shown, showChoice);
+  addEventListener("pageshow", showChoice); // after "back", the browser checks the boxes again
+  document.addEventListener("change", event => {
+    if (event.target.matches("[data-choose] input")) {
+      for (const box of document.querySelectorAll("input.pick")) box.checked = event.target.checked;
+    } else if (!event.target.matches("input.pick")) {
+      return;
+    }
+    showChoice();
   });
 
   document.addEventListener("keydown", event => {

@@ -1,0 +1,42 @@
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestVideoList_choosesAllVideosOfThePageWithTheKeyboard(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, nil, "Spring")
+	b := openBrowser(t)
+	b.signIn(d)
+	const all = "[data-choose] input"
+	var texts [3]string
+	var mixed, shown bool
+	status := func(text *string) chromedp.Action {
+		return chromedp.Text("[data-choose] [role=status]", text, chromedp.ByQuery)
+	}
+	b.runSteps(chromedp.Navigate(d.url+"/video"), chromedp.WaitVisible(all), chromedp.Evaluate(`document.querySelector("[data-choose] button").checkVisibility()`, &shown))
+	require.False(t, shown, "the button must be hidden until a video is chosen")
+	b.runSteps(chromedp.Focus(all), chromedp.KeyEvent(" "), status(&texts[0]),
+		chromedp.Click("tbody .pick"), status(&texts[1]), chromedp.Evaluate(`document.querySelector("[data-choose] input").indeterminate`, &mixed),
+		chromedp.Focus(all), chromedp.KeyEvent(" "), chromedp.KeyEvent(" "), status(&texts[2]))
+	require.Equal(t, [3]string{"50 of 50 chosen", "49 of 50 chosen", "No video is chosen"}, texts)
+	require.True(t, mixed)
+
+	var heading, result string
+	b.runSteps(chromedp.Focus(all), chromedp.KeyEvent(" "), chromedp.Focus("[data-choose] button"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("form.changes"), chromedp.Text("h1", &heading))
+	require.Equal(t, "50 chosen videos", heading)
+	b.requireAccessible("chosen")
+	b.runSteps(chromedp.Click("form.changes .danger"), chromedp.WaitVisible("section[role=status]"), chromedp.Text("section[role=status]", &result))
+	require.Contains(t, result, "Tracking stopped: 50 videos")
+	b.requireAccessible("chosen-stopped")
+	b.runSteps(chromedp.Click(`form[action="/video/chosen/track"] button`), chromedp.WaitVisible(`//strong[contains(., "Tracked again: 50 videos")]`, chromedp.BySearch),
+		chromedp.Navigate(d.url+"/video"), chromedp.WaitVisible(all))
+}

@@ -1,0 +1,132 @@
+package server_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// mainText returns the words of the element "main" of a page, separated by single spaces.
+func mainText(page response) string {
+	return strings.Join(strings.Fields(textOf(findElements(page.parseHTML(), "main")[0])), " ")
+}
+
+func TestChosenVideos_canBeStoppedAndTrackedAgain(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, videos := createDashboardData(a, c)
+		v := c.newSignedInVisitor(t)
+		first, second, unknown := videos[0].String(), videos[1].String(), uuid.NewString()
+		list := "/video?order_by=latest_likes&page=1"
+		for _, page := range []string{list, "/collection/" + collection.String()} {
+			require.Contains(t, string(v.visit(page).requireStatus(http.StatusOK).body), `formaction="/video/chosen"`, page)
+		}
+		form := v.visit("/video/chosen?" + url.Values{"video": {first, second, first}, "back": {list}}.Encode()).requireStatus(http.StatusOK)
+		require.Contains(t, mainText(form), "Stop tracking 2 videos")
+		require.Contains(t, string(form.body), `href="/video/tiktok/`+second+`"`)
+
+		removed := func(id string) bool {
+			return decode[client.Video](c.send(http.MethodGet, "/videos/"+id, nil).requireStatus(http.StatusOK)).Removed
+		}
+		change := func(action string, ids ...string) response {
+			fields := []string{"back", list}
+			for _, id := range ids {
+				fields = append(fields, "video", id)
+			}
+			return v.post("/video/chosen/"+action, fields...)
+		}
+		change("stop", first).requireStatus(http.StatusOK)
+		stopped := change("stop", first, second, unknown).requireStatus(http.StatusOK)
+		for _, text := range []string{"Tracking stopped: 1 video The numbers so far are kept.", "Stopped before: 1 video", "Not stopped: 1 video Your organisation tracks no video with this id.", "Track 1 video again"} {
+			require.Contains(t, mainText(stopped), text)
+		}
+		require.Equal(t, []bool{true, true}, []bool{removed(first), removed(second)})
+		require.Equal(t, second, fieldValue(stopped.parseHTML(), "video"), "the result must offer to track the stopped video again, and no other")
+		require.Equal(t, list, strings.ReplaceAll(linkWithText(stopped.parseHTML(), "Back to the list"), "&amp;", "&"))
+
+		change("track", second).requireStatus(http.StatusOK)
+		again := mainText(change("track", first, second, unknown).requireStatus(http.StatusOK))
+		for _, text := range []string{"Tracked again: 1 video", "Tracked already: 1 video", "Not tracked: 1 video Your organisation has no video with this id."} {
+			require.Contains(t, again, text)
+		}
+		require.Equal(t, []bool{false, false}, []bool{removed(first), removed(second)})
+
+		other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+		require.Contains(t, mainText(other.post("/video/chosen/stop", "video", second, "back", list).requireStatus(http.StatusOK)), "Not stopped: 1 video")
+		require.False(t, removed(second))
+	})
+}
+
+func TestChosenVideos_canBeAddedToACollection(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		_, videos := createDashboardData(a, c)
+		v := c.newSignedInVisitor(t)
+		first, second, made := videos[0].String(), videos[1].String(), c.createNamedCollection("Chosen").String()
+		require.Contains(t, mainText(v.post("/video/chosen/collect", "video", first, "collection", made, "back", "/video").requireStatus(http.StatusOK)), "Added to Chosen: 1 video")
+		added := mainText(v.post("/video/chosen/collect", "video", first, "video", second, "collection", made, "back", "/video").requireStatus(http.StatusOK))
+		require.Contains(t, added, "Added to Chosen: 1 video In Chosen before: 1 video")
+		require.Len(t, decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+made+"/videos", nil).requireStatus(http.StatusOK)).Data, 2)
+		none := v.post("/video/chosen/collect", "video", first, "back", "/video").requireStatus(http.StatusBadRequest)
+		require.Contains(t, mainText(none), "Choose a collection.")
+		require.Contains(t, mainText(none), "Add 1 video to the collection")
+	})
+}
+
+func TestChosenVideos_canBeRefreshed(t *testing.T) {
+	t.Parallel()
+	a, rates := newAppWithExceededLimit(t)
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	fields := []string{"back", "/video"}
+	for n := range 2 {
+		fields = append(fields, "video", c.track(videoURL(n)).String())
+	}
+	a.fetch(factsWithViews(10))
+	require.Contains(t, mainText(v.post("/video/chosen/refresh", fields...).requireStatus(http.StatusOK)), "Not refreshed, because the numbers are less than 4 hours old: 2 videos")
+	a.Clock.Advance(5 * time.Hour)
+	unknown := append(slices.Clone(fields), "video", uuid.NewString())
+	refreshed := mainText(v.post("/video/chosen/refresh", unknown...).requireStatus(http.StatusOK))
+	require.Contains(t, refreshed, "Refresh requested: 2 videos New numbers usually arrive within a minute.")
+	require.Contains(t, refreshed, "Not refreshed: 1 video")
+	require.NotContains(t, refreshed, "Refresh the other")
+	rates.limitName.Store("refreshVideo")
+	refused := mainText(v.post("/video/chosen/refresh", fields...).requireStatus(http.StatusOK))
+	require.Contains(t, refused, "Not refreshed: 2 videos")
+	require.Contains(t, refused, "times a minute, on pages and in programs together. Try again in 42 seconds.")
+	require.Contains(t, refused, "Refresh the other 2 videos")
+}
+
+func TestChosenVideos_refusesRequestsThatNameNoVideoOrNoList(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	id := c.track(videoURL(1)).String()
+	require.Contains(t, mainText(v.post("/video/chosen/stop", "back", "/video").requireStatus(http.StatusBadRequest)), "Choose at least one video")
+	require.Contains(t, mainText(v.visit("/video/chosen?back=%2Fvideo").requireStatus(http.StatusBadRequest)), "Choose at least one video")
+	require.Contains(t, mainText(v.visit("/video/chosen?back=%2Fvideo&video=x").requireStatus(http.StatusBadRequest)), "must be the id of a video")
+	for _, outside := range []string{"", "//example.com/video", "https://example.com/video", "video", "/%zz"} {
+		v.post("/video/chosen/stop", "video", id, "back", outside).requireStatus(http.StatusBadRequest)
+	}
+	v.post("/video/chosen/other", "video", id, "back", "/video").requireStatus(http.StatusNotFound)
+	many := url.Values{"back": {"/video"}}
+	for range 51 {
+		many.Add("video", uuid.NewString())
+	}
+	require.Contains(t, mainText(v.visit("/video/chosen?"+many.Encode()).requireStatus(http.StatusBadRequest)), "You chose 51 videos; at most 50 can be changed at once.")
+	require.False(t, decode[client.Video](c.send(http.MethodGet, "/videos/"+id, nil).requireStatus(http.StatusOK)).Removed)
+	readOnly := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
+	require.NotContains(t, string(readOnly.visit("/video/chosen?back=%2Fvideo&video="+id).requireStatus(http.StatusOK).body), "Stop tracking")
+}
