@@ -29,6 +29,7 @@ func (c *caller) shareReport(collection, report uuid.UUID, changes map[string]an
 	return ""
 }
 
+// Requirements in docs/coverage.md: 11.5-05
 func TestSharedReport_showsTheFrozenNumbersWithoutIDs(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -869,7 +869,7 @@ type CreateReportRequest struct {
 	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
 	EndDate *openapi_types.Date `json:"end_date,omitempty"`
 
-	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	// IncludeChildren `true`: also count the videos of all collections below.
 	IncludeChildren *bool `json:"include_children,omitempty"`
 
 	// StartDate The first day. The default is 30 days ago. A future day gives 400.

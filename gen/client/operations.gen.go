@@ -132,7 +132,7 @@ type CreateReportOptions struct {
 	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
 	EndDate openapi_types.Date
 
-	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	// IncludeChildren `true`: also count the videos of all collections below.
 	IncludeChildren bool
 
 	// StartDate The first day. The default is 30 days ago. A future day gives 400.

@@ -406,7 +406,7 @@ export interface CreateCollectionRequest {
 export interface CreateReportRequest {
   /** The last day. */
   end_date?: string | undefined;
-  /** `true`: also count the videos of all collections below the collection. */
+  /** `true`: also count the videos of all collections below. */
   include_children?: boolean | undefined;
   /** The first day. */
   start_date?: string | undefined;

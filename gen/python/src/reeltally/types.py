@@ -396,7 +396,7 @@ class CreateReportRequest(TypedDict):
 
     # The last day.
     end_date: NotRequired[str]
-    # `true`: also count the videos of all collections below the collection.
+    # `true`: also count the videos of all collections below.
     include_children: NotRequired[bool]
     # The first day.
     start_date: NotRequired[str]
