@@ -214,7 +214,7 @@ func collectionProblem(err error, collectionID uuid.UUID, requestedParent *uuid.
 		if collectionID == uuid.Nil {
 			return at(problem(CodePasswordRequired, "A protected collection needs a password: first create the collection with the access private; then set access and password in one PATCH request."), "/access")
 		}
-		return at(problem(CodePasswordRequired, passwordRequired, "collection"), "/access")
+		return passwordRequiredError("collection")
 	case errors.Is(err, store.ErrStale):
 		return collectionChangedError()
 	}

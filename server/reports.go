@@ -124,9 +124,7 @@ func (s *Server) UpdateReport(ctx context.Context, r api.UpdateReportRequestObje
 	}
 	_, err := caller.Org.UpdateReport(ctx, r.ReportID, patch)
 	if errors.Is(err, store.ErrPasswordRequired) {
-		e := problem(CodePasswordRequired, passwordRequired, "report")
-		e.Faults = []api.Fault{bodyFault("/access", string(e.Code), "%s", e.Detail)}
-		return nil, e
+		return nil, passwordRequiredError("report")
 	}
 	return api.UpdateReport204Response{}, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
 )
@@ -39,8 +40,12 @@ var (
 	wrongPasswordsPerPage    = guessLimit{100, time.Hour}       // maximum number of wrong passwords from all IP addresses for one share page
 )
 
-// passwordRequired is the detail of the problem password_required. Its argument is what the caller wants to share.
-const passwordRequired = "A protected %s needs a password: send a password of at least 8 characters in the same request, or set a password in an earlier request."
+// passwordRequiredError returns the error response for access "protected" without a password. kind is what the caller wants to protect.
+func passwordRequiredError(kind string) *Error {
+	e := problem(CodePasswordRequired, "A protected %s needs a password: send a password of at least 8 characters in the same request, or set a password in an earlier request.", kind)
+	e.Faults = []api.Fault{bodyFault("/access", string(e.Code), "%s", e.Detail)}
+	return e
+}
 
 // readShareExpiry converts the member share_expires_at of a request to a change for the database. The result is nil if the member was not sent.
 func readShareExpiry(at nullable.Nullable[time.Time]) *store.ShareExpiryChange {

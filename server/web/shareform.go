@@ -111,8 +111,8 @@ func submitShareForm(v *visit) error {
 	return v.submitShare("/collection/"+id, func() error { return v.saveShare("/collections/" + id) }, v.renderCollection)
 }
 
-// submitShare calls save for the submitted form of a share page and redirects to the page. If the form is refused, submitShare calls render, which shows
-// the form again.
+// submitShare calls save for the submitted form of a share page and redirects to the page. If the form is refused, submitShare calls render,
+// which shows the form again.
 func (v *visit) submitShare(page string, save func() error, render func(status int, refused form) error) error {
 	if err := save(); err != nil {
 		refused, err := v.refusedForm(err, shareLabels)
