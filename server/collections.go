@@ -133,12 +133,7 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 	if b.Access != nil {
 		patch.Access = new(store.Access(*b.Access))
 	}
-	if b.ShareExpiresAt.IsSpecified() {
-		patch.ShareExpiry = &store.ShareExpiryChange{}
-		if !b.ShareExpiresAt.IsNull() {
-			patch.ShareExpiry.At = new(store.InstantOf(b.ShareExpiresAt.MustGet()))
-		}
-	}
+	patch.ShareExpiry = readShareExpiry(b.ShareExpiresAt)
 	if b.DisplaySettings != nil {
 		if len(b.DisplaySettings) > maxDisplaySettings {
 			return patch, invalidRequest(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(b.DisplaySettings)))
@@ -216,11 +211,10 @@ func collectionProblem(err error, collectionID uuid.UUID, requestedParent *uuid.
 	case errors.Is(err, store.ErrTooDeep):
 		return at(problem(CodeCollectionTooDeep, "A collection cannot be put below %s: collections can be nested at most %d levels deep.", requestedParent, store.MaxCollectionDepth), "/parent_id")
 	case errors.Is(err, store.ErrPasswordRequired):
-		how := "send a password of at least 8 characters in the same request, or set a password in an earlier request."
 		if collectionID == uuid.Nil {
-			how = "first create the collection with the access private; then set access and password in one PATCH request."
+			return at(problem(CodePasswordRequired, "A protected collection needs a password: first create the collection with the access private; then set access and password in one PATCH request."), "/access")
 		}
-		return at(problem(CodePasswordRequired, "A protected collection needs a password: %s", how), "/access")
+		return passwordRequiredError("collection")
 	case errors.Is(err, store.ErrStale):
 		return collectionChangedError()
 	}

@@ -78,6 +78,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /collections/{collection_id}/reports":    {5, 15, 30},
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
+	"PATCH /reports/{report_id}":                  {5, 15, 30},
 
 	// The following operations are not in the specification either. GET operations have the same limits as GET /accounts. All other
 	// operations have the same limits as POST /accounts.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 
@@ -103,6 +104,31 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 		}})
 }
 
+// UpdateReport answers PATCH /reports/{report_id}: it changes who can open the share page of a report.
+func (s *Server) UpdateReport(ctx context.Context, r api.UpdateReportRequestObject) (api.UpdateReportResponseObject, error) {
+	patch := store.SharingPatch{ShareExpiry: readShareExpiry(r.Body.ShareExpiresAt)}
+	if r.Body.Access != nil {
+		patch.Access = new(store.Access(*r.Body.Access))
+	}
+	caller := CallerFrom(ctx)
+	if r.Body.Password != nil {
+		// Hashing is slow, so it must not run for an unknown report.
+		if _, err := caller.Org.Report(ctx, r.ReportID); err != nil {
+			return nil, err
+		}
+		hash, err := store.HashPassword(ctx, *r.Body.Password)
+		if err != nil {
+			return nil, err
+		}
+		patch.PasswordHash = &hash
+	}
+	_, err := caller.Org.UpdateReport(ctx, r.ReportID, patch)
+	if errors.Is(err, store.ErrPasswordRequired) {
+		return nil, passwordRequiredError("report")
+	}
+	return api.UpdateReport204Response{}, err
+}
+
 // GetReport answers GET /reports/{report_id} with the stored bytes of a report. If the organisation's tier masks metrics, it answers with
 // the masked report.
 func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
@@ -168,5 +194,5 @@ func (skippedValue) UnmarshalJSON([]byte) error { return nil }
 func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {
 	return api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
 		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
-		Checksum: r.Checksum, Bytes: r.Bytes}
+		Checksum: r.Checksum, Bytes: r.Bytes, Access: api.Access(r.Access), Hash: r.Hash, ShareExpiresAt: toAPITimePtr(r.ShareExpiresAt)}
 }

@@ -10,12 +10,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oapi-codegen/nullable"
+
+	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
 )
 
-// The dashboard uses the functions in this file to show share pages. They find a collection by the hash of its share page, and check the
-// password of the page.
+// The dashboard uses the functions in this file to show share pages. They find a collection or report by the hash of its share page, and
+// check the password of the page.
 
 // shareViewLimit is the maximum number of requests for share pages from one IP address in a minute. Requests with a wrong hash or a wrong
 // password are also counted.
@@ -37,19 +40,37 @@ var (
 	wrongPasswordsPerPage    = guessLimit{100, time.Hour}       // maximum number of wrong passwords from all IP addresses for one share page
 )
 
-// FindShare returns the public or protected collection whose share page has this hash and has not expired.
-func (b pageBackend) FindShare(ctx context.Context, hash string) (store.Share, error) {
+// passwordRequiredError returns the error response for access "protected" without a password. kind is what the caller wants to protect.
+func passwordRequiredError(kind string) *Error {
+	e := problem(CodePasswordRequired, "A protected %s needs a password: send a password of at least 8 characters in the same request, or set a password in an earlier request.", kind)
+	e.Faults = []api.Fault{bodyFault("/access", string(e.Code), "%s", e.Detail)}
+	return e
+}
+
+// readShareExpiry converts the member share_expires_at of a request to a change for the database. The result is nil if the member was not sent.
+func readShareExpiry(at nullable.Nullable[time.Time]) *store.ShareExpiryChange {
+	switch {
+	case !at.IsSpecified():
+		return nil
+	case at.IsNull():
+		return &store.ShareExpiryChange{}
+	}
+	return &store.ShareExpiryChange{At: new(store.InstantOf(at.MustGet()))}
+}
+
+// FindShare returns the public or protected collection or report whose share page has this hash and has not expired.
+func (b pageBackend) FindShare(ctx context.Context, kind store.ShareKind, hash string) (store.Share, error) {
 	if err := b.s.tokens.addressLimits.countRequest(ctx, shareViewLimit, clientAddress(ctx)); err != nil {
 		return store.Share{}, b.problem(ctx, err)
 	}
-	share, err := b.s.store.Share(ctx, hash)
+	share, err := b.s.store.Share(ctx, kind, hash)
 	return share, b.problem(ctx, err)
 }
 
 // RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
 	b.s.background.startWrite(ctx, "last visit of a share page",
-		func(ctx context.Context) error { return b.s.store.SaveShareVisit(ctx, share) }, "collection_id", share.Collection.ID)
+		func(ctx context.Context) error { return b.s.store.SaveShareVisit(ctx, share) }, string(share.Kind)+"_id", share.ItemID())
 }
 
 // LastShareVisit returns when a visitor last opened a share page. The result is nil if the page had
@@ -69,7 +90,7 @@ func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity
 // CheckSharePassword returns a pass if the password of a protected share page is correct. The pass
 // is a signed text that expires after web.ShareSessionLife.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
-	page := "share_guesses:" + *share.Collection.Hash
+	page := "share_guesses:" + *share.Hash
 	// The limit of the address comes first: an attempt that it refuses does not count for the page, so one address cannot use up the limit of the page.
 	limits := []struct {
 		key string
@@ -87,7 +108,7 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 			return "", b.problem(ctx, err)
 		}
 	}
-	matches, err := store.PasswordMatches(ctx, password, *share.Collection.PasswordHash)
+	matches, err := store.PasswordMatches(ctx, password, *share.PasswordHash)
 	if err != nil {
 		return "", b.problem(ctx, err)
 	}
@@ -117,7 +138,7 @@ func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 func (b pageBackend) signSharePass(share store.Share, expiryText string) string {
 	// The signature covers the hash of the password. So a new password makes all earlier passes invalid.
 	mac := hmac.New(sha256.New, b.s.cursorKey)
-	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiryText} {
+	for _, part := range []string{"share pass", *share.Hash, *share.PasswordHash, expiryText} {
 		_, _ = mac.Write([]byte(part + "\x00")) // the signed texts contain no NUL, so NUL can separate them
 	}
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))

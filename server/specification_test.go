@@ -24,6 +24,7 @@ var successStatuses = map[string][]string{
 	"testWebhook":           {"202"},
 	"replayWebhookDelivery": {"202"},
 	"updateCollection":      {"204"},
+	"updateReport":          {"204"},
 	"refreshVideo":          {"200", "202"},
 	"refreshAccount":        {"200", "202"},
 	"trackVideos":           {"200", "207"},

@@ -14,16 +14,6 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Access says who can open a collection's share page.
-type Access string
-
-// The access levels of collections.
-const (
-	AccessPrivate   Access = "private"   // the collection has no share page
-	AccessPublic    Access = "public"    // everyone who has the URL can open the share page
-	AccessProtected Access = "protected" // the share page needs a password
-)
-
 // The errors of CreateCollection, UpdateCollection and DeleteCollection.
 var (
 	ErrCycle            = errors.New("a collection cannot be moved below itself or below one of its descendants")
@@ -42,23 +32,17 @@ const MaxLabels = 10_000
 // limit also holds for the labels of a video, because they are collections.
 const DefaultMaxCollections = 1000
 
-// hashLength is the number of random characters in the address of a share page: the length of Collection.Hash.
-const hashLength = 14
-
 // Collection groups videos and accounts. The labels of a video are the collections that contain it.
 type Collection struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
 	ParentID        *uuid.UUID
 	Name            string
-	Access          Access
-	PasswordHash    *string
-	Hash            *string     // random part of the URL of the share page; set when the access first becomes public or protected
-	ShareExpiresAt  *db.Instant // when the share page closes; nil if it stays open
-	DisplaySettings *string     // a JSON object; nil if no settings are stored
-	CreatedBy       uuid.UUID   // id of the API token with which the collection was created
-	CreatedAt       db.Instant  `gorm:"autoCreateTime:false"`
-	UpdatedAt       db.Instant  `gorm:"autoUpdateTime:false"`
+	Sharing                    // who can open the share page of the collection
+	DisplaySettings *string    // a JSON object; nil if no settings are stored
+	CreatedBy       uuid.UUID  // id of the API token with which the collection was created
+	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
+	UpdatedAt       db.Instant `gorm:"autoUpdateTime:false"`
 
 	Hashtags []string `gorm:"-"` // hashtags in the form that FoldTag returns, in alphabetical order; the methods that read collections set the field
 
@@ -223,7 +207,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	var c Collection
 	err := o.changeData(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
-		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Access: n.Access,
+		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Sharing: Sharing{Access: n.Access},
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
@@ -239,7 +223,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if err := CheckCollectionCount(o, tx, 1); err != nil {
 			return err
 		}
-		if err := c.assignHash(tx); err != nil {
+		if err := c.assignHash(tx, sharePage{OrganisationID: o.id, CollectionID: c.ID}); err != nil {
 			return err
 		}
 		if err := tx.Create(&c).Error; err != nil {
@@ -263,20 +247,6 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 		return &TooManyCollectionsError{Limit: o.s.maxCollections, Have: int(have), New: n}
 	}
 	return nil
-}
-
-// assignHash gives a public or protected collection a hash if the collection has none yet, and
-// stores the hash in share_pages. A hash never changes.
-func (c *Collection) assignHash(tx *gorm.DB) error {
-	if c.Hash != nil || c.Access == AccessPrivate {
-		return nil
-	}
-	hash, err := randomBase62(hashLength)
-	if err != nil {
-		return err
-	}
-	c.Hash = &hash
-	return tx.Create(&sharePage{Hash: hash, OrganisationID: c.OrganisationID, CollectionID: c.ID}).Error
 }
 
 // saveHashtags replaces the stored hashtags of the collection by c.Hashtags. It first converts c.Hashtags with FoldTag and sorts them. A
@@ -322,9 +292,6 @@ type CollectionPatch struct {
 // collection.
 type ParentChange struct{ To *uuid.UUID }
 
-// ShareExpiryChange is a change of the time when the share page of a collection closes. The field At is nil if the page stays open.
-type ShareExpiryChange struct{ At *db.Instant }
-
 // UpdateCollection changes a collection and returns it. After an error, nothing is changed. The errors
 // include ErrNotFound for an unknown collection or parent, ErrCycle, ErrTooDeep,
 // ErrPasswordRequired and ErrStale.
@@ -343,11 +310,6 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 			c.ParentID = p.Parent.To
 		}
 		db.Assign(&c.Name, p.Name)
-		db.Assign(&c.Access, p.Access)
-		db.AssignPointer(&c.PasswordHash, p.PasswordHash)
-		if p.ShareExpiry != nil {
-			c.ShareExpiresAt = p.ShareExpiry.At
-		}
 		if p.DisplaySettings != nil {
 			text := string(*p.DisplaySettings)
 			c.DisplaySettings = &text
@@ -355,10 +317,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 				c.DisplaySettings = nil
 			}
 		}
-		if c.Access == AccessProtected && c.PasswordHash == nil {
-			return ErrPasswordRequired
-		}
-		if err := c.assignHash(tx); err != nil {
+		if err := c.change(tx, SharingPatch{p.Access, p.PasswordHash, p.ShareExpiry}, sharePage{OrganisationID: o.id, CollectionID: id}); err != nil {
 			return err
 		}
 		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt is the version of the collection, so it must rise even if the clock shows the same time

@@ -50,7 +50,7 @@ func TestCollection_returnsTheCollectionThatWasCreated(t *testing.T) {
 		require.NoError(t, err)
 		now := store.InstantOf(db.Clock.Now())
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *c.Hash)
-		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: c.ID, ParentID: &root.ID, Name: "Hunde 🐶", Access: store.AccessPublic, Hash: c.Hash,
+		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: c.ID, ParentID: &root.ID, Name: "Hunde 🐶", Sharing: store.Sharing{Access: store.AccessPublic, Hash: c.Hash},
 			CreatedBy: token, CreatedAt: now, UpdatedAt: now, Hashtags: []string{"cat", "dog"}}, c)
 		require.Equal(t, c, readCollection(t, o, c.ID))
 		require.Nil(t, root.Hash, "a private collection must have no share page")

@@ -23,7 +23,7 @@ const MaxReports = 1000
 // maxDocumentAttempts is the maximum number of times that CreateReport makes the document of a report. It must not be greater than db.MaxAttempts.
 const maxDocumentAttempts = 3
 
-// Report is a report of a collection. It never changes, and it is kept when its collection is deleted.
+// Report is a report of a collection. Only its Sharing can change. It is kept when its collection is deleted.
 type Report struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
@@ -37,6 +37,7 @@ type Report struct {
 	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
 	Checksum        string     // SHA-256 of the document, in hexadecimal digits
 	Bytes           int64      // size of the document
+	Sharing                    // who can open the share page of the report
 }
 
 // reportRow is a row of reports: a report with its compressed document.
@@ -79,7 +80,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 		return Report{}, err
 	}
 	row := reportRow{Report: Report{OrganisationID: o.id, ID: n.ID, CollectionID: n.CollectionID, IncludeChildren: n.IncludeChildren,
-		StartDate: n.From, EndDate: n.To, CreatedBy: n.CreatedBy, CreatedAt: o.s.db.Now()}}
+		StartDate: n.From, EndDate: n.To, CreatedBy: n.CreatedBy, CreatedAt: o.s.db.Now(), Sharing: Sharing{Access: AccessPrivate}}}
 	for _, c := range totals.Collections {
 		if c.ID == n.CollectionID {
 			row.CollectionName = c.Name
@@ -170,6 +171,25 @@ func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
 	row, err := o.reportRow(o.scopedQuery(ctx, "reports").Omit("content"), id)
 	return row.Report, err
+}
+
+// UpdateReport changes the share page of a report and returns the report without its document. Its errors include ErrNotFound and
+// ErrPasswordRequired.
+func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (Report, error) {
+	var r Report
+	err := o.changeData(ctx, func(tx *gorm.DB) error {
+		row, err := o.reportRow(db.Scoped(tx, "reports", o.id).Omit("content"), id)
+		if err != nil {
+			return err
+		}
+		r = row.Report
+		if err := r.change(tx, p, sharePage{OrganisationID: o.id, CollectionID: r.CollectionID, ReportID: &id}); err != nil {
+			return err
+		}
+		return db.Scoped(tx, "reports", o.id).Where("reports.id = ?", id).Updates(map[string]any{
+			"access": r.Access, "password_hash": r.PasswordHash, "hash": r.Hash, "share_expires_at": r.ShareExpiresAt}).Error
+	})
+	return r, err
 }
 
 // ReportDocument returns a report and the bytes of its document, or ErrNotFound.

@@ -128,6 +128,10 @@ var reportColumns = []db.Column[Report]{
 	{Name: "end_date", Set: func(r *Report, row *db.Values, i int) { r.EndDate = row.Day(i) }},
 	{Name: "created_by", Set: func(r *Report, row *db.Values, i int) { r.CreatedBy = row.ID(i) }},
 	{Name: "created_at", Set: func(r *Report, row *db.Values, i int) { r.CreatedAt = row.Instant(i) }},
+	{Name: "access", Set: func(r *Report, row *db.Values, i int) { r.Access = Access(row.String(i)) }},
+	{Name: "password_hash", Set: func(r *Report, row *db.Values, i int) { r.PasswordHash = row.OptionalText(i) }},
+	{Name: "hash", Set: func(r *Report, row *db.Values, i int) { r.Hash = row.OptionalText(i) }},
+	{Name: "share_expires_at", Set: func(r *Report, row *db.Values, i int) { r.ShareExpiresAt = row.OptionalInstant(i) }},
 	{Name: "checksum", Set: func(r *Report, row *db.Values, i int) { r.Checksum = row.String(i) }},
 	{Name: "bytes", Set: func(r *Report, row *db.Values, i int) { r.Bytes = row.Count(i) }},
 }

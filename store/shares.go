@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,26 +11,109 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// sharePage is a row of share_pages: the collection to which the hash of a share page belongs.
+// Access says who can open a share page.
+type Access string
+
+// The access levels of collections and reports.
+const (
+	AccessPrivate   Access = "private"   // there is no share page
+	AccessPublic    Access = "public"    // everyone who has the URL can open the share page
+	AccessProtected Access = "protected" // the share page needs a password
+)
+
+// hashLength is the number of random characters in the address of a share page: the length of Sharing.Hash.
+const hashLength = 14
+
+// Sharing says who can open the share page of a collection or report, and until when.
+type Sharing struct {
+	Access         Access
+	PasswordHash   *string
+	Hash           *string     // random part of the URL of the share page; set when the access first becomes public or protected
+	ShareExpiresAt *db.Instant // when the share page closes; nil if it stays open
+}
+
+// SharingPatch is a change to a Sharing. Fields that are nil stay unchanged.
+type SharingPatch struct {
+	Access       *Access
+	PasswordHash *string // the password hash, as HashPassword returns it
+	ShareExpiry  *ShareExpiryChange
+}
+
+// ShareExpiryChange is a change of the time when a share page closes. The field At is nil if the page stays open.
+type ShareExpiryChange struct{ At *db.Instant }
+
+// change applies a patch. When the access first becomes public or protected, it adds a hash and stores the page with this hash.
+// It returns ErrPasswordRequired if a protected page would have no password. The caller must store the changed Sharing.
+func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage) error {
+	db.Assign(&s.Access, p.Access)
+	db.AssignPointer(&s.PasswordHash, p.PasswordHash)
+	if p.ShareExpiry != nil {
+		s.ShareExpiresAt = p.ShareExpiry.At
+	}
+	if s.Access == AccessProtected && s.PasswordHash == nil {
+		return ErrPasswordRequired
+	}
+	return s.assignHash(tx, page)
+}
+
+// assignHash adds a hash if the access is public or protected and there is no hash yet. It stores the page with this hash. A hash never changes.
+func (s *Sharing) assignHash(tx *gorm.DB, page sharePage) error {
+	if s.Hash != nil || s.Access == AccessPrivate {
+		return nil
+	}
+	hash, err := randomBase62(hashLength)
+	if err != nil {
+		return err
+	}
+	s.Hash, page.Hash = &hash, hash
+	return tx.Create(&page).Error
+}
+
+// isClosed returns true if no visitor can open the share page at the time now.
+func (s *Sharing) isClosed(now db.Instant) bool {
+	return s.Access == AccessPrivate || s.ShareExpiresAt != nil && *s.ShareExpiresAt <= now
+}
+
+// sharePage is a row of share_pages: the collection or report to which the hash of a share page belongs.
 type sharePage struct {
 	Hash           string `gorm:"primaryKey"`
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
+	ReportID       *uuid.UUID  // the report of the collection to which the hash belongs; nil if the hash belongs to the collection
 	OpenedAt       *db.Instant `gorm:"->"` // when a visitor last opened the page; nil if the page was never opened
 }
 
-// Share is what a share page shows: a public or protected collection, and its organisation.
+// ShareKind says what a share page shows.
+type ShareKind string
+
+// The kinds of share pages.
+const (
+	ShareCollection ShareKind = "collection" // the current numbers of a collection
+	ShareReport     ShareKind = "report"     // a report, whose numbers never change
+)
+
+// Share is what a share page shows: a public or protected collection or report, and its organisation.
 type Share struct {
 	Organisation Organisation
-	Collection   Collection  // the collection, without hashtags and counts
+	Kind         ShareKind
+	Sharing                  // the sharing of the collection or report
+	Collection   Collection  // the collection, without hashtags and counts, if Kind is ShareCollection
+	Report       Report      // the report, without its document, if Kind is ShareReport
 	OpenedAt     *db.Instant // when a visitor last opened the share page, accurate to ShareVisitInterval; nil if the page was never opened
 }
 
-// Share returns the collection whose share page has the given hash. It returns ErrNotFound if the
-// hash is unknown, the collection is private or the page has expired.
-func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
-	// The same statements run for an unknown hash and for a private collection, so their duration does not
-	// reveal that a private collection exists.
+// ItemID returns the id of the shared collection or report.
+func (s *Share) ItemID() uuid.UUID {
+	if s.Kind == ShareReport {
+		return s.Report.ID
+	}
+	return s.Collection.ID
+}
+
+// Share returns the collection or report whose share page has the given hash. It returns ErrNotFound if the hash is unknown or
+// belongs to the other kind, the collection or report is private, or the page has expired.
+func (s *Store) Share(ctx context.Context, kind ShareKind, hash string) (Share, error) {
+	// The same statements run for an unknown hash and for a private collection or report, so their duration does not reveal that it exists.
 	var page sharePage
 	if err := s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error; err != nil {
 		return Share{}, db.Translate(err)
@@ -38,19 +122,40 @@ func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
 	if err := s.db.Read(ctx).Where("id = ?", page.OrganisationID).Limit(1).Find(&org).Error; err != nil {
 		return Share{}, db.Translate(err)
 	}
-	var found []Collection
-	if err := s.Org(page.OrganisationID).scopedQuery(ctx, "collections").Where("collections.id = ?", page.CollectionID).Limit(1).Find(&found).Error; err != nil {
-		return Share{}, db.Translate(err)
+	share := Share{Organisation: org, Kind: kind, OpenedAt: page.OpenedAt}
+	found, err := s.loadSharedItem(ctx, &share, page)
+	if err != nil {
+		return Share{}, err
 	}
-	if len(found) == 0 || found[0].Access == AccessPrivate || found[0].isShareExpired(s.db.Now()) {
+	if !found || share.isClosed(s.db.Now()) {
 		return Share{}, db.NotFound("share page", hash)
 	}
-	return Share{Organisation: org, Collection: found[0], OpenedAt: page.OpenedAt}, nil
+	return share, nil
 }
 
-// isShareExpired returns true if the share page of the collection is closed now because it has expired.
-func (c Collection) isShareExpired(now db.Instant) bool {
-	return c.ShareExpiresAt != nil && *c.ShareExpiresAt <= now
+// loadSharedItem reads the collection or report of a page into share. It returns false if the page is not of the kind share.Kind, or the
+// collection or report does not exist.
+func (s *Store) loadSharedItem(ctx context.Context, share *Share, page sharePage) (found bool, err error) {
+	o := s.Org(page.OrganisationID)
+	if share.Kind == ShareReport {
+		var id uuid.UUID
+		db.Assign(&id, page.ReportID)
+		share.Report, err = o.Report(ctx, id)
+		share.Sharing = share.Report.Sharing
+		if errors.Is(err, db.ErrNotFound) {
+			return false, nil
+		}
+		return true, err
+	}
+	var collections []Collection
+	if err := o.scopedQuery(ctx, "collections").Where("collections.id = ?", page.CollectionID).Limit(1).Find(&collections).Error; err != nil {
+		return false, db.Translate(err)
+	}
+	if len(collections) == 0 || page.ReportID != nil {
+		return false, nil
+	}
+	share.Collection, share.Sharing = collections[0], collections[0].Sharing
+	return true, nil
 }
 
 // ShareVisitInterval is the accuracy of Org.LastShareVisit. If many visitors open a share page, the time is written at most once in this
@@ -64,7 +169,7 @@ func (s *Store) SaveShareVisit(ctx context.Context, share Share) error {
 		return nil
 	}
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE share_pages SET opened_at = ? WHERE hash = ?", now, *share.Collection.Hash).Error
+		return tx.Exec("UPDATE share_pages SET opened_at = ? WHERE hash = ?", now, *share.Hash).Error
 	})
 }
 

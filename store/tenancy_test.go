@@ -113,7 +113,7 @@ func TestLastShareVisit_isNilForAnotherOrganisation(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		shared, err := o.UpdateCollection(t.Context(), storetest.Collection(t, o, "launch", nil).ID, store.CollectionPatch{Access: new(store.AccessPublic)})
 		require.NoError(t, err)
-		share, err := db.Share(t.Context(), *shared.Hash)
+		share, err := db.Share(t.Context(), store.ShareCollection, *shared.Hash)
 		require.NoError(t, err)
 		require.NoError(t, db.SaveShareVisit(t.Context(), share))
 		own, err := o.LastShareVisit(t.Context(), *shared.Hash)

@@ -260,6 +260,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		r, err := o.Report(ctx, x.report)
 		return newAnswer(err, r)
 	}},
+	"UpdateReport": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		r, err := o.UpdateReport(ctx, x.report, store.SharingPatch{Access: new(store.AccessPublic)})
+		return newAnswer(err, r)
+	}},
 	"ReportDocument": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, document, err := o.ReportDocument(ctx, x.report)
 		return newAnswer(err, r, document)

@@ -61,7 +61,7 @@ func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 			ids = append(ids, found[i].ID)
 			continue
 		}
-		c := Collection{OrganisationID: t.id, ID: db.NewID(), Name: name, Access: AccessPrivate, CreatedBy: r.CreatedBy,
+		c := Collection{OrganisationID: t.id, ID: db.NewID(), Name: name, Sharing: Sharing{Access: AccessPrivate}, CreatedBy: r.CreatedBy,
 			CreatedAt: t.Now, UpdatedAt: t.Now}
 		ids, fresh = append(ids, c.ID), append(fresh, c)
 	}

@@ -153,7 +153,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 		require.Len(t, page.Rows, 4)
 		birds, small := page.Rows[0], page.Rows[3]
 		require.Equal(t, "dogs", small.Name, "names must be case-sensitive")
-		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: birds.ID, Name: "Birds", Access: store.AccessPrivate, CreatedBy: token,
+		require.Equal(t, store.Collection{OrganisationID: o.ID(), ID: birds.ID, Name: "Birds", Sharing: store.Sharing{Access: store.AccessPrivate}, CreatedBy: token,
 			CreatedAt: store.InstantOf(db.Clock.Now()), UpdatedAt: store.InstantOf(db.Clock.Now())}, birds)
 		require.Equal(t, dogs.ID, page.Rows[2].ID, "the existing collection must be used")
 

@@ -197,8 +197,11 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 		"getCollectionHistory":    get(func() string { return collection() + "/history?include_children=true" }),
 		"getCollectionStatistics": get(func() string { return collection() + "/statistics?include_children=true" }),
 		"listReports":             get(func() string { return collection() + "/reports?limit=5000" }),
-		"getReport":               get(func() string { return "/reports/" + c.takeCreatedObjects("reports", 1, uuid.NewString())[0] }),
-		"listTokens":              fixed("/tokens"),
+		"updateReport": func(int) requestSpec {
+			return requestSpec{method: http.MethodPatch, path: "/reports/" + uuid.NewString(), body: `{"access":"public"}`}
+		},
+		"getReport":  get(func() string { return "/reports/" + c.takeCreatedObjects("reports", 1, uuid.NewString())[0] }),
+		"listTokens": fixed("/tokens"),
 		"createToken": func(int) requestSpec {
 			return requestSpec{method: http.MethodPost, path: "/tokens", body: fmt.Sprintf(`{"name":%q,"scopes":["read","write","admin"]}`, strings.Repeat("n", 100)), keyed: true,
 				onSuccess: func(body []byte) {

@@ -945,6 +945,7 @@ type ReportStatistics struct {
 
 // ReportSummary defines model for ReportSummary.
 type ReportSummary struct {
+	Access          Access             `json:"access"`
 	Bytes           int64              `json:"bytes"`
 	Checksum        string             `json:"checksum"`
 	CollectionID    openapi_types.UUID `json:"collection_id"`
@@ -952,9 +953,11 @@ type ReportSummary struct {
 	CreatedAt       string             `json:"created_at"`
 	CreatedBy       openapi_types.UUID `json:"created_by"`
 	EndDate         openapi_types.Date `json:"end_date"`
+	Hash            *string            `json:"hash"`
 	ID              openapi_types.UUID `json:"id"`
 	IncludeChildren bool               `json:"include_children"`
 	Number          int64              `json:"number"`
+	ShareExpiresAt  *string            `json:"share_expires_at"`
 	StartDate       openapi_types.Date `json:"start_date"`
 }
 
@@ -1189,6 +1192,13 @@ type UpdateCollectionRequest struct {
 	ParentID        nullable.Nullable[openapi_types.UUID] `json:"parent_id,omitempty"`
 	Password        *string                               `json:"password,omitempty"`
 	ShareExpiresAt  nullable.Nullable[time.Time]          `json:"share_expires_at,omitempty"`
+}
+
+// UpdateReportRequest defines model for UpdateReportRequest.
+type UpdateReportRequest struct {
+	Access         *Access                      `json:"access,omitempty"`
+	Password       *string                      `json:"password,omitempty"`
+	ShareExpiresAt nullable.Nullable[time.Time] `json:"share_expires_at,omitempty"`
 }
 
 // UpdateWebhookRequest defines model for UpdateWebhookRequest.
@@ -1744,6 +1754,9 @@ type RefreshAccountJSONRequestBody = RefreshAccountRequest
 // RefreshVideoJSONRequestBody defines body for RefreshVideo for application/json ContentType.
 type RefreshVideoJSONRequestBody = RefreshVideoRequest
 
+// UpdateReportJSONRequestBody defines body for UpdateReport for application/json ContentType.
+type UpdateReportJSONRequestBody = UpdateReportRequest
+
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = CreateTokenRequest
 
@@ -1984,6 +1997,9 @@ type ServerInterface interface {
 	// GetReport Read a report
 	// (GET /reports/{report_id})
 	GetReport(ctx echo.Context, reportID ReportID) error
+	// UpdateReport Change the share page of a report
+	// (PATCH /reports/{report_id})
+	UpdateReport(ctx echo.Context, reportID ReportID) error
 	// GetAccountStatistics Count the accounts
 	// (GET /statistics/accounts)
 	GetAccountStatistics(ctx echo.Context) error
@@ -3217,6 +3233,22 @@ func (w *ServerInterfaceWrapper) GetReport(ctx echo.Context) error {
 	return err
 }
 
+// UpdateReport converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateReport(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "report_id" -------------
+	var reportID ReportID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "report_id", ctx.Param("report_id"), &reportID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter report_id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateReport(ctx, reportID)
+	return err
+}
+
 // GetAccountStatistics converts echo context to params.
 func (w *ServerInterfaceWrapper) GetAccountStatistics(ctx echo.Context) error {
 	var err error
@@ -3980,6 +4012,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/refresh/accounts", wrapper.RefreshAccount, options.OperationMiddlewares["refreshAccount"]...)
 	router.POST(options.BaseURL+"/refresh/videos", wrapper.RefreshVideo, options.OperationMiddlewares["refreshVideo"]...)
 	router.GET(options.BaseURL+"/reports/:report_id", wrapper.GetReport, options.OperationMiddlewares["getReport"]...)
+	router.PATCH(options.BaseURL+"/reports/:report_id", wrapper.UpdateReport, options.OperationMiddlewares["updateReport"]...)
 	router.GET(options.BaseURL+"/statistics/accounts", wrapper.GetAccountStatistics, options.OperationMiddlewares["getAccountStatistics"]...)
 	router.GET(options.BaseURL+"/statistics/videos", wrapper.GetVideoStatistics, options.OperationMiddlewares["getVideoStatistics"]...)
 	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens, options.OperationMiddlewares["listTokens"]...)
@@ -5485,6 +5518,40 @@ func (response GetReportdefaultApplicationProblemPlusJSONResponse) VisitGetRepor
 	return err
 }
 
+type UpdateReportRequestObject struct {
+	ReportID ReportID `json:"report_id"`
+	Body     *UpdateReportJSONRequestBody
+}
+
+type UpdateReportResponseObject interface {
+	VisitUpdateReportResponse(w http.ResponseWriter) error
+}
+
+type UpdateReport204Response struct {
+}
+
+func (response UpdateReport204Response) VisitUpdateReportResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type UpdateReportdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateReportdefaultApplicationProblemPlusJSONResponse) VisitUpdateReportResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetAccountStatisticsRequestObject struct {
 }
 
@@ -6636,6 +6703,9 @@ type StrictServerInterface interface {
 	// GetReport Read a report
 	// (GET /reports/{report_id})
 	GetReport(ctx context.Context, request GetReportRequestObject) (GetReportResponseObject, error)
+	// UpdateReport Change the share page of a report
+	// (PATCH /reports/{report_id})
+	UpdateReport(ctx context.Context, request UpdateReportRequestObject) (UpdateReportResponseObject, error)
 	// GetAccountStatistics Count the accounts
 	// (GET /statistics/accounts)
 	GetAccountStatistics(ctx context.Context, request GetAccountStatisticsRequestObject) (GetAccountStatisticsResponseObject, error)
@@ -7822,6 +7892,54 @@ func (sh *strictHandler) GetReport(ctx echo.Context, reportID ReportID) error {
 		return err
 	} else if validResponse, ok := response.(GetReportResponseObject); ok {
 		return validResponse.VisitGetReportResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateReport operation middleware
+func (sh *strictHandler) UpdateReport(ctx echo.Context, reportID ReportID) error {
+	var request UpdateReportRequestObject
+
+	request.ReportID = reportID
+
+	var body UpdateReportJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateReport(ctx.Request().Context(), request.(UpdateReportRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateReport")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateReportResponseObject); ok {
+		return validResponse.VisitUpdateReportResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

@@ -251,7 +251,7 @@ const (
 	WebhookDeliveryStatusPending   WebhookDeliveryStatus = "pending"
 )
 
-// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 // password.
 //
 // Example: private
@@ -529,7 +529,7 @@ type Authentication struct {
 
 // Collection A group of videos and accounts. A video names the collections that it is in as its labels.
 type Collection struct {
-	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 	// password.
 	//
 	//
@@ -839,7 +839,7 @@ type CollectionVideosRequest struct {
 //
 // Example: {"access":"public","hashtags":["handmade"],"name":"Handmade"}
 type CreateCollectionRequest struct {
-	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 	// password.
 	//
 	//
@@ -869,7 +869,7 @@ type CreateReportRequest struct {
 	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
 	EndDate *openapi_types.Date `json:"end_date,omitempty"`
 
-	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	// IncludeChildren `true`: also count the videos of all collections below.
 	IncludeChildren *bool `json:"include_children,omitempty"`
 
 	// StartDate The first day. The default is 30 days ago. A future day gives 400.
@@ -906,7 +906,7 @@ type CreateWebhookRequest struct {
 
 // CreatedCollection The new collection.
 type CreatedCollection struct {
-	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 	// password.
 	//
 	//
@@ -1812,6 +1812,13 @@ type ReportStatistics struct {
 
 // ReportSummary What identifies a report.
 type ReportSummary struct {
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
+	//
+	//
+	// Example: private
+	Access Access `json:"access"`
+
 	// Bytes The number of bytes that `GET /reports/{report_id}` returns.
 	Bytes int64 `json:"bytes"`
 
@@ -1833,6 +1840,13 @@ type ReportSummary struct {
 	// EndDate The last day of the period.
 	EndDate openapi_types.Date `json:"end_date"`
 
+	// Hash The last part of the share page's URL, `{app_url}/r/{hash}`. It is created when `access` first becomes public or protected, and never
+	// changes; null before that.
+	//
+	//
+	// Example: q7Zt0BvKx3Lm9A
+	Hash *string `json:"hash"`
+
 	// ID The id of the report.
 	ID openapi_types.UUID `json:"id"`
 
@@ -1841,6 +1855,9 @@ type ReportSummary struct {
 
 	// Number The number of the report. The organisation's first report has the number 1, and each new report has the next number.
 	Number int64 `json:"number"`
+
+	// ShareExpiresAt When the share page closes; null if it stays open. A closed share page answers like one that does not exist.
+	ShareExpiresAt *time.Time `json:"share_expires_at"`
 
 	// StartDate The first day of the period.
 	StartDate openapi_types.Date `json:"start_date"`
@@ -2333,7 +2350,7 @@ type TrackingType string
 //
 // Example: {"access":"protected","display_settings":{"description":"Every video of the campaign","metrics":["views","likes"],"show_accounts":true,"show_history":false,"sort":{"by":"latest_views","direction":"desc"},"theme":"dark","title":"Our launch, in numbers"},"name":"Spring launch","password":"correct horse battery"}
 type UpdateCollectionRequest struct {
-	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 	// password.
 	//
 	//
@@ -2363,6 +2380,28 @@ type UpdateCollectionRequest struct {
 	Password *string `json:"password,omitempty"`
 
 	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page immediately.
+	//
+	// Example: 2027-01-01T00:00:00Z
+	ShareExpiresAt nullable.Nullable[time.Time] `json:"share_expires_at,omitempty"`
+}
+
+// UpdateReportRequest The members of the share page of a report to change. Members that are absent stay as they are.
+//
+// Example: {"access":"protected","password":"correct horse battery"}
+type UpdateReportRequest struct {
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
+	//
+	//
+	// Example: private
+	Access *Access `json:"access,omitempty"`
+
+	// Password The new password of the share page. It is required for the access `protected` if the report has no password yet.
+	//
+	// Example: correct horse battery
+	Password *string `json:"password,omitempty"`
+
+	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page at once.
 	//
 	// Example: 2027-01-01T00:00:00Z
 	ShareExpiresAt nullable.Nullable[time.Time] `json:"share_expires_at,omitempty"`
@@ -3682,6 +3721,9 @@ type RefreshAccountJSONRequestBody = RefreshAccountRequest
 // RefreshVideoJSONRequestBody defines body for RefreshVideo for application/json ContentType.
 type RefreshVideoJSONRequestBody = RefreshVideoRequest
 
+// UpdateReportJSONRequestBody defines body for UpdateReport for application/json ContentType.
+type UpdateReportJSONRequestBody = UpdateReportRequest
+
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = CreateTokenRequest
 
@@ -4181,6 +4223,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
 	GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateReportWithBody Change the share page of a report
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /reports/{report_id} (the `UpdateReport` operationId).
+	UpdateReportWithBody(ctx context.Context, reportID ReportID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateReport Change the share page of a report
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /reports/{report_id} (the `UpdateReport` operationId).
+	UpdateReport(ctx context.Context, reportID ReportID, body UpdateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccountStatistics Count the accounts
 	//
@@ -5077,6 +5133,40 @@ func (c *Client) RefreshVideo(ctx context.Context, params *RefreshVideoParams, b
 // Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
 func (c *Client) GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetReportRequest(c.Server, reportID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateReportWithBody Change the share page of a report
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /reports/{report_id} (the `UpdateReport` operationId).
+func (c *Client) UpdateReportWithBody(ctx context.Context, reportID ReportID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateReportRequestWithBody(c.Server, reportID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateReport Change the share page of a report
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /reports/{report_id} (the `UpdateReport` operationId).
+func (c *Client) UpdateReport(ctx context.Context, reportID ReportID, body UpdateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateReportRequest(c.Server, reportID, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7885,6 +7975,53 @@ func NewGetReportRequest(server string, reportID ReportID) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewUpdateReportRequest calls the generic UpdateReport builder with application/json body
+func NewUpdateReportRequest(server string, reportID ReportID, body UpdateReportJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateReportRequestWithBody(server, reportID, "application/json", bodyReader)
+}
+
+// NewUpdateReportRequestWithBody constructs an http.Request for the UpdateReport method, with any body, and a specified content type
+func NewUpdateReportRequestWithBody(server string, reportID ReportID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "report_id", reportID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/reports/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }

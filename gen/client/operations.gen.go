@@ -86,7 +86,7 @@ type CreateCollectionOptions struct {
 	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
-	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 	// password.
 	//
 	// Example: private
@@ -132,7 +132,7 @@ type CreateReportOptions struct {
 	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
 	EndDate openapi_types.Date
 
-	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	// IncludeChildren `true`: also count the videos of all collections below.
 	IncludeChildren bool
 
 	// StartDate The first day. The default is 30 days ago. A future day gives 400.
@@ -1245,7 +1245,7 @@ type UpdateCollectionOptions struct {
 	// IfMatch One or more ETags that the caller has received, separated by commas, or `*` for any ETag. If none of them is the current ETag, the response is 412.
 	IfMatch IfMatch
 
-	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
 	// password.
 	//
 	// Example: private
@@ -1282,6 +1282,31 @@ type UpdateCollectionOptions struct {
 // UpdateCollection sends PATCH /collections/{collection_id}: Change a collection.
 func (c *ReelTally) UpdateCollection(ctx context.Context, collectionID CollectionID, o UpdateCollectionOptions) error {
 	_, err := decodeResult[struct{}](c.Raw.UpdateCollection(wholeAnswer(ctx), collectionID, &UpdateCollectionParams{IfMatch: optional(o.IfMatch)}, UpdateCollectionRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Hashtags: o.Hashtags, Name: optional(o.Name), ParentID: o.ParentID, Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
+	return err
+}
+
+// UpdateReportOptions are the options of UpdateReport.
+type UpdateReportOptions struct {
+	// Access Who can open the share page of a collection or report. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
+	//
+	// Example: private
+	Access Access
+
+	// Password The new password of the share page. It is required for the access `protected` if the report has no password yet.
+	//
+	// Example: correct horse battery
+	Password string
+
+	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page at once.
+	//
+	// Example: 2027-01-01T00:00:00Z
+	ShareExpiresAt nullable.Nullable[time.Time]
+}
+
+// UpdateReport sends PATCH /reports/{report_id}: Change the share page of a report.
+func (c *ReelTally) UpdateReport(ctx context.Context, reportID ReportID, o UpdateReportOptions) error {
+	_, err := decodeResult[struct{}](c.Raw.UpdateReport(wholeAnswer(ctx), reportID, UpdateReportRequest{Access: optional(o.Access), Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
 	return err
 }
 

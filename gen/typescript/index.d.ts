@@ -4,7 +4,7 @@ import { Client, type RequestOptions } from "./client.js";
 
 export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError, type ClientOptions, type Format, type RequestOptions } from "./client.js";
 
-/** Who can open the share page of a collection. */
+/** Who can open the share page of a collection or report. */
 export type Access = "private" | "public" | "protected";
 
 /** A profile that posts videos. */
@@ -181,7 +181,7 @@ export interface Authentication {
 
 /** A group of videos and accounts. */
 export interface Collection {
-  /** Who can open the share page of a collection. */
+  /** Who can open the share page of a collection or report. */
   access: Access;
   /** The number of accounts in the collection that are not removed; null if the tier hides it. */
   account_count?: number | null | undefined;
@@ -392,7 +392,7 @@ export interface CollectionVideosRequest {
 
 /** The collection to create. */
 export interface CreateCollectionRequest {
-  /** Who can open the share page of a collection. */
+  /** Who can open the share page of a collection or report. */
   access?: Access | undefined;
   /** The hashtags of the collection, sent with or without `#`. */
   hashtags?: string[] | undefined;
@@ -406,7 +406,7 @@ export interface CreateCollectionRequest {
 export interface CreateReportRequest {
   /** The last day. */
   end_date?: string | undefined;
-  /** `true`: also count the videos of all collections below the collection. */
+  /** `true`: also count the videos of all collections below. */
   include_children?: boolean | undefined;
   /** The first day. */
   start_date?: string | undefined;
@@ -434,7 +434,7 @@ export interface CreateWebhookRequest {
 
 /** The new collection. */
 export interface CreatedCollection {
-  /** Who can open the share page of a collection. */
+  /** Who can open the share page of a collection or report. */
   access: Access;
   /** When the collection was created. */
   created_at: string;
@@ -1070,6 +1070,8 @@ export interface ReportStatistics {
 
 /** What identifies a report. */
 export interface ReportSummary {
+  /** Who can open the share page of a collection or report. */
+  access: Access;
   /** The number of bytes that `GET /reports/{report_id}` returns. */
   bytes: number;
   /** The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits. */
@@ -1084,12 +1086,16 @@ export interface ReportSummary {
   created_by: string;
   /** The last day of the period. */
   end_date: string;
+  /** The last part of the share page's URL, `{app_url}/r/{hash}`. */
+  hash: string | null;
   /** The id of the report. */
   id: string;
   /** `true` if the videos of the collections below are included. */
   include_children: boolean;
   /** The number of the report. */
   number: number;
+  /** When the share page closes; null if it stays open. */
+  share_expires_at: string | null;
   /** The first day of the period. */
   start_date: string;
 }
@@ -1428,7 +1434,7 @@ export type TrackingType = "latest_30" | "latest_200" | "new_only" | "all";
 
 /** The members of a collection to change. */
 export interface UpdateCollectionRequest {
-  /** Who can open the share page of a collection. */
+  /** Who can open the share page of a collection or report. */
   access?: Access | undefined;
   /** The display settings of the share page; null if there are none. */
   display_settings?: DisplaySettings | null | undefined;
@@ -1438,6 +1444,16 @@ export interface UpdateCollectionRequest {
   name?: string | undefined;
   /** The new parent collection; null moves the collection to the root. */
   parent_id?: string | null | undefined;
+  /** The new password of the share page. */
+  password?: string | undefined;
+  /** When the share page closes; null keeps it open. */
+  share_expires_at?: string | null | undefined;
+}
+
+/** The members of the share page of a report to change. */
+export interface UpdateReportRequest {
+  /** Who can open the share page of a collection or report. */
+  access?: Access | undefined;
   /** The new password of the share page. */
   password?: string | undefined;
   /** When the share page closes; null keeps it open. */
@@ -2096,6 +2112,8 @@ export class ReelTally extends Client {
   trackVideos(body: TrackVideosRequest, options?: RequestOptions): Promise<TrackVideosResult>;
   /** Change a collection. `PATCH /collections/{collection_id}` */
   updateCollection(collectionId: string, body: UpdateCollectionRequest, options?: RequestOptions): Promise<void>;
+  /** Change the share page of a report. `PATCH /reports/{report_id}` */
+  updateReport(reportId: string, body: UpdateReportRequest, options?: RequestOptions): Promise<void>;
   /** Change a webhook. `PATCH /webhooks/{webhook_id}` */
   updateWebhook(webhookId: string, body: UpdateWebhookRequest, options?: RequestOptions): Promise<Webhook>;
 }

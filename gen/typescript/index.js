@@ -188,6 +188,9 @@ export class ReelTally extends Client {
   updateCollection(collectionId, body, options) {
     return this.request("PATCH", `/collections/${encodeURIComponent(collectionId)}`, { body, ...options });
   }
+  updateReport(reportId, body, options) {
+    return this.request("PATCH", `/reports/${encodeURIComponent(reportId)}`, { body, ...options });
+  }
   updateWebhook(webhookId, body, options) {
     return this.request("PATCH", `/webhooks/${encodeURIComponent(webhookId)}`, { body, ...options });
   }

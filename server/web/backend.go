@@ -31,9 +31,9 @@ type Backend interface {
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
 	// SignOut ends the session with this secret.
 	SignOut(ctx context.Context, session string) error
-	// FindShare returns the collection whose share page has this hash. If the page is unknown,
-	// private or expired, the error is a *Problem with status 404.
-	FindShare(ctx context.Context, hash string) (store.Share, error)
+	// FindShare returns the collection or report whose share page has this hash. If the page is unknown,
+	// private, expired or of another kind, the error is a *Problem with status 404.
+	FindShare(ctx context.Context, kind store.ShareKind, hash string) (store.Share, error)
 	// RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 	RecordShareVisit(ctx context.Context, share store.Share)
 	// LastShareVisit returns when a visitor last opened a share page, or up to

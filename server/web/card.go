@@ -45,7 +45,7 @@ func showCard(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if share.Collection.Access != store.AccessPublic {
+	if share.Access != store.AccessPublic {
 		return errNotFound
 	}
 	s, err := newShareVisit(v, share)

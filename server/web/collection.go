@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	openapi_types "github.com/oapi-codegen/runtime/types"
@@ -52,15 +51,11 @@ type collectionPage struct {
 	Collections            []client.Collection // collections to which the selected videos can be added
 	Link                   string              // URL query of the same page with the opposite value of Subtree
 
+	sharePanel
 	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
 	ShareTitle   string // heading of the share page; "" for the name of the collection
 	ShareShows   string // what visitors of the share page see, as text
-	ShareURL     string // address of the share page; "" if the collection is private
-	ShareForm    form
 	ShareMetrics []columnChoice
-	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
-	ShareExpired bool       // true if the share page is closed, because its last day is over
-	LastDayOver  bool       // true if the last day in the share form is over
 }
 
 // shownGain is the gain of a video as a page shows it.
@@ -110,7 +105,7 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 	if err != nil {
 		return err
 	}
-	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true", ShareForm: refusedShare}
+	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true", sharePanel: sharePanel{ShareForm: refusedShare}}
 	if content.View, err = v.tableView("latest_views"); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (v *visit) renderError(err error) {
 		return
 	}
 	v.setRetryAfter(problem)
-	if strings.HasPrefix(v.r.URL.Path, "/c/") {
+	if _, ok := v.shareKind(); ok {
 		v.renderShareError(problem)
 		return
 	}

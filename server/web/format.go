@@ -32,6 +32,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"ratio":       formatRatio,
 		"when":        p.relativeTime,
 		"old":         p.areNumbersOld,
+		"closed":      func(closesAt *time.Time) bool { return hasClosed(closesAt, p.Now()) },
 		"utc":         formatUTC,
 		"times":       formatTimes,
 		"iso":         formatISO,

@@ -40,6 +40,7 @@ type reportPage struct {
 	Checksum string // SHA-256 of the report
 	Tiles    []tile
 	Chart    chart
+	sharePanel
 }
 
 // reportRow is a video of a report with its caption and its account.
@@ -72,32 +73,104 @@ func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 	return out, nil
 }
 
-// sendReportVideos sends the videos of a report as a CSV file.
-func (v *visit) sendReportVideos(videos []reportRow) error {
-	rows := [][]string{{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}}
-	for _, r := range videos {
+// sendReportCSV sends the videos of a report as a CSV file if the query of the page asks for them, and the days otherwise. The captions and account
+// names of the videos are columns only if withNames is true.
+func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
+	if v.csvPart() != "videos" {
+		return v.sendHistory("report", page.Chart)
+	}
+	head := []string{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}
+	rows := [][]string{head}
+	for _, r := range page.Videos {
 		rows = append(rows, []string{formula.Escape(r.AdLink), formula.Escape(r.Username), formula.Escape(r.Title), strconv.FormatBool(r.Removed), csvValue(r.AddedAt),
 			csvValue(r.StartDay), csvValue(r.EndDay), csvNumber(r.ViewsAtStart), csvNumber(r.ViewsGained), csvNumber(r.ViewsAtEnd)})
+	}
+	if !withNames {
+		for n := range rows {
+			rows[n] = slices.Delete(rows[n], 1, 3)
+		}
 	}
 	return v.sendCSV("report-videos", rows)
 }
 
 // showReport shows the page of a report. A report contains the numbers that a collection had when the report was made. These numbers never
 // change.
-func showReport(v *visit) error {
+func showReport(v *visit) error { return v.renderReport(http.StatusOK, form{}) }
+
+// renderReport shows the page of a report. If the form of the share page was refused, the page shows the values of refusedShare in it.
+func (v *visit) renderReport(status int, refusedShare form) error {
 	id, err := v.itemID()
 	if err != nil {
 		return err
 	}
-	var document []byte
-	if err := v.getFromAPI("/reports/"+id, nil, &document); err != nil {
+	content, err := v.loadReport("/reports/" + id)
+	if err != nil {
 		return err
 	}
+	if part := v.csvPart(); part != "" && part != "videos" {
+		return v.sendReportCSV(&content, true)
+	}
+	if content.Videos, err = v.reportRows(&content.Report); err != nil {
+		return err
+	}
+	if v.csvPart() == "videos" {
+		return v.sendReportCSV(&content, true)
+	}
+	summary, err := v.reportSummary(&content.Report)
+	if err != nil {
+		return err
+	}
+	content.ShareForm = refusedShare
+	if err := content.fill(v, summary.Access, summary.Hash, summary.ShareExpiresAt, store.ShareReport); err != nil {
+		return err
+	}
+	return v.renderPage(status, "report", "collections", "Report of "+content.Name, content)
+}
+
+// reportSummary returns the summary of a report from the list of the reports of its collection. Only the summary says who can open the share page.
+func (v *visit) reportSummary(r *client.Report) (out client.ReportSummary, err error) {
+	err = eachListEntry(v, "/collections/"+r.Statistics.CollectionID.String()+"/reports", url.Values{}, store.MaxReports, func(listed *client.ReportSummary) {
+		if listed.ID == r.ID {
+			out = *listed
+		}
+	})
+	return out, err
+}
+
+// submitReportShareForm changes the share page of a report. If the form is refused, submitReportShareForm shows it again.
+func submitReportShareForm(v *visit) error {
+	id, err := v.itemID()
+	if err != nil {
+		return err
+	}
+	return v.submitShare("/collection/report/"+id, func() error {
+		var report client.Report
+		if err := v.getFromAPI("/reports/"+id, nil, &report); err != nil {
+			return err
+		}
+		before, err := v.reportSummary(&report)
+		if err != nil {
+			return err
+		}
+		body, err := v.sharingMembers(before.ShareExpiresAt)
+		if err != nil {
+			return err
+		}
+		return v.sendShare("/reports/"+id, body)
+	}, v.renderReport)
+}
+
+// loadReport reads the report at path from the API. The result has no rows of videos and no share panel.
+func (v *visit) loadReport(path string) (content reportPage, err error) {
+	var document []byte
+	if err := v.getFromAPI(path, nil, &document); err != nil {
+		return content, err
+	}
 	sum := sha256.Sum256(document)
-	content := reportPage{Checksum: hex.EncodeToString(sum[:])}
+	content.Checksum = hex.EncodeToString(sum[:])
 	r := &content.Report
 	if err := json.Unmarshal(document, r); err != nil {
-		return err
+		return content, err
 	}
 	for _, c := range r.Collections {
 		if c.ID == r.Statistics.CollectionID {
@@ -111,7 +184,7 @@ func showReport(v *visit) error {
 		err = json.Unmarshal(encoded, &statistics)
 	}
 	if err != nil {
-		return err
+		return content, err
 	}
 	p := period{Start: store.DateOf(r.Statistics.StartDate.Time), End: store.DateOf(r.Statistics.EndDate.Time)}
 	p.Days = int32(p.End-p.Start) + 1
@@ -124,17 +197,8 @@ func showReport(v *visit) error {
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(r.Days))
 	content.Chart.Joined, content.Chart.Sums = true, true
-	if part := v.csvPart(); part != "" && part != "videos" {
-		return v.sendHistory("report", content.Chart)
-	}
-	if content.Videos, err = v.reportRows(r); err != nil {
-		return err
-	}
-	if v.csvPart() == "videos" {
-		return v.sendReportVideos(content.Videos)
-	}
 	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
-	return v.renderPage(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
+	return content, nil
 }
 
 // compareGains orders two videos of a report by their gained views, the highest first. Videos with unknown gained views come last.

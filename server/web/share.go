@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -43,8 +44,21 @@ func (p sharePage) Meanings() []string {
 	return texts
 }
 
-// shareVisit is the visit of a share page by a visitor who is allowed to see the page. It can read only data of the shared collection from
-// the API.
+// sharePaths are the beginnings of the paths of share pages. The hash of the page follows.
+var sharePaths = map[store.ShareKind]string{store.ShareCollection: "/c/", store.ShareReport: "/r/"}
+
+// shareKind returns what the requested share page shows. It returns false if the visitor requested another page.
+func (v *visit) shareKind() (store.ShareKind, bool) {
+	for kind, path := range sharePaths {
+		if strings.HasPrefix(v.r.URL.Path, path) {
+			return kind, true
+		}
+	}
+	return "", false
+}
+
+// shareVisit is the visit of a share page by a visitor who is allowed to see the page. It can read only data of the shared collection or report
+// from the API.
 type shareVisit struct {
 	visit    *visit
 	share    store.Share
@@ -57,11 +71,15 @@ func (s *shareVisit) getFromAPI(subPath string, query url.Values, result any) er
 	return s.visit.getFromAPI("/collections/"+s.share.Collection.ID.String()+subPath, query, result)
 }
 
-// newShareVisit returns a visit of a share page. Its requests to the API have read access to the data of the collection's organisation.
+// newShareVisit returns a visit of a share page. Its requests to the API have read access to the data of the organisation of the page.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
 	visitCopy := *v // v itself must not change: error pages are rendered from v, and an error page must not show the organisation
 	visitCopy.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
-	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
+	title := share.Collection.Name
+	if share.Kind == store.ShareReport {
+		title = fmt.Sprintf("Report %d: %s", share.Report.Number, share.Report.CollectionName)
+	}
+	settings, err := settingsOf(share.Collection.DisplaySettings, title) // a report has no display settings
 	return &shareVisit{&visitCopy, share, settings}, err
 }
 
@@ -80,7 +98,8 @@ type sharePage struct {
 	Failed      bool   // true if this is an error page, which shows the field Problem and no data of the collection
 	Problem     *Problem
 
-	Refused  *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
+	Report   *reportPage // the report; nil if the page shows the current numbers of a collection
+	Refused  *Problem    // error of the API if the collection is too large for its numbers to be computed; nil otherwise
 	Period   period
 	Tiles    []tile
 	Chart    *chart // nil if the page shows no history
@@ -98,17 +117,17 @@ func (p sharePage) UnlistedAccounts() bool {
 	return !p.Masked && p.AccountCount > int64(len(p.Accounts))
 }
 
-// showShare shows the share page of a collection, or the form for its password.
+// showShare shows the share page of a collection or report, or the form for its password.
 func showShare(v *visit) error {
 	share, err := v.openShare()
 	if err != nil {
 		return err
 	}
-	embedded := v.r.URL.Query().Get("embed") == "1" && share.Collection.Access == store.AccessPublic
+	embedded := v.r.URL.Query().Get("embed") == "1" && share.Access == store.AccessPublic
 	if embedded {
 		v.w.Header().Set("Content-Security-Policy", embedPolicy)
 	}
-	if share.Collection.Access == store.AccessProtected {
+	if share.Access == store.AccessProtected {
 		cookie, err := v.r.Cookie(shareCookie)
 		if err != nil || !v.Backend.HasSharePass(share, cookie.Value) {
 			return v.askForPassword(share, http.StatusOK, nil)
@@ -128,7 +147,10 @@ func showShare(v *visit) error {
 		return nil
 	}
 	if v.csvPart() != "" {
-		if page.Chart == nil {
+		switch {
+		case page.Report != nil:
+			return s.visit.sendReportCSV(page.Report, false)
+		case page.Chart == nil:
 			return v.refuseCSV()
 		}
 		return v.sendHistory("history", *page.Chart)
@@ -140,7 +162,7 @@ func showShare(v *visit) error {
 	return v.executeTemplate(status, "share", "shared", page)
 }
 
-// errShareNotFound is the only error for an unknown address, a private collection and an expired share
+// errShareNotFound is the only error for an unknown address, a private collection or report, and an expired share
 // page. Visitors cannot tell these cases apart.
 var errShareNotFound = &Problem{Status: http.StatusNotFound, Title: "This page is not shared", Detail: "Nothing is shared at this address now. Check the address, or ask the sender of the link for a new one."}
 
@@ -152,21 +174,23 @@ func (v *visit) renderShareError(problem *Problem) {
 	}
 	page := sharePage{Title: problem.Title, Failed: true, Problem: problem, Theme: "auto"}
 	if problem.Status == http.StatusBadRequest {
-		page.Address = v.AppURL + "/c/" + url.PathEscape(v.r.PathValue("hash"))
+		kind, _ := v.shareKind()
+		page.Address = v.AppURL + sharePaths[kind] + url.PathEscape(v.r.PathValue("hash"))
 	}
 	if err := v.executeTemplate(problem.Status, "share", "shared", page); err != nil {
 		v.Logger.ErrorContext(v.r.Context(), "cannot render the error page", "error", err)
 	}
 }
 
-// openShare finds the shared collection by the hash in the path. If the share page is missing, private
+// openShare finds the shared collection or report by the hash in the path. If the share page is missing, private
 // or expired, the error is a *Problem with status 404.
 func (v *visit) openShare() (store.Share, error) {
 	v.w.Header().Set("X-Robots-Tag", "noindex, nofollow")
-	return v.Backend.FindShare(v.r.Context(), v.r.PathValue("hash"))
+	kind, _ := v.shareKind()
+	return v.Backend.FindShare(v.r.Context(), kind, v.r.PathValue("hash"))
 }
 
-// askForPassword shows the form for the password of a share page. This page shows nothing of the collection.
+// askForPassword shows the form for the password of a share page. This page shows nothing of the collection or report.
 func (v *visit) askForPassword(share store.Share, status int, problem *Problem) error {
 	return v.executeTemplate(status, "share", "shared", sharePage{Title: "Password", Locked: true, Problem: problem, Theme: "auto", Address: v.shareURL(share)})
 }
@@ -177,8 +201,8 @@ func submitSharePassword(v *visit) error {
 	if err != nil {
 		return err
 	}
-	target := "/c/" + url.PathEscape(*share.Collection.Hash)
-	if share.Collection.Access != store.AccessProtected {
+	target := sharePaths[share.Kind] + url.PathEscape(*share.Hash)
+	if share.Access != store.AccessProtected {
 		v.redirectTo(target)
 		return nil
 	}
@@ -196,7 +220,9 @@ func submitSharePassword(v *visit) error {
 	return nil
 }
 
-func (v *visit) shareURL(share store.Share) string { return v.AppURL + "/c/" + *share.Collection.Hash }
+func (v *visit) shareURL(share store.Share) string {
+	return v.AppURL + sharePaths[share.Kind] + *share.Hash
+}
 
 // page returns the data for the template, without the fields that need a request to the API.
 func (s *shareVisit) page() sharePage {
@@ -205,7 +231,7 @@ func (s *shareVisit) page() sharePage {
 	if page.Theme != "light" && page.Theme != "dark" {
 		page.Theme = "auto"
 	}
-	if s.share.Collection.Access == store.AccessPublic {
+	if s.share.Access == store.AccessPublic && s.share.Kind == store.ShareCollection {
 		page.Card = page.Address + "/card.png"
 	}
 	return page
@@ -222,6 +248,9 @@ func (s *shareVisit) period() (period, error) {
 
 // loadContent sets the fields of page whose values come from the API.
 func (s *shareVisit) loadContent(page *sharePage) error {
+	if s.share.Kind == store.ShareReport {
+		return s.loadReport(page)
+	}
 	if err := s.loadSums(page); err != nil {
 		return err
 	}
@@ -239,6 +268,24 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	// The list of a masked page has at most one video, so its length is not the number of videos.
 	if page.Summary == "" && !page.Masked {
 		page.Summary = summarise(page.Tiles, page.Period.Days, page.View.Total)
+	}
+	return nil
+}
+
+// loadReport sets the fields of page for a report. It reads only the report, so the page shows nothing that was not frozen with the report.
+func (s *shareVisit) loadReport(page *sharePage) error {
+	report, err := s.visit.loadReport("/reports/" + s.share.Report.ID.String())
+	if err != nil {
+		return err
+	}
+	for _, video := range report.Report.Videos {
+		report.Videos = append(report.Videos, reportRow{ReportVideo: video})
+	}
+	page.Report, page.Metrics, page.Chart, page.Tiles, page.Period = &report, nil, &report.Chart, report.Tiles, report.Chart.Period
+	page.Summary = page.Period.Text()
+	if !page.Masked {
+		// The first text of a summary is the number of videos, which is the last tile of a report.
+		page.Summary += " · " + summarise(slices.Concat(page.Tiles[len(page.Tiles)-1:], page.Tiles[:len(page.Tiles)-1]), page.Period.Days, 0)
 	}
 	return nil
 }

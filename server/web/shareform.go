@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,7 +13,35 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
 )
+
+// sharePanel is what the section "Share page" of a collection and of a report have in common.
+type sharePanel struct {
+	ShareAccess  client.Access
+	ShareURL     string // address of the share page; "" if the collection or report is private
+	ShareForm    form
+	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
+	ShareCloses  *time.Time // when the share page closes; nil if it stays open
+	ShareExpired bool       // true if the share page is closed, because its last day is over
+	LastDayOver  bool       // true if the last day in the share form is over
+}
+
+// fill sets the fields of the panel. A form that was refused keeps its submitted values.
+func (p *sharePanel) fill(v *visit, access client.Access, hash *string, closes *time.Time, kind store.ShareKind) (err error) {
+	p.ShareAccess, p.ShareCloses, p.ShareExpired = access, closes, hasClosed(closes, v.Now())
+	if p.ShareForm.Refused == nil {
+		p.ShareForm.Values = url.Values{"access": {string(access)}, "last_day": {lastDay(closes)}}
+	}
+	if closesAt, err := endOfDay(p.ShareForm.Get("last_day")); err == nil { // a refused form can contain text that is not a day
+		p.LastDayOver = hasClosed(closesAt, v.Now())
+	}
+	if hash != nil && access != client.AccessPrivate {
+		p.ShareURL = v.AppURL + sharePaths[kind] + *hash
+		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *hash)
+	}
+	return err
+}
 
 // fillShareForm sets the fields of p that the section "Share page" shows. This section contains the form that changes the share page. A form
 // that was refused keeps its submitted values.
@@ -25,11 +54,13 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 	if err != nil {
 		return err
 	}
-	closes := p.Collection.ShareExpiresAt
+	if err := p.fill(v, p.Collection.Access, p.Collection.Hash, p.Collection.ShareExpiresAt, store.ShareCollection); err != nil {
+		return err
+	}
 	switch refused := p.ShareForm.Refused; {
 	case refused == nil:
-		p.ShareForm.Values = url.Values{"etag": {p.ETag}, "access": {string(p.Collection.Access)}, "last_day": {lastDay(closes)}, "title": {d.Title}, "description": {d.Description}, "theme": {d.Theme},
-			"metric": d.Metrics, "show_history": {strconv.FormatBool(d.ShowHistory)}, "show_accounts": {strconv.FormatBool(d.ShowAccounts)}}
+		maps.Copy(p.ShareForm.Values, url.Values{"etag": {p.ETag}, "title": {d.Title}, "description": {d.Description}, "theme": {d.Theme},
+			"metric": d.Metrics, "show_history": {strconv.FormatBool(d.ShowHistory)}, "show_accounts": {strconv.FormatBool(d.ShowAccounts)}})
 	case refused.Status == http.StatusPreconditionFailed: // for other reasons the form keeps its ETag, because it would otherwise overwrite changes that the visitor has not seen
 		p.ShareForm.Set("etag", p.ETag)
 	}
@@ -38,15 +69,7 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(p.ShareForm.Values["metric"], name)})
 	}
 	p.ShareTitle, p.ShareShows = d.Title, d.describe()
-	if closesAt, err := endOfDay(p.ShareForm.Get("last_day")); err == nil { // a refused form can contain text that is not a day
-		p.LastDayOver = hasClosed(closesAt, v.Now())
-	}
-	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
-		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
-		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *p.Collection.Hash)
-	}
-	p.ShareExpired = hasClosed(closes, v.Now())
-	return err
+	return nil
 }
 
 // hasClosed returns true if a share page is closed at the time now. closesAt is nil if the page stays open.
@@ -85,7 +108,13 @@ func submitShareForm(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.saveShare("/collections/" + id); err != nil {
+	return v.submitShare("/collection/"+id, func() error { return v.saveShare("/collections/" + id) }, v.renderCollection)
+}
+
+// submitShare calls save for the submitted form of a share page and redirects to the page. If the form is refused, submitShare calls render,
+// which shows the form again.
+func (v *visit) submitShare(page string, save func() error, render func(status int, refused form) error) error {
+	if err := save(); err != nil {
 		refused, err := v.refusedForm(err, shareLabels)
 		if err != nil {
 			return err
@@ -93,7 +122,7 @@ func submitShareForm(v *visit) error {
 		if v.r.PostFormValue("password") != "" {
 			refused.Refused.Detail += " Type the new password again." // the page does not contain the submitted password
 		}
-		return v.renderCollection(refused.Refused.Status, refused)
+		return render(refused.Refused.Status, refused)
 	}
 	closes, err := endOfDay(v.r.PostFormValue("last_day"))
 	if err != nil {
@@ -103,7 +132,7 @@ func submitShareForm(v *visit) error {
 	if hasClosed(closes, v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
 		notice = "share-closed"
 	}
-	v.redirectTo("/collection/" + id + "?" + withParameters(v.r.URL.Query(), "notice", notice).Encode())
+	v.redirectTo(page + "?" + withParameters(v.r.URL.Query(), "notice", notice).Encode())
 	return nil
 }
 
@@ -156,21 +185,37 @@ func (v *visit) saveShare(path string) error {
 			return err
 		}
 	}
-	body := map[string]any{"access": access, "display_settings": settings}
-	if day := v.r.PostFormValue("last_day"); day != lastDay(before.ShareExpiresAt) {
+	body, err := v.sharingMembers(before.ShareExpiresAt)
+	if err != nil {
+		return err
+	}
+	body["display_settings"] = settings
+	// The API refuses the change if the collection was changed after the form was shown.
+	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("etag"), etag))
+	defer v.r.Header.Del("If-Match")
+	return v.sendShare(path, body)
+}
+
+// sharingMembers returns the members of a request that changes who can open a share page, from the form. closes is when the page closes before the
+// change.
+func (v *visit) sharingMembers(closes *time.Time) (map[string]any, error) {
+	body := map[string]any{"access": v.r.PostFormValue("access")}
+	if day := v.r.PostFormValue("last_day"); day != lastDay(closes) {
 		ends, err := endOfDay(day)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body["share_expires_at"] = ends
 	}
 	if password := v.r.PostFormValue("password"); password != "" {
 		body["password"] = password
 	}
-	// The API refuses the change if the collection was changed after the form was shown.
-	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("etag"), etag))
-	defer v.r.Header.Del("If-Match")
-	_, err = v.sendJSON(http.MethodPatch, path, body, nil)
+	return body, nil
+}
+
+// sendShare sends a change of a share page to the API. Its errors use the words of the form.
+func (v *visit) sendShare(path string, body map[string]any) error {
+	_, err := v.sendJSON(http.MethodPatch, path, body, nil)
 	problem, ok := errors.AsType[*Problem](err)
 	switch {
 	case ok && problem.Status == http.StatusPreconditionFailed:

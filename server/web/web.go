@@ -29,7 +29,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. They use the syntax of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/thumbnails/*", "/docs/guides", "/docs/guides/*"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/r/:hash", "/thumbnails/*", "/docs/guides", "/docs/guides/*"}
 
 // policy is the Content-Security-Policy of the pages. Pages can load files only from this server.
 // Inline scripts and inline styles are forbidden.
@@ -152,6 +152,8 @@ func (p *Pages) routes() *http.ServeMux {
 	handle("GET /c/{hash}", showShare)
 	handle("POST /c/{hash}", submitSharePassword)
 	handle("GET /c/{hash}/card.png", showCard)
+	handle("GET /r/{hash}", showShare)
+	handle("POST /r/{hash}", submitSharePassword)
 	handle("GET /thumbnails/{platform}/{id}/{signature}", showThumbnail)
 
 	private("GET /{$}", showOverview)
@@ -174,6 +176,7 @@ func (p *Pages) routes() *http.ServeMux {
 	private("POST /collection/{id}", submitShareForm)
 	private("POST /collection/{id}/{action}", changeCollection)
 	private("GET /collection/report/{id}", showReport)
+	private("POST /collection/report/{id}", submitReportShareForm)
 	private("GET /operations", showOperations)
 	private("GET /settings", showSettings)
 	private("POST /settings/theme", setTheme)

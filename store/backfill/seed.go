@@ -165,7 +165,7 @@ func (l *loadState) insertCollections(collections []LoadCollection) error {
 		if known[c.ID] {
 			continue
 		}
-		rows = append(rows, store.Collection{OrganisationID: l.ID(), ID: c.ID, ParentID: c.ParentID, Name: c.Name, Access: store.AccessPrivate,
+		rows = append(rows, store.Collection{OrganisationID: l.ID(), ID: c.ID, ParentID: c.ParentID, Name: c.Name, Sharing: store.Sharing{Access: store.AccessPrivate},
 			CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt, UpdatedAt: c.CreatedAt})
 		for _, tag := range c.Hashtags {
 			tags = append(tags, store.CollectionHashtag{OrganisationID: l.ID(), CollectionID: c.ID, Tag: store.FoldTag(tag), AddedAt: c.CreatedAt})

@@ -257,6 +257,10 @@ class ReelTally(Client):
         """Change a collection. `PATCH /collections/{collection_id}`"""
         self.request("PATCH", f"/collections/{quote(collection_id)}", body=body)
 
+    def update_report(self, report_id: str, body: t.UpdateReportRequest) -> None:
+        """Change the share page of a report. `PATCH /reports/{report_id}`"""
+        self.request("PATCH", f"/reports/{quote(report_id)}", body=body)
+
     def update_webhook(self, webhook_id: str, body: t.UpdateWebhookRequest) -> t.Webhook:
         """Change a webhook. `PATCH /webhooks/{webhook_id}`"""
         return cast("t.Webhook", self.request("PATCH", f"/webhooks/{quote(webhook_id)}", body=body))

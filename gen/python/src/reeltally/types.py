@@ -170,7 +170,7 @@ class Authentication(TypedDict):
 class Collection(TypedDict):
     """A group of videos and accounts."""
 
-    # Who can open the share page of a collection.
+    # Who can open the share page of a collection or report.
     access: Access
     # The number of accounts in the collection that are not removed; null if the tier hides it.
     account_count: NotRequired[int | None]
@@ -381,7 +381,7 @@ class CollectionVideosRequest(TypedDict):
 class CreateCollectionRequest(TypedDict):
     """The collection to create."""
 
-    # Who can open the share page of a collection.
+    # Who can open the share page of a collection or report.
     access: NotRequired[Access]
     # The hashtags of the collection, sent with or without `#`.
     hashtags: NotRequired[list[str]]
@@ -396,7 +396,7 @@ class CreateReportRequest(TypedDict):
 
     # The last day.
     end_date: NotRequired[str]
-    # `true`: also count the videos of all collections below the collection.
+    # `true`: also count the videos of all collections below.
     include_children: NotRequired[bool]
     # The first day.
     start_date: NotRequired[str]
@@ -427,7 +427,7 @@ class CreateWebhookRequest(TypedDict):
 class CreatedCollection(TypedDict):
     """The new collection."""
 
-    # Who can open the share page of a collection.
+    # Who can open the share page of a collection or report.
     access: Access
     # When the collection was created.
     created_at: str
@@ -1065,6 +1065,8 @@ class ReportStatistics(TypedDict):
 class ReportSummary(TypedDict):
     """What identifies a report."""
 
+    # Who can open the share page of a collection or report.
+    access: Access
     # The number of bytes that `GET /reports/{report_id}` returns.
     bytes: int
     # The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
@@ -1079,12 +1081,16 @@ class ReportSummary(TypedDict):
     created_by: str
     # The last day of the period.
     end_date: str
+    # The last part of the share page's URL, `{app_url}/r/{hash}`.
+    hash: str | None
     # The id of the report.
     id: str
     # `true` if the videos of the collections below are included.
     include_children: bool
     # The number of the report.
     number: int
+    # When the share page closes; null if it stays open.
+    share_expires_at: str | None
     # The first day of the period.
     start_date: str
 
@@ -1431,7 +1437,7 @@ class TrackVideosResult(TypedDict):
 class UpdateCollectionRequest(TypedDict):
     """The members of a collection to change."""
 
-    # Who can open the share page of a collection.
+    # Who can open the share page of a collection or report.
     access: NotRequired[Access]
     # The display settings of the share page; null if there are none.
     display_settings: NotRequired[DisplaySettings | None]
@@ -1441,6 +1447,17 @@ class UpdateCollectionRequest(TypedDict):
     name: NotRequired[str]
     # The new parent collection; null moves the collection to the root.
     parent_id: NotRequired[str | None]
+    # The new password of the share page.
+    password: NotRequired[str]
+    # When the share page closes; null keeps it open.
+    share_expires_at: NotRequired[str | None]
+
+
+class UpdateReportRequest(TypedDict):
+    """The members of the share page of a report to change."""
+
+    # Who can open the share page of a collection or report.
+    access: NotRequired[Access]
     # The new password of the share page.
     password: NotRequired[str]
     # When the share page closes; null keeps it open.

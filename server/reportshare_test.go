@@ -1,0 +1,165 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+)
+
+// shareReport changes who can open the share page of a report, and returns the path of the page.
+func (c *caller) shareReport(collection, report uuid.UUID, changes map[string]any) string {
+	c.t.Helper()
+	c.send(http.MethodPatch, "/reports/"+report.String(), changes).requireStatus(http.StatusNoContent)
+	listed := decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/reports", nil).requireStatus(http.StatusOK))
+	for _, r := range listed.Data {
+		if r.ID == report {
+			require.NotNil(c.t, r.Hash)
+			return "/r/" + *r.Hash
+		}
+	}
+	require.Fail(c.t, "the list of reports lacks the report")
+	return ""
+}
+
+// Requirements in docs/coverage.md: 11.5-05
+func TestSharedReport_showsTheFrozenNumbersWithoutIDs(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, videos := createDashboardData(a, c)
+		report := c.createReport(collection)
+		document := c.send(http.MethodGet, "/reports/"+report.String(), nil).requireStatus(http.StatusOK)
+		want := decode[client.Report](document)
+		path := c.shareReport(collection, report, map[string]any{"access": "public"})
+		visitor := &visitor{app: a, t: t}
+		got := visitor.visit(path).requireStatus(http.StatusOK)
+		require.Equal(t, "noindex, nofollow", got.Header.Get("X-Robots-Tag"))
+		page := string(got.body)
+		require.Contains(t, page, `property="og:url" content="https://app.example.test`+path+`"`)
+		require.NotContains(t, page, `name="start"`, "visitors cannot choose the period of a report")
+		require.Equal(t, digits(want.Statistics.Views), numbersIn(got.parsePage())[1])
+		for _, v := range want.Videos {
+			require.Contains(t, page, v.AdLink)
+		}
+		days := visitor.visit(path + "?csv=history").requireStatus(http.StatusOK)
+		table := visitor.visit(path + "?csv=videos").requireStatus(http.StatusOK)
+		require.Contains(t, string(table.body), "link,removed,added_at,start_day")
+		visitor.visit(path + "?csv=x").requireStatus(http.StatusBadRequest)
+		hidden := append([]string{c.org.ID.String(), "Northwind</", collection.String(), report.String(), want.CreatedBy.String()}, toStrings(videos)...)
+		for _, response := range []response{got, days, table} {
+			for _, text := range hidden {
+				require.NotContains(t, string(response.body), text)
+			}
+		}
+		visitor.visit("/c" + path[2:]).requireStatus(http.StatusNotFound)
+		visitor.visit("/r" + c.shareCollection(collection, "public", nil)[2:]).requireStatus(http.StatusNotFound)
+		require.Contains(t, visitor.visit(path+"?embed=1").requireStatus(http.StatusOK).Header.Get("Content-Security-Policy"), "frame-ancestors *")
+
+		a.fetch(factsWithViews(9_000_000))
+		c.send(http.MethodDelete, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)
+		require.Equal(t, numbersIn(got.parsePage()), numbersIn(visitor.visit(path).requireStatus(http.StatusOK).parsePage()), "the numbers must not change, even if the collection is deleted")
+		require.Equal(t, document.body, c.send(http.MethodGet, "/reports/"+report.String(), nil).requireStatus(http.StatusOK).body, "sharing must not change the report")
+		a.newCaller(t, store.TierPremium).send(http.MethodPatch, "/reports/"+report.String(), map[string]any{"access": "private"}).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		visitor.visit(path).requireStatus(http.StatusOK)
+	})
+}
+
+func TestSharedReport_privateExpiredAndUnknownPagesGetTheSameResponse(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := createDashboardData(a, c)
+		report := c.createReport(collection)
+		path := c.shareReport(collection, report, map[string]any{"access": "public"})
+		visitor := &visitor{app: a, t: t}
+		const unknown = "/r/aaaaaaaaaaaaaa"
+		requireUnknown := func() {
+			t.Helper()
+			a.Guard.Statements()
+			private := visitor.visit(path).requireStatus(http.StatusNotFound)
+			sent := len(a.Guard.Statements())
+			missing := visitor.visit(unknown).requireStatus(http.StatusNotFound)
+			require.Len(t, a.Guard.Statements(), sent, "both requests must run the same SQL statements")
+			require.Equal(t, string(missing.body), string(private.body))
+			require.Equal(t, withoutRequestID(missing.Header), withoutRequestID(private.Header))
+			require.Equal(t, string(visitor.post(unknown, "password", "x").requireStatus(http.StatusNotFound).body), string(visitor.post(path, "password", "x").requireStatus(http.StatusNotFound).body))
+		}
+		c.shareReport(collection, report, map[string]any{"access": "private"})
+		requireUnknown()
+		require.Equal(t, path, c.shareReport(collection, report, map[string]any{"access": "public", "share_expires_at": a.Clock.Now().Add(time.Hour)}))
+		visitor.visit(path).requireStatus(http.StatusOK)
+		a.Clock.Advance(time.Hour)
+		requireUnknown()
+		c.shareReport(collection, report, map[string]any{"share_expires_at": nil})
+		visitor.visit(path).requireStatus(http.StatusOK)
+	})
+}
+
+func TestSharedReport_asksForItsPassword(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := createDashboardData(a, c)
+		report := c.createReport(collection)
+		c.send(http.MethodPatch, "/reports/"+report.String(), map[string]any{"access": "protected"}).requireProblem(http.StatusConflict, server.CodePasswordRequired)
+		path := c.shareReport(collection, report, map[string]any{"access": "protected", "password": sharePassword})
+		visitor := &visitor{app: a, t: t}
+		for _, suffix := range []string{"", "?csv=videos", "?embed=1"} {
+			locked := visitor.visit(path + suffix).requireStatus(http.StatusOK)
+			require.Empty(t, numbersIn(locked.parsePage()))
+			require.NotContains(t, string(locked.body), "Report 1")
+		}
+		visitor.post(path, "password", "wrong password").requireStatus(http.StatusForbidden)
+		require.Nil(t, visitor.cookie)
+		require.Equal(t, path, visitor.post(path, "password", sharePassword).requireStatus(http.StatusSeeOther).Header.Get("Location"))
+		require.Contains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "Report 1")
+		c.shareReport(collection, report, map[string]any{"password": "another password"})
+		require.NotContains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "Report 1", "a new password must end the earlier visits")
+	})
+}
+
+func TestSharedReport_hidesNumbersIfTheTierOfTheOrganisationIsLow(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	report := c.createReport(collection)
+	path := c.shareReport(collection, report, map[string]any{"access": "public"})
+	links := decode[client.Report](c.send(http.MethodGet, "/reports/"+report.String(), nil).requireStatus(http.StatusOK)).Videos
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(2 * time.Second)
+	got := (&visitor{app: a, t: t}).visit(path).requireStatus(http.StatusOK)
+	require.Contains(t, string(got.body), "The numbers of this page are hidden")
+	require.NotContains(t, string(got.body), links[0].AdLink)
+	require.Empty(t, strings.Join(numbersIn(got.parsePage()), ""), "a masked page must have no number")
+}
+
+func TestReportPage_publishesTheReportOnASharePage(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	report := c.createReport(collection)
+	page, signedIn := "/collection/report/"+report.String(), c.newSignedInVisitor(t)
+	require.Contains(t, string(signedIn.visit(page).requireStatus(http.StatusOK).body), "The report is private")
+	refused := signedIn.post(page, "access", "protected", "last_day", "2030-01-01").requireStatus(http.StatusConflict)
+	require.Contains(t, string(refused.body), "no password is set")
+	require.Contains(t, string(refused.body), `value="2030-01-01"`)
+	signedIn.post(page, "access", "public", "last_day", "2030-01-01").requireStatus(http.StatusSeeOther)
+	path := c.shareReport(collection, report, map[string]any{})
+	shown := string(signedIn.visit(page).requireStatus(http.StatusOK).body)
+	require.Contains(t, shown, "https://app.example.test"+path)
+	require.Contains(t, shown, "Not opened yet")
+	(&visitor{app: a, t: t}).visit(path).requireStatus(http.StatusOK)
+	a.server.Close() // Close waits for the background write that stores the time of the visit
+	require.NotContains(t, string(signedIn.visit(page).requireStatus(http.StatusOK).body), "Not opened yet")
+	require.Contains(t, string(signedIn.visit("/collection/"+collection.String()).requireStatus(http.StatusOK).body), `report/`+report.String()+`#share">public`)
+}
