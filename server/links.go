@@ -79,18 +79,24 @@ func failureForWrongLinkKind(neededKind link.Kind) *linkFailure {
 // parseReference parses an id, or a link of a video or account. If idOrLink is neither an id nor a
 // link of requiredKind, the error is *store.NotFoundError.
 func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idOrLink string) (store.Ref, error) {
-	missing := &store.NotFoundError{Kind: string(requiredKind), Names: []string{idOrLink}}
+	ref, err := s.parseReferenceOrFailure(ctx, requiredKind, idOrLink)
+	if permanentFailure(err) != nil {
+		return store.Ref{}, &store.NotFoundError{Kind: string(requiredKind), Names: []string{idOrLink}}
+	}
+	return ref, err
+}
+
+// parseReferenceOrFailure parses an id, or a link of a video or account. If a link is refused, for example because its kind is not
+// requiredKind, the error is a *linkFailure. If an id cannot exist, the error is *store.NotFoundError.
+func (s *Server) parseReferenceOrFailure(ctx context.Context, requiredKind link.Kind, idOrLink string) (store.Ref, error) {
 	if canonicalUUID.MatchString(idOrLink) {
 		id, err := uuid.Parse(idOrLink)
 		if err != nil || id == uuid.Nil {
-			return store.Ref{}, missing
+			return store.Ref{}, &store.NotFoundError{Kind: string(requiredKind), Names: []string{idOrLink}}
 		}
 		return store.Ref{ID: id}, nil
 	}
 	l, err := s.parseLink(ctx, requiredKind, idOrLink)
-	if permanentFailure(err) != nil {
-		return store.Ref{}, missing
-	}
 	return store.Ref{Link: l}, err
 }
 

@@ -36,7 +36,13 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 // refreshItem schedules an immediate fetch of a video or account. If the last fetch is less than
 // four hours old, refreshItem returns the response notDue instead. It refuses an item that is only saved, or that no configured source can fetch.
 func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
-	ref, err := s.parseReference(ctx, res.kind, idOrLink)
+	ref, err := s.parseReferenceOrFailure(ctx, res.kind, idOrLink)
+	if f := permanentFailure(err); f != nil {
+		if f.Code == failedWrongKind {
+			return nil, f.problem()
+		}
+		return nil, untrackedError(res.kind, idOrLink)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -115,8 +115,9 @@ func TestRefresh_refusesUntrackedItems(t *testing.T) {
 	for path, names := range trackVideoAndAccount(c) {
 		resource := path[len("/refresh"):]
 		c.send(http.MethodDelete, resource, map[string]any{"id": names[0]}).requireStatus(http.StatusOK)
-		for _, name := range append(names, unknownID, "00000000-0000-0000-0000-000000000000", "nonsense", "https://example.com/",
-			"https://www.tiktok.com/@nobody", videoURL(9), "https://vm.tiktok.com/ZMdead0001/") {
+		untracked := map[string]string{"/videos": videoURL(9), "/accounts": "https://www.tiktok.com/@nobody"}[resource]
+		for _, name := range append(names, unknownID, "00000000-0000-0000-0000-000000000000", "nonsense", "https://example.com/", untracked,
+			"https://vm.tiktok.com/ZMdead0001/") {
 			p := c.send(http.MethodPost, path, map[string]any{"link": name}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 			require.Contains(t, p.Detail, name)
 		}
@@ -157,5 +158,16 @@ func TestRefresh_refusesItemsThatAreOnlySavedUntilASubscriptionBegins(t *testing
 		}
 		require.Equal(t, []int64{12}, storetest.Column[int64](t, a.DB, targets))
 		require.Equal(t, []int64{0}, storetest.Column[int64](t, a.DB, "SELECT COUNT(*) FROM videos WHERE pending"))
+	})
+}
+
+func TestRefresh_refusesLinksOfTheWrongKind(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		trackVideoAndAccount(c)
+		for path, wrong := range map[string]string{"/refresh/videos": accountLink, "/refresh/accounts": tiktokLink} {
+			c.send(http.MethodPost, path, map[string]any{"link": wrong}).requireProblem(http.StatusBadRequest, server.CodeWrongKind)
+		}
 	})
 }
