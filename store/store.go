@@ -58,8 +58,8 @@ type Store struct {
 	counts          *lru.Cache[listKey, int64]
 	pageStarts      *lru.Cache[pageStart, db.Position]
 	labels          *labelCache
-	sequences       *sequenceCache
-	totals          *totalsCache
+	sequences       *sizedCache[listKey, *db.Sequence]
+	totals          *sizedCache[totalsKey, CollectionTotals]
 	queries         queries
 	maxSequenceRows int // the cache "sequences" keeps the order of a list only if the list has at most this number of rows
 }
@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	labels, err := newLabelCache(maxLabelledOrgs)
+	labels, err := newLabelCache()
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
