@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/reeltally/reeltally/cmd/internal/monitor"
-	"github.com/reeltally/reeltally/collector/probe"
+	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -14,7 +14,7 @@ import (
 
 // findingFromProbe returns the finding about a source and its credential. The parameter p is the result of a test call to the source for a video that
 // does not exist.
-func findingFromProbe(p probe.Answer) finding {
+func findingFromProbe(p quota.ProbeAnswer) finding {
 	const accepted = "the source is reachable and accepts the credential"
 	check := "source " + p.Source
 	found := fmt.Sprintf("%s: %s", p.Class, p.Detail)
