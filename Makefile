@@ -217,7 +217,7 @@ spreadsheets: ## download 100,000 videos as CSV, open them in Gnumeric, import t
 screenshots: ## take pictures of the pages of the dashboard into docs/screenshots: light and dark, 360 and 1440 pixels wide
 	@$(NEED_CHROMIUM) && .ci/need fc-list fontconfig && { [ -n "$$(fc-list :lang=hi)" ] || .ci/apt fonts-noto-color-emoji fonts-wqy-microhei fonts-lohit-deva; }
 	@mkdir -p docs/screenshots
-	go test ./cmd/e2e/browser -count=1 -run '^TestDashboard_fitsIntoNarrowAndWideWindows$$' -args -screenshots=$(CURDIR)/docs/screenshots
+	go test ./cmd/e2e/browser -count=1 -run '^TestScreenshots$$' -args -screenshots=$(CURDIR)/docs/screenshots
 
 # FULL_RATE_FOR=2m runs the test for two minutes only.
 .PHONY: full-rate

@@ -221,7 +221,7 @@ func TestCSV_hidesNumbersFromLowerTiers(t *testing.T) {
 
 func TestEveryOperation_refusesAnAcceptHeaderThatAllowsNoneOfItsFormats(t *testing.T) {
 	t.Parallel()
-	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
+	eachRefusedOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
 		for _, accept := range []string{"application/xml", "text/html;q=0.9, image/*", "application/json;q=0", "nonsense"} {
 			p := c.send(op.Method, target, body, "Accept", accept).requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)

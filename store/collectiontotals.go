@@ -25,6 +25,11 @@ const (
 	MaxTotalsVideoDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
+	// maxCachedTotals is the maximum number of results of CollectionTotals in memory.
+	maxCachedTotals = 1000
+	// maxCachedTotalsRows is the maximum number of videos and days of these results, added up over all results. It limits the memory to about
+	// 10 megabytes.
+	maxCachedTotalsRows = 30_000
 )
 
 // CollectionTotalsQuery is the argument of the method Org.CollectionTotals. It selects the videos and the days whose counts this method adds up.
@@ -147,6 +152,43 @@ SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
   CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = wanted.id
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
 ORDER BY 1, 2, weekly`
+
+// totalsKey identifies a result of CollectionTotals in memory.
+type totalsKey struct {
+	org     uuid.UUID
+	version int64 // version of the organisation's data; the caller must read it before the result
+	query   CollectionTotalsQuery
+}
+
+// newTotalsCache returns an empty cache for results of CollectionTotals without stored points. So the statistics and the history of a
+// collection are computed only once for a page.
+func newTotalsCache() (*sizedCache[totalsKey, CollectionTotals], error) {
+	return newSizedCache[totalsKey](maxCachedTotals, maxCachedTotalsRows, func(c CollectionTotals) int64 { return int64(len(c.Videos) + len(c.Days)) })
+}
+
+// CollectionTotals adds up the counts of a collection's videos on each day from q.From to q.To, but not
+// after today. It can return ErrNotFound, *TooManyMembersError, *TooManyVideosError, *TooManyDaysError
+// and *TooManyPointsError. The caller must not change the result, because
+// the store keeps it for further calls, except if q.Points is true.
+func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
+	q.To = min(q.To, o.s.db.Now().Day())
+	if q.Points {
+		return o.readCollectionTotals(ctx, q)
+	}
+	version, err := o.version(ctx)
+	if err != nil {
+		return CollectionTotals{}, err
+	}
+	key := totalsKey{o.id, version.Version, q}
+	if c, ok := o.s.totals.get(key); ok {
+		return c, nil
+	}
+	c, err := o.readCollectionTotals(ctx, q)
+	if err == nil {
+		o.s.totals.put(key, c)
+	}
+	return c, err
+}
 
 // readCollectionTotals is like CollectionTotals, but always reads the counts from the database. q.To must not be after today.
 func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {

@@ -4,7 +4,7 @@ package store
 func SetMaxRowsPerList(s *Store, rows int) { s.maxSequenceRows = rows }
 
 // SetMaxCachedRows changes how many rows can be in memory at most, added up over all lists.
-func SetMaxCachedRows(s *Store, rows int64) { s.sequences.maxRows = rows }
+func SetMaxCachedRows(s *Store, rows int64) { s.sequences.maxSize = rows }
 
 // CountCachedRows returns how many rows are in memory, added up over all lists.
-func CountCachedRows(s *Store) int64 { return s.sequences.rows }
+func CountCachedRows(s *Store) int64 { return s.sequences.total }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"strings"
-	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"gorm.io/gorm"
@@ -18,35 +16,7 @@ import (
 )
 
 // Options are the settings of a Store.
-type Options struct {
-	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
-	URL string
-	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "". Lists and histories are read from it: see FromReplica.
-	ReadURL string
-	// Now returns the time that is stored and compared with stored times. Only time limits, pauses, new ids and measurements use the real clock.
-	// CheckClock also reads the clock of PostgreSQL.
-	Now func() time.Time
-	// RealTime is true if Now returns the real time. If it is true, no scheduled job runs and no old rows are
-	// deleted while Now differs too much from PostgreSQL's clock.
-	RealTime bool
-	// Timeout limits each transaction whose context has no deadline. Zero means no limit. If it is set, PostgreSQL statements, idle transactions
-	// and waits for connections are also limited. On PostgreSQL, bulk loads such as imports have no limit for the whole transaction.
-	Timeout time.Duration
-	// Logger receives failed and slow statements, without their values.
-	Logger *slog.Logger
-	// MaxCollections is the highest number of collections of an organisation. 0 means DefaultMaxCollections.
-	MaxCollections int
-	// Retention says for how many days the points of histories are kept.
-	Retention Retention
-	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
-	MustExist bool
-	// Inspect, if set, is called with an SQL statement and its arguments before the statement runs. If Inspect returns an error, the statement is
-	// not run. Inspect is not called for migrations, backups, tests of the connection, and bulk loads on PostgreSQL.
-	Inspect func(statement string, args []any) error
-	// If Traced is true, the store records a span for each SQL statement whose context has a span of OpenTelemetry. It leaves out the statements for
-	// which Inspect is not called.
-	Traced bool
-}
+type Options = db.Options
 
 // Store is the database with the data of all organisations. Its methods can be called concurrently.
 type Store struct {
@@ -58,8 +28,8 @@ type Store struct {
 	counts          *lru.Cache[listKey, int64]
 	pageStarts      *lru.Cache[pageStart, db.Position]
 	labels          *labelCache
-	sequences       *sequenceCache
-	totals          *totalsCache
+	sequences       *sizedCache[listKey, *db.Sequence]
+	totals          *sizedCache[totalsKey, CollectionTotals]
 	queries         queries
 	maxSequenceRows int // the cache "sequences" keeps the order of a list only if the list has at most this number of rows
 }
@@ -67,7 +37,7 @@ type Store struct {
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema returns an error if
 // this program cannot use the schema.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	d, err := db.Open(ctx, db.Options{URL: o.URL, ReadURL: o.ReadURL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, Traced: o.Traced, Retention: o.Retention, MustExist: o.MustExist})
+	d, err := db.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +49,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	labels, err := newLabelCache(maxLabelledOrgs)
+	labels, err := newLabelCache()
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector/probe"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
@@ -304,7 +304,7 @@ func checkSources(ctx context.Context, st *store.Store, sources []source.Source)
 	var out []finding
 	for _, s := range sources {
 		check := "source " + s.Name()
-		p, err := probe.Send(ctx, q, s)
+		p, err := q.Probe(ctx, s)
 		if err != nil {
 			return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})
 		}
@@ -318,7 +318,7 @@ const maxDueTime = time.Hour
 
 // checkCollectors checks whether collectors run, whether due targets are fetched in time, and how old the numbers are.
 func checkCollectors(ctx context.Context, st *store.Store, sources []source.Source) []finding {
-	s, err := collect.ReadStatus(ctx, st, sources)
+	s, err := monitor.ReadStatus(ctx, st, collect.Describe(sources))
 	if err != nil {
 		return []finding{{"collectors", stateBroken, err.Error(), "Check the log of the database."}}
 	}

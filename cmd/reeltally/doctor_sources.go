@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector/probe"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
+	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -14,7 +14,7 @@ import (
 
 // findingFromProbe returns the finding about a source and its credential. The parameter p is the result of a test call to the source for a video that
 // does not exist.
-func findingFromProbe(p probe.Answer) finding {
+func findingFromProbe(p quota.ProbeAnswer) finding {
 	const accepted = "the source is reachable and accepts the credential"
 	check := "source " + p.Source
 	found := fmt.Sprintf("%s: %s", p.Class, p.Detail)
@@ -51,7 +51,7 @@ const problemDivisor = 10
 
 // checkNumbers checks the numbers of each platform. It warns if many numbers are missing or old. If no target was fetched recently and the targets have
 // such a problem, the check fails. If the targets are only due, it warns, because a new target is due immediately.
-func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Platform) []finding {
+func checkNumbers(ctx context.Context, st *store.Store, platforms []monitor.Platform) []finding {
 	var out []finding
 	for _, p := range platforms {
 		check := "numbers of " + p.Platform

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
-	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -287,7 +287,7 @@ func TestStatus_printsTablesAndJSON(t *testing.T) {
 	require.Regexp(t, `youtube +common +0 +10000 +\d{4}-`, stdout)
 	status, stdout, _ = boottest.Run(t, run, nil, settings, "status", "--json")
 	require.Zero(t, status)
-	var s collect.Status
+	var s monitor.Status
 	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
 	require.NotEmpty(t, s.Queue)
 	require.Len(t, s.Sources, len(sandboxSources))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -33,7 +34,7 @@ func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		s, err := collect.ReadStatus(ctx, st, sources)
+		s, err := monitor.ReadStatus(ctx, st, collect.Describe(sources))
 		if err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func (c *statusCommand) printLinks(ctx context.Context, p boot.Process, st *stor
 
 // writeStatus prints the status as four tables: fetch statuses, queue, freshness, and sources with their budgets. Sources whose answers are held back
 // follow.
-func writeStatus(w io.Writer, s collect.Status) error {
+func writeStatus(w io.Writer, s monitor.Status) error {
 	if _, err := fmt.Fprintf(w, "Running collectors: %d\n\n", s.Collectors); err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func formatSeconds(seconds *float64) string {
 
 // formatPercentile formats an upper bound for the time since a target's last fetch. It returns "> 168h0m0s" if the bound is above the last age in
 // queue.FreshWithin, and "-" if no target was fetched yet.
-func formatPercentile(f collect.Freshness, percentile *float64) string {
+func formatPercentile(f monitor.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
 	}
@@ -159,7 +160,7 @@ func formatTime(t time.Time) string {
 }
 
 // formatPause formats a pause: its end and its cause. It returns "-" for nil, which means that there is no pause.
-func formatPause(p *collect.PauseStatus) string {
+func formatPause(p *monitor.PauseStatus) string {
 	if p == nil {
 		return "-"
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/cmd/internal/serve"
 	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/store"
@@ -123,20 +124,21 @@ func (u *up) openServices(ctx context.Context, apiListener net.Listener) ([]boot
 	if err != nil {
 		return nil, err
 	}
+	sources, results := collect.CountCalls(u.registry, sources)
 	collector, err := u.Sources.NewService(u.store, sources, u.registry, u.traces, u.log)
 	if err != nil {
 		return nil, err
 	}
 	services = append(services, collector)
-	monitor := collect.NewMonitor(u.store, sources, u.registry, u.log)
-	metrics, enabled, err := u.Service(ctx, u.registry, monitor, u.log)
+	status := monitor.New(u.store, collect.Describe(sources), results, u.registry, u.log)
+	metrics, enabled, err := u.Service(ctx, u.registry, status, u.log)
 	if err != nil {
 		return nil, err
 	}
 	if enabled {
 		services = append(services, metrics)
 	}
-	if u.api, err = serve.New(ctx, u.Config, apiListener, u.store, monitor, u.registry, u.traces, u.log); err != nil {
+	if u.api, err = serve.New(ctx, u.Config, apiListener, u.store, status, u.registry, u.traces, u.log); err != nil {
 		return nil, err
 	}
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil

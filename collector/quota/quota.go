@@ -2,7 +2,8 @@
 // that all collectors share them.
 //
 // [Quota.Call] reserves the units of a call, makes the call, returns the units that were not spent, and pauses the source if its answer
-// requires a pause. Start reading there. failure.go decides what a failed call means, and budget.go reserves units.
+// requires a pause. Start reading there. failure.go decides what a failed call means, budget.go reserves units, and probe.go checks whether a
+// source accepts its credential.
 package quota
 
 import (
@@ -146,33 +147,6 @@ func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target
 	}
 	reply, err := q.handleFailure(ctx, s, st, batch, f)
 	return []Reply{reply}, err
-}
-
-// Probe asks a source for one target, even if a refused credential has paused the source. Any other
-// pause prevents the call. The answer neither begins nor ends a pause.
-func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
-	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
-	st, err := q.readState(writing)
-	if err != nil {
-		return source.Result{}, err
-	}
-	if st.pauses[s.Name()].Class == string(source.AuthFailed) {
-		delete(st.pauses, s.Name())
-	}
-	taken, failure, err := q.reserveUnits(writing, s, st, batch)
-	if err != nil {
-		return source.Result{}, err
-	}
-	if failure == nil {
-		results, err := q.fetchBatch(ctx, s, batch, taken)
-		if err == nil && len(results) == 1 {
-			return results[0], nil
-		}
-		if !errors.As(err, &failure) {
-			failure = &source.Failure{Class: source.Temporary, Detail: "no answer in time"}
-		}
-	}
-	return source.Result{Target: t, Class: failure.Class, Detail: failure.Detail, Failed: failure}, nil
 }
 
 // state contains the recorded pauses and refusals of all sources and budgets.

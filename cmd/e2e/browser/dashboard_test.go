@@ -4,14 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"flag"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -63,12 +59,6 @@ var hostileVideos = []ingest.VideoFacts{
 	{Title: new(strings.Repeat("A very long caption without an end ", 20)), Username: new("long.name.of.an.account.that.posts.every.day"), Views: new(int64(999_999))},
 	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(0))},
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Likes: new(int64(5))},
-}
-
-// pictureVideos take the place of hostileVideos in the screenshots for docs/screenshots.
-var pictureVideos = []ingest.VideoFacts{
-	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(2311)), Likes: new(int64(190)), Comments: new(int64(12))},
-	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},
 }
 
 // startDashboard starts a server for an organisation with made-up data. The collection named
@@ -331,41 +321,6 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 	}
 }
 
-// widths has the widths of the browser windows in which the pages are tested, in pixels.
-var widths = map[string]int64{"phone": 360, "desktop": 1440}
-
-func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
-	t.Parallel()
-	storetest.SkipIfShort(t)
-	videos, collection := hostileVideos, hostileName
-	if *screenshots != "" {
-		videos, collection = pictureVideos, "Autumn campaign"
-	}
-	d := startDashboard(t, videos, collection)
-	b := openBrowser(t)
-	b.runSteps(emulation.SetDeviceMetricsOverride(widths["desktop"], 900, 1, false), chromedp.Navigate(d.url+"/login"), chromedp.WaitVisible("#token"))
-	b.savePicture("login")
-	b.signIn(d)
-	pages := d.pagePaths(t)
-	delete(pages, "not-found") // the browser reports the page's status 404 as an error, so requireNoPageErrors would fail
-	for name, path := range pages {
-		for kind, width := range widths {
-			b.runSteps(emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
-			for _, scheme := range []string{"light", "dark"} {
-				var wider []string
-				b.runSteps(preferColours(scheme), chromedp.Evaluate(waitForLayout, nil, awaitPromise),
-					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
-						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
-				require.Empty(t, wider, "the page %s must not scroll sideways at %d pixels", path, width)
-				if !strings.Contains(name, "-") { // save no pictures of variants of a page, such as "compare-empty"
-					b.savePicture(fmt.Sprintf("%s-%s-%s", name, kind, scheme))
-				}
-			}
-		}
-	}
-	b.requireNoPageErrors(d.url)
-}
-
 // requireAccessible requires that axe finds no fault in the page that the tab shows.
 func (b *tab) requireAccessible(name string) {
 	b.t.Helper()
@@ -373,23 +328,6 @@ func (b *tab) requireAccessible(name string) {
 	b.runSteps(chromedp.Evaluate(axe, nil),
 		chromedp.Evaluate(`axe.run().then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`, &violations, awaitPromise))
 	require.Empty(b.t, violations, name)
-}
-
-// screenshots is the folder into which savePicture writes. `make screenshots` sets it with the flag -screenshots.
-var screenshots = flag.String("screenshots", "", "write a picture of each page of the dashboard into this folder")
-
-// savePicture writes a screenshot of the page if the flag -screenshots is set.
-func (b *tab) savePicture(name string) {
-	b.t.Helper()
-	if *screenshots == "" {
-		return
-	}
-	var picture []byte
-	b.runSteps(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		picture, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatJpeg).WithQuality(70).Do(ctx)
-		return err
-	}))
-	require.NoError(b.t, os.WriteFile(filepath.Join(*screenshots, name+".jpg"), picture, 0o600))
 }
 
 // awaitPromise makes chromedp.Evaluate wait for the result of a promise.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
-	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/server/shortlink"
 	"github.com/reeltally/reeltally/store"
@@ -37,7 +37,7 @@ func startInstallation(t *testing.T, changeOptions ...func(*server.Options)) ins
 	require.NoError(t, err)
 	o := server.Options{
 		Store: db.Store, Resolver: resolver, AppURL: "https://app.example.test", CursorKey: key, Now: db.Clock.Now, Logger: slog.New(slog.DiscardHandler),
-		Status: collect.NewMonitor(db.Store, nil, boot.NewRegistry(), slog.New(slog.DiscardHandler)),
+		Status: monitor.New(db.Store, nil, nil, boot.NewRegistry(), slog.New(slog.DiscardHandler)),
 	}
 	for _, f := range changeOptions {
 		f(&o)

@@ -46,17 +46,34 @@ func TestDashboard_neverScrollsSideways(t *testing.T) {
 	require.NoError(t, err)
 	pages["share-all-numbers"] = d.shareCollection(t, everything.ID, store.AccessPublic, `{"show_accounts":true,"metrics":["views","views_gained_7d","likes","comments","shares","bookmarks","engagement","increase_1d","increase_7d","increase_14d","increase_30d","outlier_multiplier"]}`)
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		b.runSteps(setWidth(320), chromedp.Navigate(d.url+pages[name]), chromedp.WaitReady("main"))
-		for _, width := range []int64{320, 360, 640, 768, 899, 900, 1024, 1280} {
+		if name != "not-found" {
+			b.requireNoSidewaysScrolling(name, d.url+pages[name])
+		}
+	}
+	b.requireNoPageErrors(d.url)
+	b.requireNoSidewaysScrolling("not-found", d.url+pages["not-found"]) // last, because the browser reports its status 404 as an error
+}
+
+// requireNoSidewaysScrolling opens a page and requires that the page fits into windows of all widths, and that the titles of videos are
+// readable.
+func (b *tab) requireNoSidewaysScrolling(name, url string) {
+	b.t.Helper()
+	b.runSteps(setWidth(320), chromedp.Navigate(url), chromedp.WaitReady("main"))
+	for _, width := range []int64{320, 360, 640, 768, 899, 900, 1024, 1280, 1440} {
+		schemes := []string{"light"}
+		if width == 360 || width == 1440 { // a phone and a desktop
+			schemes = []string{"dark", "light"}
+		}
+		for _, scheme := range schemes {
 			var scrolled []string
-			b.runSteps(setWidth(width), chromedp.Evaluate(waitForLayout, nil, awaitPromise),
+			b.runSteps(setWidth(width), preferColours(scheme), chromedp.Evaluate(waitForLayout, nil, awaitPromise),
 				chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 					.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120)).slice(0, 5)`, &scrolled))
-			require.Empty(t, scrolled, "the page %s must not scroll sideways at %d pixels", name, width)
-			var narrow []float64
-			b.runSteps(chromedp.Evaluate(`[...document.querySelectorAll("td.name:has(.thumbnail) > a.name")].filter(e => !e.closest(".two")).map(e => e.getBoundingClientRect().width).filter(w => w < 160)`, &narrow))
-			require.Empty(t, narrow, "the titles of the page %s must be readable at %d pixels", name, width)
+			require.Empty(b.t, scrolled, "the page %s must not scroll sideways at %d pixels with %s colours", name, width, scheme)
 		}
+		var narrow []float64
+		b.runSteps(chromedp.Evaluate(`[...document.querySelectorAll("td.name:has(.thumbnail) > a.name")].filter(e => !e.closest(".two")).map(e => e.getBoundingClientRect().width).filter(w => w < 160)`, &narrow))
+		require.Empty(b.t, narrow, "the titles of the page %s must be readable at %d pixels", name, width)
 	}
 }
 

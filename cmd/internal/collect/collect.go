@@ -1,9 +1,7 @@
-// Package collect creates the collector and its sources from settings, and runs the collector. It also reports to operators how well the
-// collector works. The collector itself is in package collector.
+// Package collect creates the collector and its sources from settings, and runs the collector. The collector itself is in package collector.
 //
-// Command is the main function of cmd/collector. `reeltally up` uses Config and NewService to run the collector and the API in one process.
-// ReadStatus reads the state of the queue, the ages of the numbers, the budgets and the pauses of sources. Monitor serves this state at
-// /status and /metrics.
+// Command is the main function of cmd/collector. `reeltally up` uses Config, CountCalls and NewService to run the collector and the API in
+// one process.
 package collect
 
 import (
@@ -19,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
@@ -31,6 +30,7 @@ import (
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Config has the settings of the sources. A source is used if its credential is set.
@@ -222,6 +222,11 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 	return sources, nil
 }
 
+// Describe returns a function that describes the sources at a time, for package monitor.
+func Describe(sources []source.Source) func(time.Time) []queue.Source {
+	return func(at time.Time) []queue.Source { return source.Describe(sources, at) }
+}
+
 // NewService returns the collector as a service. When the service stops, it first stores the results of its last fetches, and returns its
 // claimed targets to the queue.
 func (c Config) NewService(st *store.Store, sources []source.Source, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (boot.Service, error) {
@@ -229,9 +234,9 @@ func (c Config) NewService(st *store.Store, sources []source.Source, registry *p
 	if err != nil {
 		return boot.Service{}, err
 	}
-	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: panicsMetric, Help: "Panics that were recovered while collecting. Each is logged with its stack."})
+	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: "reeltally_collector_panics_total", Help: "Panics that were recovered while collecting. Each is logged with its stack."})
 	registry.MustRegister(panics)
-	options := collector.Options{Store: st, Sources: CountCalls(registry, sources), Now: time.Now, Logger: logger, Traces: traces.Provider, Panicked: panics.Inc, Intervals: intervals}
+	options := collector.Options{Store: st, Sources: sources, Now: time.Now, Logger: logger, Traces: traces.Provider, Panicked: panics.Inc, Intervals: intervals}
 	if c.Thumbnails {
 		if options.Thumbnails, err = thumbnail.New(thumbnail.Options{BaseURL: c.ThumbnailBaseURL}); err != nil {
 			return boot.Service{}, boot.InvalidSetting("thumbnail-base-url", "REELTALLY_THUMBNAIL_BASE_URL", c.ThumbnailBaseURL, "an http or https URL")
@@ -275,8 +280,9 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	registry := boot.NewRegistry()
+	sources, results := CountCalls(registry, sources)
 	var services []boot.Service
-	metrics, enabled, err := settings.Service(ctx, registry, NewMonitor(st, sources, registry, logger), logger)
+	metrics, enabled, err := settings.Service(ctx, registry, monitor.New(st, Describe(sources), results, registry, logger), logger)
 	if err != nil {
 		return err
 	}

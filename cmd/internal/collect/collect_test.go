@@ -116,14 +116,15 @@ func TestCountCalls_countsCallsAndResultsOfSources(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	video := source.Target{Platform: link.TikTok, Kind: source.KindVideo}
-	counting := collect.CountCalls(registry, []source.Source{
+	counted, results := collect.CountCalls(registry, []source.Source{
 		fixedSource{results: []source.Result{{Target: video, Class: source.OK}, {Target: video, Class: source.Gone}}},
 		fixedSource{err: &source.Failure{Class: source.RateLimited}},
 		fixedSource{err: errors.New("broken")},
 	})
-	for _, s := range counting {
+	for _, s := range counted {
 		_, _ = s.Fetch(t.Context(), nil, nil)
 	}
+	require.Equal(t, map[string]map[string]int64{"test": {"ok": 1, "gone": 1}}, results())
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	var lines []string

@@ -82,7 +82,7 @@ func TestMigration_copiesWhenSharePagesClose(t *testing.T) {
 			if c.Hash == nil {
 				return false
 			}
-			_, err := db.Share(t.Context(), *c.Hash)
+			_, err := db.Share(t.Context(), store.ShareCollection, *c.Hash)
 			if err != nil {
 				require.ErrorIs(t, err, store.ErrNotFound)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
-	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/cmd/internal/serve"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
@@ -66,7 +66,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	visit := browserOf(t, base, token(operator, store.Scopes...))
 	status, page := visit("/operations")
 	require.Equal(t, http.StatusOK, status, page)
-	want, err := collect.ReadStatus(t.Context(), db.Store, nil)
+	want, err := monitor.ReadStatus(t.Context(), db.Store, nil)
 	require.NoError(t, err)
 	require.Len(t, want.Platforms, 1)
 	platform := want.Platforms[0]

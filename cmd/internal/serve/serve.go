@@ -20,7 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
-	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/server/shortlink"
@@ -281,12 +281,12 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	registry := boot.NewRegistry()
-	monitor := collect.NewMonitor(st, nil, registry, logger)
+	status := monitor.New(st, nil, nil, registry, logger)
 	listener, err := settings.OpenListener(ctx)
 	if err != nil {
 		return err
 	}
-	api, err := New(ctx, settings.Config, listener, st, monitor, registry, traces, logger)
+	api, err := New(ctx, settings.Config, listener, st, status, registry, traces, logger)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -294,7 +294,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return errors.Join(err, api.Close())
 	}
 	services := []boot.Service{}
-	metrics, enabled, err := settings.Service(ctx, registry, monitor, logger)
+	metrics, enabled, err := settings.Service(ctx, registry, status, logger)
 	switch {
 	case err != nil:
 		return errors.Join(err, api.Close())

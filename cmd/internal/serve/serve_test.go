@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
-	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/cmd/internal/serve"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
@@ -78,7 +78,7 @@ func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	text := requireBody(t, line.Address)
 	require.Regexp(t, "(?m)^reeltally_collectors 0$", text)
 	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "the server must also export the pauses of sources that only collectors use")
-	var s collect.Status
+	var s monitor.Status
 	require.NoError(t, json.Unmarshal([]byte(requireBody(t, strings.TrimSuffix(line.Address, "/metrics")+"/status")), &s))
 	require.Zero(t, s.Collectors)
 }

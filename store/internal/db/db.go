@@ -12,12 +12,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// Options are the settings with which Open opens a database.
+// Options are the settings with which Open opens a database. Callers outside of the packages of the store name this type store.Options.
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
 	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "" if there is no replica. The method DB.OnReplica returns a DB that
-	// reads from this replica.
+	// reads from this replica. Lists and histories are read from it: see store.FromReplica.
 	ReadURL string
 	// Now returns the time that is stored and compared with stored times, so tests can set it. Only time limits, pauses, NewID and measurements use
 	// the real clock. CheckClock also reads the clock of PostgreSQL.
@@ -31,6 +31,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
+	// MaxCollections is the highest number of collections of an organisation. 0 means store.DefaultMaxCollections. Only package store reads it.
+	MaxCollections int
 	// Retention says for how many days the points of histories are kept.
 	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.

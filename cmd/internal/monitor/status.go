@@ -1,4 +1,7 @@
-package collect
+// Package monitor reports to operators how well the collectors work: ReadStatus reads the state of the queue, the ages of the numbers, the
+// budgets and the pauses of sources, and Monitor serves this state at /status and /metrics. The package reads the database only, so that
+// cmd/server can use it without the code of the collector.
+package monitor
 
 import (
 	"context"
@@ -6,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -108,9 +110,9 @@ type PauseStatus struct {
 // heartbeatTimeout is how long a collector counts as running after its last heartbeat.
 const heartbeatTimeout = 10 * time.Second
 
-// ReadStatus reads the Status from the database. Status.Sources contains the given sources, followed by further sources that other running
-// collectors use.
-func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (Status, error) {
+// ReadStatus reads the Status from the database. Status.Sources contains the sources that `describe` returns for the time of the status,
+// followed by further sources that other running collectors use. If `describe` is nil, it contains only the sources of running collectors.
+func ReadStatus(ctx context.Context, st *store.Store, describe func(time.Time) []queue.Source) (Status, error) {
 	c, err := st.Queue.CollectingState(ctx)
 	if err != nil {
 		return Status{}, err
@@ -124,16 +126,19 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 			s.Collectors++
 		}
 	}
-	own := source.Describe(sources, c.At.Time())
+	var sources []queue.Source
+	if describe != nil {
+		sources = describe(c.At.Time())
+	}
 	for _, other := range c.Sources {
-		at := slices.IndexFunc(own, func(source queue.Source) bool { return source.Name == other.Name })
+		at := slices.IndexFunc(sources, func(source queue.Source) bool { return source.Name == other.Name })
 		if at < 0 {
-			own = append(own, other)
+			sources = append(sources, other)
 			continue
 		}
-		own[at].HeldBack = other.HeldBack
+		sources[at].HeldBack = other.HeldBack
 	}
-	for _, source := range own {
+	for _, source := range sources {
 		s.Sources = append(s.Sources, sourceStatus(c, source))
 	}
 	s.pauses = map[string]PauseStatus{}

@@ -1,4 +1,4 @@
-package collect_test
+package monitor_test
 
 import (
 	"context"
@@ -14,25 +14,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
-	"github.com/reeltally/reeltally/cmd/internal/collect"
-	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// budgetSource is a source with budgets.
-type budgetSource struct{ fixedSource }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func (budgetSource) Timeout() time.Duration { return 30 * time.Second }
-
-func (budgetSource) Budgets() []source.Budget {
-	return []source.Budget{
-		{Name: "common", Limit: 100, Window: func(now time.Time) (string, time.Time) { return "today", now.Truncate(time.Hour).Add(time.Hour) }},
+// describeSource describes a source with two budgets.
+func describeSource(now time.Time) []queue.Source {
+	return []queue.Source{{Name: "test", Budgets: []queue.Budget{
+		{Name: "common", Limit: 100, Window: "today", Ends: now.Truncate(time.Hour).Add(time.Hour)},
 		{Name: "free"},
-	}
+	}}}
 }
 
 func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
@@ -58,29 +56,28 @@ func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 		}
 
 		registry := prometheus.NewRegistry()
-		sources := []source.Source{budgetSource{fixedSource{results: []source.Result{{Target: source.Target{Kind: source.KindVideo}, Class: source.Gone}}}}}
-		_, _ = collect.CountCalls(registry, sources)[0].Fetch(t.Context(), nil, nil)
-		monitor := collect.NewMonitor(db.Store, sources, registry, slog.New(slog.DiscardHandler))
+		results := func() map[string]map[string]int64 { return map[string]map[string]int64{"test": {"gone": 1}} }
+		m := monitor.New(db.Store, describeSource, results, registry, slog.New(slog.DiscardHandler))
 
 		response := httptest.NewRecorder()
-		monitor.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+		m.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
 		require.Equal(t, http.StatusOK, response.Code)
-		var s collect.Status
+		var s monitor.Status
 		require.NoError(t, json.Unmarshal(response.Body.Bytes(), &s))
 		resets := db.Clock.Now().UTC().Truncate(time.Hour).Add(time.Hour)
-		require.Equal(t, collect.Status{
+		require.Equal(t, monitor.Status{
 			At: now.Time(), Collectors: 1,
-			Queue: []collect.QueueStatus{{Platform: "tiktok", Kind: "video", Lane: "premium", Targets: map[string]int64{"active": 1}, Due: 1, OldestDueSeconds: new(90.0)}},
-			Freshness: []collect.Freshness{{Platform: "tiktok", Kind: "video", Targets: 1,
+			Queue: []monitor.QueueStatus{{Platform: "tiktok", Kind: "video", Lane: "premium", Targets: map[string]int64{"active": 1}, Due: 1, OldestDueSeconds: new(90.0)}},
+			Freshness: []monitor.Freshness{{Platform: "tiktok", Kind: "video", Targets: 1,
 				Within: map[string]int64{"1h": 0, "3h": 0, "6h": 1, "12h": 1, "24h": 1, "36h": 1, "48h": 1, "168h": 1},
 				P50:    new(21600.0), P95: new(21600.0), P99: new(21600.0)}},
-			Platforms: []collect.Platform{{Platform: "tiktok", Targets: 1, Due: 1, Fresh: 1}},
-			Sources: []collect.SourceStatus{{Source: "test", Results: map[string]int64{"gone": 1}, Budgets: []collect.BudgetStatus{
+			Platforms: []monitor.Platform{{Platform: "tiktok", Targets: 1, Due: 1, Fresh: 1}},
+			Sources: []monitor.SourceStatus{{Source: "test", Results: map[string]int64{"gone": 1}, Budgets: []monitor.BudgetStatus{
 				{Budget: "common", Window: "today", Used: 30, Limit: new(int64(100)), Left: new(int64(70)), ResetsAt: resets,
-					Pause: &collect.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
+					Pause: &monitor.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
 				{Budget: "free"},
 			}}},
-			Statuses: []collect.StatusCount{{Platform: "tiktok", Kind: "video", Status: queue.FetchPending, Targets: 1}},
+			Statuses: []monitor.StatusCount{{Platform: "tiktok", Kind: "video", Status: queue.FetchPending, Targets: 1}},
 		}, s)
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP reeltally_queue_oldest_due_seconds Seconds since the oldest due target became due; 0 if no target is due.
@@ -100,8 +97,7 @@ reeltally_collectors 1
 func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		sources := []source.Source{budgetSource{}}
-		published := source.Describe(sources, db.Clock.Now())
+		published := describeSource(db.Clock.Now())
 		for _, cause := range []string{"", "a fault"} { // two collectors with the same source
 			published[0].HeldBack = cause
 			_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, published)
@@ -109,9 +105,9 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 		}
 		_, err := db.ReserveUnits(t.Context(), "test/common", "today", 30, 100)
 		require.NoError(t, err)
-		own, err := collect.ReadStatus(t.Context(), db.Store, sources)
+		own, err := monitor.ReadStatus(t.Context(), db.Store, describeSource)
 		require.NoError(t, err)
-		others, err := collect.ReadStatus(t.Context(), db.Store, nil)
+		others, err := monitor.ReadStatus(t.Context(), db.Store, nil)
 		require.NoError(t, err)
 		require.Equal(t, own.Sources, others.Sources)
 		require.Len(t, others.Sources, 1)
@@ -119,7 +115,7 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 		require.Equal(t, "a fault", others.Sources[0].HeldBack, "one of the collectors holds back answers")
 
 		db.Clock.Advance(time.Minute)
-		others, err = collect.ReadStatus(t.Context(), db.Store, nil)
+		others, err = monitor.ReadStatus(t.Context(), db.Store, nil)
 		require.NoError(t, err)
 		require.Empty(t, others.Sources, "sources must not be listed if their collector has sent no heartbeat for ten seconds")
 	})
@@ -139,10 +135,10 @@ func TestMonitor_waitsAfterAFailedReadBeforeItReadsAgain(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	monitor := collect.NewMonitor(st, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	m := monitor.New(st, nil, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	for range 3 {
 		response := httptest.NewRecorder()
-		monitor.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+		m.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
 		require.Equal(t, http.StatusServiceUnavailable, response.Code)
 	}
 	require.Equal(t, 1, reads)
@@ -155,9 +151,9 @@ func TestMonitor_reportsThatTheDatabaseDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
 	registry := prometheus.NewRegistry()
-	monitor := collect.NewMonitor(st, nil, registry, slog.New(slog.DiscardHandler))
+	m := monitor.New(st, nil, nil, registry, slog.New(slog.DiscardHandler))
 	response := httptest.NewRecorder()
-	monitor.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+	m.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
 	require.Equal(t, http.StatusServiceUnavailable, response.Code)
 	require.Equal(t, "the database does not answer\n", response.Body.String())
 	families, err := registry.Gather()
@@ -180,11 +176,11 @@ func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	getStatus := func(monitor *collect.Monitor) *httptest.ResponseRecorder {
+	getStatus := func(m *monitor.Monitor) *httptest.ResponseRecorder {
 		answered := make(chan *httptest.ResponseRecorder, 1)
 		go func() {
 			response := httptest.NewRecorder()
-			monitor.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+			m.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
 			answered <- response
 		}()
 		select {
@@ -196,13 +192,13 @@ func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 		}
 	}
 	registry := prometheus.NewRegistry()
-	monitor := collect.NewMonitor(st, nil, registry, slog.New(slog.DiscardHandler))
+	m := monitor.New(st, nil, nil, registry, slog.New(slog.DiscardHandler))
 	blocked.Store(true)
-	require.Equal(t, http.StatusServiceUnavailable, getStatus(monitor).Code, "/status must respond with 503 until a status was read")
+	require.Equal(t, http.StatusServiceUnavailable, getStatus(m).Code, "/status must respond with 503 until a status was read")
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	require.Len(t, families, 1, "while the database hangs, the monitor must export only the metric reeltally_database_up")
 	blocked.Store(false)
 	close(hang)
-	require.Eventually(t, func() bool { return getStatus(monitor).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return getStatus(m).Code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)
 }

@@ -1,4 +1,4 @@
-package collect_test
+package monitor_test
 
 import (
 	"log/slog"
@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/cmd/internal/collect"
+	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -42,7 +42,7 @@ func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
  VALUES (0, 'tiktok', 'video', '1', '', '', 1, 1, ?, ?, 0, 'active', '')`, now, now)
 	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", BlockedUntil: now.Add(time.Hour)}))
 	registry := prometheus.NewRegistry()
-	collect.NewMonitor(db.Store, nil, registry, slog.New(slog.DiscardHandler))
+	monitor.New(db.Store, nil, nil, registry, slog.New(slog.DiscardHandler))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	labels := map[string][]string{}

@@ -1,4 +1,4 @@
-package collect
+package monitor
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const (
@@ -35,8 +35,8 @@ var errNotRead = errors.New("the status is still being read for the first time")
 // Monitor serves the Status as Prometheus metrics and as JSON, from a cache. All methods are safe for concurrent use.
 type Monitor struct {
 	store    *store.Store
-	sources  []source.Source
-	gatherer prometheus.Gatherer
+	describe func(time.Time) []queue.Source     // returns the sources of this process; nil if this process is not a collector
+	results  func() map[string]map[string]int64 // returns the numbers of results by source and class; nil if this process is not a collector
 	logger   *slog.Logger
 
 	mu         sync.Mutex
@@ -46,10 +46,11 @@ type Monitor struct {
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// NewMonitor returns a monitor and adds its metrics to the registry. Pass the same registry to
-// CountCalls. If `sources` is empty, the monitor shows the sources of running collectors.
-func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
-	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
+// New returns a monitor and adds its metrics to the registry. In a process that collects, `describe` describes the sources of the process at a
+// time, and `results` returns the numbers of their results by the name of the source and by class, such as "ok". In other processes both are
+// nil, and the monitor shows only the sources of running collectors.
+func New(st *store.Store, describe func(time.Time) []queue.Source, results func() map[string]map[string]int64, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
+	m := &Monitor{store: st, describe: describe, results: results, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
 }
@@ -89,7 +90,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 		// The read continues after the end of the request that started it, because other requests can be waiting for its result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
-		s, err := ReadStatus(ctx, m.store, m.sources)
+		s, err := ReadStatus(ctx, m.store, m.describe)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		cacheTime := max(minCacheTime, cacheFactor*time.Since(start))
@@ -103,22 +104,17 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 
 // ServeHTTP responds with the Status as JSON. It responds with status code 503 if the Status cannot be read.
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var results map[string]map[string]int64
-	counted := make(chan error, 1)
-	go func() { // countResults and m.status both wait for the status; run them at the same time, so that the request does not wait twice
-		var err error
-		results, err = m.countResults()
-		counted <- err
-	}()
 	s, err := m.status(r.Context())
-	if countErr := <-counted; err == nil {
-		s.Sources, err = addResultCounts(s.Sources, results), countErr
-	}
 	if err != nil {
 		m.logger.ErrorContext(r.Context(), "status could not be read", "error", err)
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 		return
 	}
+	var results map[string]map[string]int64
+	if m.results != nil {
+		results = m.results()
+	}
+	s.Sources = addResultCounts(s.Sources, results)
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -127,40 +123,14 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addResultCounts returns copies of the sources with the field Results set. The counts come from resultCounts,
-// by the name of the source.
-func addResultCounts(sources []SourceStatus, resultCounts map[string]map[string]int64) []SourceStatus {
+// addResultCounts returns copies of the sources with the field Results set. The counts come from `results`, by
+// the name of the source.
+func addResultCounts(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
-		if out[i].Results = resultCounts[out[i].Source]; out[i].Results == nil {
+		if out[i].Results = results[out[i].Source]; out[i].Results == nil {
 			out[i].Results = map[string]int64{}
 		}
 	}
 	return out
-}
-
-// countResults returns the numbers of results that CountCalls has counted in this process, by the name of the source and by class, such as
-// "ok".
-func (m *Monitor) countResults() (map[string]map[string]int64, error) {
-	families, err := m.gatherer.Gather()
-	if err != nil {
-		return nil, err
-	}
-	results := map[string]map[string]int64{}
-	for _, family := range families {
-		if family.GetName() != resultsMetric {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			labels := map[string]string{}
-			for _, l := range metric.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
-			}
-			if results[labels["source"]] == nil {
-				results[labels["source"]] = map[string]int64{}
-			}
-			results[labels["source"]][labels["class"]] += int64(metric.GetCounter().GetValue())
-		}
-	}
-	return results, nil
 }
