@@ -37,7 +37,7 @@ func findingFromProbe(p quota.ProbeAnswer) finding {
 			"The credential may lack a permission. Without this permission, no numbers are fetched: see docs/sources.md. If you track only your own Facebook pages, set REELTALLY_FACEBOOK_PAGE_ID, so that this command checks the credential with one of these pages."}
 	case source.AuthFailed:
 		return finding{check, stateBroken, found, "The credential is wrong, expired, or has no access to this API: see docs/sources.md."}
-	case source.Temporary, source.BadRequest:
+	case source.Temporary, source.BadRequest, source.Doubted:
 	}
 	if p.Failed == nil {
 		return finding{check, stateWarning, found, "Run this command again later. If the finding stays, the source has changed its responses, and ReelTally cannot read them."}
