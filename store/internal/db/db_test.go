@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -25,13 +26,14 @@ func TestOpen_refusesAURLThatIsNotADatabase(t *testing.T) {
 	file := filepath.Join(folder, "file")
 	require.NoError(t, os.WriteFile(file, []byte("This file is not a database. It is long enough to be read as one. "+strings.Repeat("x", 200)), 0o600))
 	for given, because := range map[string]string{
-		"":                          "it must be sqlite:PATH or postgres://",
-		"mysql://root:hush@db/x":    `"mysql:"`,
-		"sqlite:":                   `database URL "sqlite:" names no file`,
-		"sqlite:" + folder:          "unable to open database file",
-		"sqlite:" + file + "/below": "not a directory",
-		"sqlite:" + file:            "file is not a database",
-		"postgres://u:hush@h:port/": "the PostgreSQL URL cannot be read",
+		"":                                       "it must be sqlite:PATH or postgres://",
+		"mysql://root:hush@db/x":                 `"mysql:"`,
+		"host=h password=hush port=1:2 dbname=x": "database URL begins without a scheme",
+		"sqlite:":                                `database URL "sqlite:" names no file`,
+		"sqlite:" + folder:                       "unable to open database file",
+		"sqlite:" + file + "/below":              "not a directory",
+		"sqlite:" + file:                         "file is not a database",
+		"postgres://u:hush@h:port/":              "the PostgreSQL URL cannot be read",
 	} {
 		s, err := store.Open(t.Context(), store.Options{URL: given, Now: time.Now})
 		require.ErrorContains(t, err, because, given)
@@ -106,6 +108,40 @@ func TestStore_worksAgainAfterAnOutageOfTheServer(t *testing.T) {
 		require.NoError(t, db.Ready(t.Context()))
 		_, err = o.VideoStatistics(t.Context())
 		require.NoError(t, err)
+	})
+}
+
+// A migration of the next version can add columns while this version works.
+func TestStore_readsAndWritesWhileAMigrationAddsColumns(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		org := storetest.NewOrg(t, db)
+		collection := storetest.Collection(t, org, "Launch", nil)
+		useAllConnections := func() {
+			var calls errgroup.Group
+			for range 16 {
+				calls.Go(func() error {
+					for range 5 {
+						if _, err := org.Collection(t.Context(), collection.ID, false); err != nil {
+							return err
+						}
+						if _, err := org.Tokens(t.Context()); err != nil {
+							return err
+						}
+						if _, err := org.UpdateCollection(t.Context(), collection.ID, store.CollectionPatch{Name: new("Launch")}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+			require.NoError(t, calls.Wait())
+		}
+		useAllConnections() // each connection now has plans
+		for _, table := range []string{"collections", "api_tokens", "organisations", "share_pages"} {
+			db.Exec(t, "ALTER TABLE "+table+" ADD COLUMN added_by_next_version bigint NOT NULL DEFAULT 7")
+		}
+		useAllConnections()
 	})
 }
 

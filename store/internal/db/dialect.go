@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -75,6 +76,9 @@ type connections struct {
 	below       func()    // closes the connection pool of pgx; must be called after each pool in `pools` is closed; nil on SQLite
 }
 
+// urlScheme matches the scheme at the beginning of a URL, with the colon.
+var urlScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
 // dialectOf returns the dialect of a database URL, or an error that does not contain a password.
 func dialectOf(rawURL string) (dialect, error) {
 	switch {
@@ -87,8 +91,11 @@ func dialectOf(rawURL string) (dialect, error) {
 	case strings.HasPrefix(rawURL, "postgres://"), strings.HasPrefix(rawURL, "postgresql://"):
 		return postgresDialect{url: rawURL}, nil
 	}
-	scheme, _, _ := strings.Cut(rawURL, ":") // the error names only the scheme, because the URL may contain a password
-	return nil, fmt.Errorf("database URL begins with %q; it must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE", scheme+":")
+	begins := "without a scheme"
+	if scheme := urlScheme.FindString(rawURL); scheme != "" { // the error names only the scheme, because the rest may contain a password
+		begins = fmt.Sprintf("with %q", scheme)
+	}
+	return nil, fmt.Errorf("database URL begins %s; it must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE", begins)
 }
 
 type sqliteDialect struct{ path string }
@@ -358,11 +365,45 @@ func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) err
 	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
 }
 
-// isRetryable returns true for serialization failures and deadlocks, unless MaxAttempts is reached.
+// isRetryable returns true for serialization failures, deadlocks and outdated plans, unless MaxAttempts or maxOutdatedPlans is reached.
 func (postgresDialect) isRetryable(err error, attempt int) bool {
 	var e *pgconn.PgError
-	return attempt < MaxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
+	return attempt < MaxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") || attempt < maxOutdatedPlans && isPlanOutdated(err)
 }
+
+// maxOutdatedPlans is the maximum number of times that a statement or transaction is run if a plan is outdated: each connection has its own plans.
+const maxOutdatedPlans = 20
+
+// isPlanOutdated returns true if PostgreSQL refuses a prepared statement, because the next version's migration has added a column to a table of which
+// the statement selects all columns. pgx then prepares the statement again for its next run on the same connection.
+func isPlanOutdated(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "0A000" && strings.HasPrefix(e.Message, "cached plan")
+}
+
+// replanningPool is a pool that runs a query outside of a transaction again if its plan is outdated, which happens only on PostgreSQL.
+type replanningPool struct{ *sql.DB }
+
+func (p replanningPool) QueryContext(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
+	for range maxOutdatedPlans {
+		if rows, err = p.DB.QueryContext(ctx, query, args...); !isPlanOutdated(err) { //nolint:sqlclosecheck // the caller closes the rows
+			break
+		}
+	}
+	return rows, err
+}
+
+func (p replanningPool) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
+	for range maxOutdatedPlans {
+		if row = p.DB.QueryRowContext(ctx, query, args...); !isPlanOutdated(row.Err()) {
+			break
+		}
+	}
+	return row
+}
+
+// GetDBConn returns the pool without repetitions. GORM requires this method.
+func (p replanningPool) GetDBConn() (*sql.DB, error) { return p.DB, nil }
 
 // gormConfig returns the settings of GORM, which are the same for both engines.
 func gormConfig(o Options) *gorm.Config {

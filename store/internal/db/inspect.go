@@ -26,13 +26,13 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// watchPool returns a pool that calls o.Inspect before each statement. It also records a span for
-// each statement whose context has a span.
+// watchPool returns a pool that calls o.Inspect before each statement. It also records a span for each statement whose context has a span, and
+// runs a query with an outdated plan again.
 func watchPool(pool *sql.DB, o Options, engine string) gorm.ConnPool {
 	if o.Inspect == nil && !o.Traced {
-		return pool
+		return replanningPool{pool}
 	}
-	return &watchedPool{watchedStatements{pool, newPoolInspector(o.Inspect), engine}, pool, o.Inspect}
+	return &watchedPool{watchedStatements{replanningPool{pool}, newPoolInspector(o.Inspect), engine}, pool, o.Inspect}
 }
 
 // watchedStatements runs a statement only if inspect returns no error for it. It records a span for each statement whose context has a span.
