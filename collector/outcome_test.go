@@ -156,7 +156,7 @@ func TestOutcome_implausibleRiseIsStoredAfterOneConfirmation(t *testing.T) {
 	o := outcomeOf(target, risen, someDay)
 	require.Nil(t, o.Facts)
 	require.Equal(t, queue.FetchOK, o.Fetch.Status)
-	require.Contains(t, o.Fetch.Reason, "held back until they are confirmed: views rose")
+	require.Contains(t, o.Fetch.Reason, "not stored until they are confirmed: views rose")
 	require.InDelta(t, schedule.RiseWait.Minutes(), o.NextAt.Time().Sub(someDay).Minutes(), 1)
 	target.Suspect = o.Suspect
 	o = outcomeOf(target, risen, o.NextAt.Time())

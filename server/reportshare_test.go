@@ -83,6 +83,7 @@ func TestSharedReport_privateExpiredAndUnknownPagesGetTheSameResponse(t *testing
 		const unknown = "/r/aaaaaaaaaaaaaa"
 		requireUnknown := func() {
 			t.Helper()
+			a.server.Close() // waits until the last visit is stored
 			a.Guard.Statements()
 			private := visitor.visit(path).requireStatus(http.StatusNotFound)
 			sent := len(a.Guard.Statements())

@@ -32,6 +32,10 @@ func buildNextVersion(t *testing.T) (folder string, migration int64) {
 	require.NoError(t, os.WriteFile(sql, []byte(`-- +goose Up
 ALTER TABLE videos ADD COLUMN added_by_next_version bigint NOT NULL DEFAULT 7;
 CREATE INDEX videos_added_by_next_version ON videos (organisation_id, added_by_next_version);
+ALTER TABLE accounts ADD COLUMN added_by_next_version bigint NOT NULL DEFAULT 7;
+ALTER TABLE collections ADD COLUMN added_by_next_version bigint NOT NULL DEFAULT 7;
+ALTER TABLE api_tokens ADD COLUMN added_by_next_version bigint NOT NULL DEFAULT 7;
+ALTER TABLE organisations ADD COLUMN added_by_next_version bigint NOT NULL DEFAULT 7;
 CREATE TABLE added_by_next_version (id bigint PRIMARY KEY);
 `), 0o600))
 	root, err := filepath.Abs(filepath.Join("..", ".."))

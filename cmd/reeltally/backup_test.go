@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -58,6 +59,27 @@ func TestBackup_canBeWrittenToStandardOutputAndRestoredFromStandardInput(t *test
 	status, _, stderr = boottest.Run(t, run, strings.NewReader(backup[:len(backup)/2]), target, "restore", "--check", "-")
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "the backup is damaged or incomplete")
+}
+
+func TestBackup_canBeWrittenBeforeTheSchemaIsMigrated(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		old := storetest.NewEmpty(t, db.Engine)
+		target, file := map[string]string{"REELTALLY_DATABASE_URL": old.URL}, filepath.Join(t.TempDir(), "a.backup")
+		status, _, stderr := boottest.Run(t, run, nil, target, "backup", "--out", file)
+		require.Equal(t, 1, status)
+		require.Contains(t, stderr, "the database has schema version 0")
+		_, err := old.DB().MigrateTo(t.Context(), 21)
+		require.NoError(t, err)
+		old.Exec(t, "INSERT INTO collectors (id, seen_at, serves) VALUES (?, 5, 'tiktok')", store.NewID())
+		status, _, stderr = boottest.Run(t, run, nil, target, "backup", "--out", file)
+		require.Zero(t, status, stderr)
+		have, _, err := old.Schema(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 21, have, "a backup does not migrate")
+		restored := newCommandRunner(t, storetest.CreateEmptyDatabase(t, db.Engine))
+		require.Contains(t, restored("restore", file), "was restored")
+	})
 }
 
 func TestBackup_doesNotOverwriteAnExistingFile(t *testing.T) {

@@ -87,8 +87,8 @@ func Write(ctx context.Context, s *store.Store, programVersion string, w io.Writ
 	if err != nil {
 		return Summary{}, err
 	}
-	// This program does not know all tables of a newer schema.
-	if have > want {
+	// This program does not know all tables of a newer schema. Without a schema, there is nothing to back up.
+	if have == 0 || have > want {
 		return Summary{}, &store.SchemaError{Have: have, Want: want}
 	}
 	b.summary.Schema = have
