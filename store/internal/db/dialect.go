@@ -386,7 +386,7 @@ type replanningPool struct{ *sql.DB }
 
 func (p replanningPool) QueryContext(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
 	for range maxOutdatedPlans {
-		if rows, err = p.DB.QueryContext(ctx, query, args...); !isPlanOutdated(err) { //nolint:sqlclosecheck // the caller closes the rows
+		if rows, err = p.DB.QueryContext(ctx, query, args...); !isPlanOutdated(err) {
 			break
 		}
 	}
