@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 	"slices"
 
 	openapi_types "github.com/oapi-codegen/runtime/types"
@@ -50,15 +52,24 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 	if err != nil {
 		return nil, err
 	}
-	t := toAPICollectionStatistics(query, totals, caller.View)
-	return api.GetCollectionStatistics200JSONResponse(api.CollectionStatistics{
-		CollectionID: t.CollectionID, StartDate: t.StartDate, EndDate: t.EndDate, IncludeChildren: t.IncludeChildren, Videos: t.Videos, VideosRemoved: t.VideosRemoved,
-		Views: t.Views, Likes: t.Likes, Comments: t.Comments, Shares: t.Shares, Bookmarks: t.Bookmarks, Engagements: t.Engagements,
-		UnknownViews: t.UnknownViews, UnknownLikes: t.UnknownLikes, UnknownComments: t.UnknownComments, UnknownShares: t.UnknownShares,
-		UnknownBookmarks: t.UnknownBookmarks, UnknownEngagements: t.UnknownEngagements, UnknownGains: t.UnknownGains, ViewsAtStart: t.ViewsAtStart, ViewsGained: t.ViewsGained, ViewsCorrected: t.ViewsCorrected,
-		Increase: t.Increase, Best: toAPIRankedVideos(totals, true, caller.View), Worst: toAPIRankedVideos(totals, false, caller.View),
-		MetricsMasked: t.MetricsMasked,
-	}), nil
+	return statisticsResponse{toAPICollectionStatistics(query, totals, caller.View),
+		toAPIRankedVideos(totals, true, caller.View), toAPIRankedVideos(totals, false, caller.View)}, nil
+}
+
+// statisticsResponse is the response of getCollectionStatistics: the statistics that a report has too, and the videos that gained most and least.
+type statisticsResponse struct {
+	api.ReportStatistics
+	Best  []api.CollectionGain `json:"best"`
+	Worst []api.CollectionGain `json:"worst"`
+}
+
+// VisitGetCollectionStatisticsResponse implements the generated response interface of getCollectionStatistics.
+func (r statisticsResponse) VisitGetCollectionStatisticsResponse(w http.ResponseWriter) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, body)
 }
 
 // totalsPeriod returns the result of historyRange, but the last day is never after today. It also

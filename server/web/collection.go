@@ -25,13 +25,20 @@ const (
 	maxAccounts = 50
 )
 
+// collectionStatistics are the statistics of a collection: those of a report, and the videos that gained most and least.
+type collectionStatistics struct {
+	client.ReportStatistics
+	Best  []client.CollectionGain `json:"best"`
+	Worst []client.CollectionGain `json:"worst"`
+}
+
 // collectionPage is the data for the template of the page of a collection.
 type collectionPage struct {
 	Collection             client.Collection
 	Parent                 *client.Collection
 	Children               []client.Collection
 	Subtree                bool // true if the numbers include the collections below this one
-	Statistics             client.CollectionStatistics
+	Statistics             collectionStatistics
 	Refused                *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
 	Tiles                  []tile
 	Chart                  chart
@@ -299,12 +306,12 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(history))
 	content.Chart.Joined, content.Chart.Sums = true, true
-	content.Tiles = collectionTiles(content.Statistics, content.Chart, points, p)
+	content.Tiles = collectionTiles(content.Statistics.ReportStatistics, content.Chart, points, p)
 	return nil
 }
 
 // collectionTiles returns the four tiles at the top of a collection or report: gained views, views at the end, engagements and videos.
-func collectionTiles(s client.CollectionStatistics, c chart, points []point, p period) []tile {
+func collectionTiles(s client.ReportStatistics, c chart, points []point, p period) []tile {
 	tiles := []tile{
 		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Unknown: s.UnknownGains},
 		{Label: "Views at the end", Value: s.Views, Unknown: s.UnknownViews, Spark: sparkline(points, 1, p.Start, p.End)},

@@ -178,14 +178,6 @@ func (v *visit) loadReport(path string) (content reportPage, err error) {
 		}
 	}
 	slices.SortStableFunc(r.Videos, compareGains)
-	var statistics client.CollectionStatistics
-	encoded, err := json.Marshal(r.Statistics)
-	if err == nil {
-		err = json.Unmarshal(encoded, &statistics)
-	}
-	if err != nil {
-		return content, err
-	}
 	p := period{Start: store.DateOf(r.Statistics.StartDate.Time), End: store.DateOf(r.Statistics.EndDate.Time)}
 	p.Days = int32(p.End-p.Start) + 1
 	points := make([]point, len(r.Days))
@@ -197,7 +189,7 @@ func (v *visit) loadReport(path string) (content reportPage, err error) {
 	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(r.Days))
 	content.Chart.Joined, content.Chart.Sums = true, true
-	content.Tiles = collectionTiles(statistics, content.Chart, points, p)
+	content.Tiles = collectionTiles(r.Statistics, content.Chart, points, p)
 	return content, nil
 }
 

@@ -65,7 +65,7 @@ type shareMetric struct {
 	videoColumn
 	// The functions currentSum and sumOfDay return the sum of the metric over the videos of the collection. currentSum also returns
 	// in how many videos the metric is unknown. Both functions are nil for a metric that cannot be added up.
-	currentSum func(*client.CollectionStatistics) (sum, unknownCount *int64)
+	currentSum func(*client.ReportStatistics) (sum, unknownCount *int64)
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }
 
@@ -73,29 +73,29 @@ type shareMetric struct {
 // not in the map.
 var shareSums = map[string]shareMetric{
 	"views": {
-		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Views, s.UnknownViews },
+		currentSum: func(s *client.ReportStatistics) (sum, unknownCount *int64) { return s.Views, s.UnknownViews },
 		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Views },
 	},
 	"likes": {
-		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Likes, s.UnknownLikes },
+		currentSum: func(s *client.ReportStatistics) (sum, unknownCount *int64) { return s.Likes, s.UnknownLikes },
 		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Likes },
 	},
 	"comments": {
-		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Comments, s.UnknownComments },
+		currentSum: func(s *client.ReportStatistics) (sum, unknownCount *int64) { return s.Comments, s.UnknownComments },
 		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Comments },
 	},
 	"bookmarks": {
-		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) {
+		currentSum: func(s *client.ReportStatistics) (sum, unknownCount *int64) {
 			return s.Bookmarks, s.UnknownBookmarks
 		},
 		sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks },
 	},
 	"shares": {
-		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) { return s.Shares, s.UnknownShares },
+		currentSum: func(s *client.ReportStatistics) (sum, unknownCount *int64) { return s.Shares, s.UnknownShares },
 		sumOfDay:   func(d *client.CollectionHistoryPoint) *int64 { return d.Shares },
 	},
 	"engagement": {
-		currentSum: func(s *client.CollectionStatistics) (sum, unknownCount *int64) {
+		currentSum: func(s *client.ReportStatistics) (sum, unknownCount *int64) {
 			return s.Engagements, s.UnknownEngagements
 		},
 		sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements },
