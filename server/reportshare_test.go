@@ -59,8 +59,10 @@ func TestSharedReport_showsTheFrozenNumbersWithoutIDs(t *testing.T) {
 				require.NotContains(t, string(response.body), text)
 			}
 		}
+		ofCollection := c.shareCollection(collection, "public", nil)
+		visitor.visit(ofCollection).requireStatus(http.StatusOK)
+		visitor.visit("/r" + ofCollection[2:]).requireStatus(http.StatusNotFound)
 		visitor.visit("/c" + path[2:]).requireStatus(http.StatusNotFound)
-		visitor.visit("/r" + c.shareCollection(collection, "public", nil)[2:]).requireStatus(http.StatusNotFound)
 		require.Contains(t, visitor.visit(path+"?embed=1").requireStatus(http.StatusOK).Header.Get("Content-Security-Policy"), "frame-ancestors *")
 
 		a.fetch(factsWithViews(9_000_000))
