@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// selectsTests returns true if the command line selects some tests of this package. It ignores the flag -skip:
-// the tests that remain in `make test-all` still receive every response.
+// selectsTests returns true if the command line selects some tests of this package. It ignores the flag -skip,
+// because `make test-all` skips only tests without which every kind of response is still received.
 func selectsTests() bool {
 	for _, name := range []string{"test.run", "test.list", "test.fuzz"} {
 		if flag.Lookup(name).Value.String() != "" {

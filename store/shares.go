@@ -69,7 +69,7 @@ func (s *Sharing) assignHash(tx *gorm.DB, page sharePage) error {
 	return tx.Create(&page).Error
 }
 
-// isClosed returns true if no visitor can open the share page at the time now.
+// isClosed returns true if nobody can open the share page at the given time: it is private, or its time is over.
 func (s *Sharing) isClosed(now db.Instant) bool {
 	return s.Access == AccessPrivate || s.ShareExpiresAt != nil && *s.ShareExpiresAt <= now
 }

@@ -101,8 +101,8 @@ func (c Call) decodeResults(items []gjson.Result, requested []string, now time.T
 }
 
 // missingResult returns the result for a target that is missing from the items of a successful answer. If the vendor description does not say what this
-// means, the target is gone if the answer has items of other targets. An answer without items says nothing about the target, because vendors also return
-// it after a fault of their own. Then the result has the class Temporary.
+// means, the target is gone if the answer has items of other targets. If the answer has no items, the result has the class Temporary, because a vendor
+// can also send such an answer when the vendor itself has failed.
 func (c Call) missingResult(items []gjson.Result) source.Result {
 	switch {
 	case c.Missing == "" && len(items) == 0:

@@ -39,7 +39,7 @@ type namedVideos struct {
 	More   int
 }
 
-// chosenResult is the result of a change for some of the chosen videos.
+// chosenResult says what a change did to some of the chosen videos, for example how many of them were refreshed.
 type chosenResult struct {
 	Class, Icon string // colour and icon of the result
 	Text        string // the result in words, with the number of videos
@@ -166,7 +166,7 @@ func changeChosenVideos(v *visit) error {
 	return v.renderResults(content)
 }
 
-// renderResults shows what happened to the chosen videos.
+// renderResults shows the page with the results of a change: which of the chosen videos were changed, and why the others were not.
 func (v *visit) renderResults(content chosenPage) error {
 	v.keepInHistory()
 	return v.renderPage(http.StatusOK, "chosen", "videos", plural(len(content.IDs), "chosen video", "chosen videos"), content)
@@ -316,8 +316,8 @@ func (v *visit) trackVideosAgain(ids []string) ([]videoChange, error) {
 	return changes, nil
 }
 
-// refreshVideos requests a fetch of each video. After a refusal because of the rate limit, it does not ask for the other videos. It then returns the
-// change that repeats the request for those.
+// refreshVideos requests a fetch of each video. If the rate limit is exceeded, it stops, and `next` is a change that the page offers: to
+// refresh the videos that are left.
 func (v *visit) refreshVideos(ids []string) (changes []videoChange, next nextChange, err error) {
 	for n, id := range ids {
 		status, err := v.sendJSON(http.MethodPost, "/refresh/videos", client.RefreshVideoRequest{Link: id}, nil)

@@ -92,7 +92,7 @@ func showComparison(v *visit) error {
 	return v.renderPage(http.StatusOK, "compare", "videos", "Compare videos", content)
 }
 
-// comparedLines are the lines of a comparison: one for each video or account, in the order in which they were chosen.
+// comparedLines are the lines of the chart that compares videos or accounts. There is one line for each of them, in the order in which they were chosen.
 type comparedLines struct {
 	metrics  []metric
 	csvNames []string
@@ -135,7 +135,8 @@ func linkWithout(query url.Values, parameter string, chosen []string, n int) str
 	return "?" + without.Encode()
 }
 
-// readCompared returns the ids in the query parameter "video" or "account", at most maxCompared. If there are more, the page says so.
+// readCompared returns the ids in the query parameter "video" or "account", at most maxCompared. If the query has more, the page
+// shows a message that says so.
 func (v *visit) readCompared(parameter string) ([]string, error) {
 	chosen, err := comparedIDs(v.r.URL.Query(), parameter)
 	if err != nil || len(chosen) <= maxCompared {

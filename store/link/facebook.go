@@ -198,11 +198,12 @@ func (a *address) facebookInnerLink() (inner string, ok bool) {
 	return "", false
 }
 
-// isFacebookID returns true if s has the form of a Facebook video id. An id with a leading zero would be a second name of the same video.
+// isFacebookID returns true if s has the form of a Facebook video id. It returns false for a leading zero,
+// because the same video would then have two ids.
 func isFacebookID(s string) bool { return consistsOf(s, 9, 17, isDigit) && s[0] != '0' }
 
-// isFacebookName returns true if s can be the account name in a link: a name that the account
-// chose, or a text that facebookPageID accepts.
+// isFacebookName returns true if s can be the account name in a link: a user name, or the name of a page with its id at the end, as facebookPageID
+// accepts it.
 func isFacebookName(s string) bool {
 	if consistsOf(s, 2, 80, func(c byte) bool { return isIDCharacter(c) || c == '.' }) {
 		return s[len(s)-1] != '.'

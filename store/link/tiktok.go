@@ -161,7 +161,8 @@ func (a *address) tiktokVideoIDInQuery() string {
 	return ""
 }
 
-// isTikTokID returns true if s has the form of a TikTok video id. An id with a leading zero would be a second name of the same video.
+// isTikTokID returns true if s has the form of a TikTok video id. It returns false for a leading zero, because
+// the same video would then have two ids.
 func isTikTokID(s string) bool { return consistsOf(s, 15, 20, isDigit) && s[0] != '0' }
 
 // isTikTokHandle returns true if s has the form of a TikTok handle.

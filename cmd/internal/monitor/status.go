@@ -1,6 +1,6 @@
 // Package monitor reports to operators how well the collectors work: ReadStatus reads the state of the queue, the ages of the numbers, the
-// budgets and the pauses of sources, and Monitor serves this state at /status and /metrics. The package reads the database only, so that
-// cmd/server can use it without the code of the collector.
+// budgets and the pauses of sources, and Monitor serves this state at /status and /metrics. The server uses
+// this package too, so it must not import the collector.
 package monitor
 
 import (

@@ -1,0 +1,211 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// This file computes the sums of a collection from the points of its videos. It does not read the database.
+
+// pointsForDays copies the points that determine the counts from firstDay to lastDay, and sets
+// Quality in the copies. Pass all points of the video, the oldest first.
+func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
+	kept := slices.Clone(points)
+	fillGaps(Counts{}, kept, firstDay, firstDay)
+	// Include the last point on or before firstDay, and the first point on or after lastDay.
+	first := 0
+	for first+1 < len(kept) && kept[first+1].Day <= firstDay {
+		first++
+	}
+	last := first
+	for last < len(kept) && (last == 0 || kept[last-1].Day < lastDay) {
+		last++
+	}
+	return kept[first:last]
+}
+
+// gainStartDay returns the later of two days: the day before periodStart, and the day when the
+// video was added. Earlier views do not count for the video's gain.
+func (v *CollectionVideo) gainStartDay(periodStart db.Date) db.Date {
+	return max(periodStart-1, v.AddedAt.Day())
+}
+
+// tally has the sums of the counts of videos by day.
+type tally struct {
+	from, to db.Date
+	days     []CollectionDay // the first element is for the day before the period
+}
+
+func newTally(q CollectionTotalsQuery) *tally {
+	t := &tally{from: q.From, to: q.To, days: make([]CollectionDay, q.To-q.From+2)}
+	for n := range t.days {
+		t.days[n].Day = q.From - 1 + db.Date(n)
+	}
+	return t
+}
+
+// addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to
+// Gained. The points must be ordered by day. If a count of a day is unknown, the last known count before it is added.
+func (t *tally) addVideo(v *CollectionVideo, points []Point) {
+	joined := v.AddedAt.Day()
+	next := 0       // index of the first point after the day
+	var last Counts // the last known counts before the day
+	var endDay db.Date
+	firstDay := v.gainStartDay(t.from)
+	for ; next < len(points) && points[next].Day < firstDay; next++ {
+		last.Update(points[next].Counts)
+	}
+	for day := firstDay; day <= t.to; day++ {
+		for next < len(points) && points[next].Day <= day {
+			next++
+		}
+		d := &t.days[day-t.from+1]
+		of := d.countVideo(points, next)
+		counts := last
+		counts.Update(of)
+		for n, count := range counts.All() {
+			if count == nil {
+				*d.Unknown.Fields()[n]++
+			} else {
+				*d.Sums.Fields()[n] += *count
+			}
+		}
+		if counts.Engagement() == nil {
+			d.UnknownEngagements++
+		}
+		d.Videos++
+		if day == joined {
+			d.Added++
+		}
+		if counts.Views != nil {
+			switch {
+			case day == joined:
+				d.ViewsFromAdded += *counts.Views
+			case last.Views != nil:
+				d.ViewsGained += *counts.Views - *last.Views
+				d.ViewsCorrected += min(0, *counts.Views-*last.Views)
+			}
+			if v.StartViews == nil {
+				v.StartDay, v.StartViews = &d.Day, counts.Views
+			}
+		}
+		if of.Views != nil {
+			if endDay = day; next == len(points) { // without a later point, the views are those of the last point
+				endDay = points[next-1].Day
+			}
+		}
+		last = counts
+	}
+	if v.EndViews = last.Views; v.EndViews != nil {
+		v.EndDay = &endDay
+		if endDay > *v.StartDay {
+			gained := *v.EndViews - *v.StartViews
+			v.Gained = &gained
+		}
+	}
+}
+
+// countVideo returns a video's counts on d.Day, and increments a field such as d.Measured that says where they
+// come from. The points are ordered by day, and points[nextPoint] is the first point after d.Day.
+func (d *CollectionDay) countVideo(points []Point, nextPoint int) Counts {
+	switch {
+	case nextPoint == 0:
+		d.WithoutPoint++
+		return Counts{}
+	case points[nextPoint-1].Day == d.Day:
+		d.Measured++
+		if strings.HasSuffix(*points[nextPoint-1].Source, roundingMark) {
+			d.Rounded++
+		}
+		return points[nextPoint-1].Counts
+	case nextPoint == len(points):
+		d.Carried++
+		return points[nextPoint-1].Counts
+	}
+	d.Interpolated++
+	var at interpolation
+	at.appendBetween(&points[nextPoint-1], &points[nextPoint], d.Day, d.Day)
+	if len(at.out) == 0 {
+		return Counts{}
+	}
+	return at.out[0].Counts
+}
+
+// finishDays computes ViewsFromKnown of each day, and returns the days of the period. It leaves out the days before the first video was added.
+func (t *tally) finishDays() []CollectionDay {
+	for n := 1; n < len(t.days); n++ {
+		d := &t.days[n]
+		d.ViewsFromKnown = d.Views - t.days[n-1].Views - d.ViewsGained - d.ViewsFromAdded
+	}
+	days := t.days[1:]
+	for len(days) > 0 && days[0].Videos == 0 {
+		days = days[1:]
+	}
+	return days
+}
+
+// KnownSums returns the sum of each metric. Unknown counts add nothing. The sum is nil if the count of every video is unknown.
+func (d *CollectionDay) KnownSums() Counts {
+	var c Counts
+	for n, field := range c.Fields() {
+		if *d.Unknown.Fields()[n] < d.Videos {
+			sum := *d.Sums.Fields()[n]
+			*field = &sum
+		}
+	}
+	return c
+}
+
+// CollectionGains says how many views the videos of a collection gained in a period.
+type CollectionGains struct {
+	Removed    int64         // number of videos whose tracking was stopped
+	Last       CollectionDay // the last day of the period
+	StartViews *int64        // sum of CollectionVideo.StartViews of the videos whose gain is known; nil if no gain is known
+	Gained     *int64        // sum of the known gains; nil if no gain is known
+	Unknown    int64         // number of videos whose gain is unknown
+	Corrected  int64         // sum of the negative changes of views in the period; at most 0
+}
+
+// Gains returns the total gain of the collection's videos in the period. Videos whose gain is unknown add nothing.
+func (c *CollectionTotals) Gains() CollectionGains {
+	var g CollectionGains
+	var start, gained int64
+	for i := range c.Videos {
+		v := &c.Videos[i]
+		if v.Removed {
+			g.Removed++
+		}
+		if v.Gained != nil {
+			start, gained = start+*v.StartViews, gained+*v.Gained
+			g.StartViews, g.Gained = &start, &gained
+		} else {
+			g.Unknown++
+		}
+	}
+	for i := range c.Days {
+		g.Corrected += c.Days[i].ViewsCorrected
+		g.Last = c.Days[i]
+	}
+	return g
+}
+
+// RankByGain returns up to n videos whose gain is known. If "best" is true, the highest gain comes
+// first, otherwise the lowest. Videos with equal gains are ordered by id.
+func (c *CollectionTotals) RankByGain(best bool, n int) []CollectionVideo {
+	var known []CollectionVideo
+	for i := range c.Videos {
+		if c.Videos[i].Gained != nil {
+			known = append(known, c.Videos[i])
+		}
+	}
+	slices.SortStableFunc(known, func(a, b CollectionVideo) int {
+		if best {
+			return cmp.Compare(*b.Gained, *a.Gained)
+		}
+		return cmp.Compare(*a.Gained, *b.Gained)
+	})
+	return known[:min(n, len(known))]
+}
