@@ -56,6 +56,11 @@ func TestSetSubscription_schedulesTheAccountThatHasTheHandleNow(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o := storetest.NewFreeOrg(t, db)
 				first, second := followTwice(t, db, o, allowances[0], allowances[1])
+				if allowances == [2]int{1, 1} { // the second account takes the target of the first
+					lost, err := o.Account(t.Context(), store.Ref{ID: first})
+					require.NoError(t, err)
+					require.Equal(t, queue.FetchGone, lost.FetchStatus)
+				}
 				unrelated, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, "https://www.tiktok.com/@unrelated")}, Type: store.TrackAll})
 				require.NoError(t, err)
 				want := map[string]uuid.UUID{"@someone": second, "@unrelated": unrelated[0].ID}
