@@ -4,15 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/migrations"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -53,6 +57,15 @@ CREATE TABLE added_by_next_version (id bigint PRIMARY KEY);
 	return folder, migration
 }
 
+// migrate runs `reeltally migrate` of the programs in the given folder, and returns what it prints.
+func migrate(t *testing.T, folder string, env []string) string {
+	t.Helper()
+	p := startInNewFolder(t, filepath.Join(folder, "reeltally"), env, "migrate")
+	<-p.done
+	require.NoError(t, p.err, p.stderr.String())
+	return p.stdout.String()
+}
+
 // The test upgrades two servers one by one while callers send requests. It then returns to the old
 // version, which must work with the new schema.
 func TestUpgradeAndDowngrade_loseNoRequest(t *testing.T) {
@@ -60,15 +73,9 @@ func TestUpgradeAndDowngrade_loseNoRequest(t *testing.T) {
 	storetest.SkipIfShort(t)
 	next, migration := buildNextVersion(t)
 	l := startLoadedPair(t)
-	migrate := func(folder string) string {
-		p := startInNewFolder(t, filepath.Join(folder, "reeltally"), l.env, "migrate")
-		<-p.done
-		require.NoError(t, p.err, p.stderr.String())
-		return p.stdout.String()
-	}
 	before := l.answeredRequests()
-	require.Contains(t, migrate(next), fmt.Sprintf("1 migration applied, up to number %d.", migration))
-	require.Contains(t, migrate(programs), fmt.Sprintf("The schema has version %d, which is newer than this program's version", migration))
+	require.Contains(t, migrate(t, next, l.env), fmt.Sprintf("1 migration applied, up to number %d.", migration))
+	require.Contains(t, migrate(t, programs, l.env), fmt.Sprintf("The schema has version %d, which is newer than this program's version", migration))
 	for _, folder := range []string{next, programs} {
 		for index := range l.servers {
 			l.restartServer(t, folder, index)
@@ -76,4 +83,33 @@ func TestUpgradeAndDowngrade_loseNoRequest(t *testing.T) {
 	}
 	require.Greater(t, l.answeredRequests(), before)
 	l.requireNothingLost(t)
+}
+
+// The test migrates the database to the next version while a collector of the old version fetches videos. The collector must store each answer, so it
+// asks for no video twice.
+func TestUpgrade_collectorStoresEachAnswer(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	next, _ := buildNextVersion(t)
+	s := startStack(t, "postgres")
+	const videoCount, bulk = 1500, 50
+	videos := s.publicVideos(t, link.YouTube, videoCount, 6)
+	for i, chunk := range slices.Collect(slices.Chunk(videos, bulk)) {
+		a, _ := s.trackLinks(t, videoLinks(chunk))
+		require.Equal(t, http.StatusOK, a.status, string(a.body))
+		if i == videoCount/bulk/2 {
+			s.collector.stderr.Await(t, waitTimeout, `"msg":"fetched"`)
+			migrate(t, next, s.env)
+		}
+	}
+	s.awaitNumbers(t, videoCount, 3*time.Minute)
+	times := map[string]int{}
+	for _, batch := range s.receivedBatches(t, "youtube") {
+		for _, id := range batch {
+			times[id]++
+		}
+	}
+	for _, v := range videos {
+		require.Equal(t, 1, times[v.ID], "the collector must fetch %s once", v.ID)
+	}
 }
