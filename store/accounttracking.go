@@ -90,64 +90,26 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err != nil {
 			return err
 		}
-		lane, fetched := LaneOf(org), org.fetchedItems(len(accounts), r.Allowance)
-		out = make([]Tracked, len(accounts))
-		var entries []queue.Entry
-		var start, already []uuid.UUID
-		var restarted, recent []*Account
-		seen := make(map[uuid.UUID]bool, len(accounts))
-		for i, a := range accounts {
-			out[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
-			if seen[a.ID] {
-				continue // two links name this account, and the caller uses only the result of the first link
-			}
-			n := len(seen)
-			seen[a.ID] = true
-			// The accounts to fetch include accounts that are already tracked, whose place in the queue does not
-			// change.
-			if a.Tracked {
-				already = append(already, a.ID)
-				continue
-			}
-			out[i].Pending = n >= fetched
-			if a.Removed {
-				restarted = append(restarted, a)
-			}
-			start = append(start, a.ID)
-			if n < fetched {
-				e := AccountEntry(a, &r.Type, r.Preview, lane, t.Now)
-				if n < r.Immediate {
-					e.Lane = queue.LaneInteractive
-				}
-				if r.Unsupported != nil {
-					e.Unsupported = r.Unsupported(r.Links[i])
-				}
-				entries = append(entries, e)
-				// The next fetch tracks the account's stopped videos again, if r.Type includes them. After a recent fetch, the next one can
-				// be late, so the videos are resumed below.
-				if a.Removed && a.CheckedAt != nil && t.Now < a.CheckedAt.Add(queue.RefreshPause) {
-					recent = append(recent, a)
-				}
-			}
-		}
-		if err := t.markPendingAccounts(out, already); err != nil {
+		plan := newAccountPlan(r, accounts, org, t.Now)
+		out = plan.results
+		if err := t.markPendingAccounts(out, plan.already); err != nil {
 			return err
 		}
-		if err := t.markAccountsTracked(start, r.Type, int64(len(restarted))); err != nil {
+		if err := t.markAccountsTracked(plan.start, r.Type, int64(len(plan.restarted))); err != nil {
 			return err
 		}
-		if err := t.enqueueAccounts(entries, lane); err != nil {
+		if err := t.enqueueAccounts(plan.entries, LaneOf(org)); err != nil {
 			return err
 		}
 		if !org.isLimited() {
-			if err := t.resumeVideosOf(recent, r.Type, lane); err != nil {
+			if err := t.resumeVideosOf(plan.recent, r.Type, LaneOf(org)); err != nil {
 				return err
 			}
 		}
 		switch {
-		case len(restarted) > 0:
-			err = t.updateSums(accountKeys(o.id, restarted))
-		case len(start) > 0:
+		case len(plan.restarted) > 0:
+			err = t.updateSums(accountKeys(o.id, plan.restarted))
+		case len(plan.start) > 0:
 			err = db.RunWrites(tx, t.statementsForToday(0, 0)...)
 		}
 		if err != nil {
@@ -156,6 +118,58 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		return t.addAccountMembers(collections, out)
 	})
 	return out, err
+}
+
+// accountPlan says what TrackAccounts does with each account of a request. An account that two links name is in results twice, and in no other
+// list more than once.
+type accountPlan struct {
+	results   []Tracked     // in the order of the links; markPendingAccounts sets Pending of accounts that are already tracked
+	already   []uuid.UUID   // accounts that are already tracked; they do not change
+	start     []uuid.UUID   // accounts whose tracking starts
+	restarted []*Account    // the accounts of the list "start" that were tracked before
+	entries   []queue.Entry // entries in the fetch queue, of the accounts of the list "start" that are fetched
+	recent    []*Account    // restarted accounts that were fetched so recently that their next fetch can be late
+}
+
+// newAccountPlan returns the plan for a request. The list "accounts" has the account of each link of the request.
+func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisation, now db.Instant) accountPlan {
+	p := accountPlan{results: make([]Tracked, len(accounts))}
+	fetched := org.fetchedItems(len(accounts), r.Allowance)
+	seen := make(map[uuid.UUID]bool, len(accounts))
+	for i, a := range accounts {
+		p.results[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
+		if seen[a.ID] {
+			continue // two links name this account, and the caller uses only the result of the first link
+		}
+		n := len(seen) // n counts also the accounts that are already tracked
+		seen[a.ID] = true
+		if a.Tracked {
+			p.already = append(p.already, a.ID)
+			continue
+		}
+		p.start = append(p.start, a.ID)
+		if a.Removed {
+			p.restarted = append(p.restarted, a)
+		}
+		if n >= fetched {
+			p.results[i].Pending = true
+			continue
+		}
+		e := AccountEntry(a, &r.Type, r.Preview, LaneOf(org), now)
+		if n < r.Immediate {
+			e.Lane = queue.LaneInteractive
+		}
+		if r.Unsupported != nil {
+			e.Unsupported = r.Unsupported(r.Links[i])
+		}
+		p.entries = append(p.entries, e)
+		// The next fetch tracks the account's stopped videos again, if r.Type includes them. After a recent fetch, the next one can
+		// be late, so TrackAccounts resumes these videos itself.
+		if a.Removed && a.CheckedAt != nil && now < a.CheckedAt.Add(queue.RefreshPause) {
+			p.recent = append(p.recent, a)
+		}
+	}
+	return p
 }
 
 // maxResumed is the maximum number of stopped videos that one call of TrackAccounts tracks again. The next fetch of an account tracks the others again.
