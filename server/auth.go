@@ -43,13 +43,13 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 	if err != nil {
 		return err
 	}
-	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: FullView, facts: facts}
+	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: facts.masked}, facts: facts}
 	if op.masked { // only these operations show fetch statuses
 		fetchable, err := s.fetchable.readFetchable(r.Context())
 		if err != nil {
 			return err
 		}
-		caller.View = View{masked: facts.masked, noCollector: !fetchable.IsRunning()}
+		caller.View.noCollector = !fetchable.IsRunning()
 	}
 	c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 	return next(c)

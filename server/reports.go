@@ -31,7 +31,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	if err != nil {
 		return nil, err
 	}
-	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
+	return api.CreateReport201JSONResponse(toAPIReportSummary(made, caller.View)), nil
 }
 
 // moveFaultsToBody changes the faults in err: it replaces the name of a query parameter by the path of the body member with the same name.
@@ -97,7 +97,7 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(toAPIReportSummary),
+	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(toAPIReportSummary), allRows: true,
 		find: func(o *store.Org, w store.Window) (*store.List[store.Report], error) {
 			query.Window = w
 			return o.ListReports(ctx, query)
@@ -189,10 +189,14 @@ type skippedValue struct{}
 // UnmarshalJSON implements json.Unmarshaler and ignores the value.
 func (skippedValue) UnmarshalJSON([]byte) error { return nil }
 
-// toAPIReportSummary converts the description of a report to the JSON type of the API. It ignores
-// the View, because a summary contains no metrics.
-func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {
-	return api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
+// toAPIReportSummary converts the description of a report to the JSON type of the API. If v masks metrics, the checksum and the size are null, because
+// a caller could guess the counts of a small report and compare the checksum.
+func toAPIReportSummary(r store.Report, v View) api.ReportSummary {
+	out := api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
 		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
-		Checksum: r.Checksum, Bytes: r.Bytes, Access: api.Access(r.Access), Hash: r.Hash, ShareExpiresAt: toAPITimePtr(r.ShareExpiresAt)}
+		Bytes: v.Count(&r.Bytes), Access: api.Access(r.Access), Hash: r.Hash, ShareExpiresAt: toAPITimePtr(r.ShareExpiresAt)}
+	if !v.masked {
+		out.Checksum = &r.Checksum
+	}
+	return out
 }

@@ -37,7 +37,8 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 		path := "/reports/" + summary.ID.String()
 		first := c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)
 		sum := sha256.Sum256(first.body)
-		require.Equal(t, summary.Checksum, hex.EncodeToString(sum[:]))
+		require.Equal(t, hex.EncodeToString(sum[:]), *summary.Checksum)
+		require.EqualValues(t, len(first.body), *summary.Bytes)
 		require.Equal(t, `"`+base64.RawURLEncoding.EncodeToString(sum[:18])+`"`, first.Header.Get("ETag"))
 		c.send(http.MethodGet, path, nil, "If-None-Match", first.Header.Get("ETag")).requireStatus(http.StatusNotModified)
 		report := decode[client.Report](first)
@@ -68,6 +69,13 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 		require.Nil(t, masked.Statistics.Views)
 		require.Empty(t, masked.Days)
 		require.Empty(t, masked.Videos)
+		hidden := decode[client.ReportPage](c.send(http.MethodGet, c.path("/reports"), nil).requireStatus(http.StatusOK)).Data
+		require.Len(t, hidden, 2)
+		hidden = append(hidden, decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+c.createNamedCollection("Masked").String()+"/reports", body).requireStatus(http.StatusCreated)))
+		for _, r := range hidden {
+			require.Nil(t, r.Checksum, "counts could be guessed from the checksum")
+			require.Nil(t, r.Bytes)
+		}
 	})
 }
 

@@ -946,8 +946,8 @@ type ReportStatistics struct {
 // ReportSummary defines model for ReportSummary.
 type ReportSummary struct {
 	Access          Access             `json:"access"`
-	Bytes           int64              `json:"bytes"`
-	Checksum        string             `json:"checksum"`
+	Bytes           *int64             `json:"bytes"`
+	Checksum        *string            `json:"checksum"`
 	CollectionID    openapi_types.UUID `json:"collection_id"`
 	CollectionName  string             `json:"collection_name"`
 	CreatedAt       string             `json:"created_at"`

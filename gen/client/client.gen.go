@@ -1819,11 +1819,11 @@ type ReportSummary struct {
 	// Example: private
 	Access Access `json:"access"`
 
-	// Bytes The number of bytes that `GET /reports/{report_id}` returns.
-	Bytes int64 `json:"bytes"`
+	// Bytes The number of bytes that `GET /reports/{report_id}` returns. Null for limited and basic tiers.
+	Bytes *int64 `json:"bytes"`
 
-	// Checksum The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
-	Checksum string `json:"checksum"`
+	// Checksum The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits. Null for limited and basic tiers, because counts could be guessed from it.
+	Checksum *string `json:"checksum"`
 
 	// CollectionID The id of the collection, which may be deleted by now.
 	CollectionID openapi_types.UUID `json:"collection_id"`

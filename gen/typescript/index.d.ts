@@ -1073,9 +1073,9 @@ export interface ReportSummary {
   /** Who can open the share page of a collection or report. */
   access: Access;
   /** The number of bytes that `GET /reports/{report_id}` returns. */
-  bytes: number;
+  bytes: number | null;
   /** The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits. */
-  checksum: string;
+  checksum: string | null;
   /** The id of the collection, which may be deleted by now. */
   collection_id: string;
   /** The name of the collection when the report was made. */

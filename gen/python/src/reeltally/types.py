@@ -1068,9 +1068,9 @@ class ReportSummary(TypedDict):
     # Who can open the share page of a collection or report.
     access: Access
     # The number of bytes that `GET /reports/{report_id}` returns.
-    bytes: int
+    bytes: int | None
     # The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
-    checksum: str
+    checksum: str | None
     # The id of the collection, which may be deleted by now.
     collection_id: str
     # The name of the collection when the report was made.
