@@ -204,7 +204,8 @@ func (s *Server) planFetches(entries []bulkEntry, immediate int, limited bool) f
 // saved but not fetched.
 func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 	r := bulkResult{entries: entries, pending: []api.PendingItem{}}
-	started := 0 // number of videos or accounts that are fetched because of this request
+	started := 0         // number of videos or accounts that are fetched because of this request
+	hasDeferred := false // true if a video or account was fetched recently, and is therefore not fetched now
 	for _, e := range entries {
 		r.summary.Total++
 		switch e.status() {
@@ -217,16 +218,17 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 		case api.TrackStatusAlreadyTracked:
 			r.summary.AlreadyExists++
 		case api.TrackStatusTracked:
-			if !e.item.Pending {
+			if !e.item.Pending && !e.item.Deferred {
 				started++
 			}
+			hasDeferred = hasDeferred || e.item.Deferred
 		}
 		if e.item.Pending {
 			r.pending = append(r.pending, api.PendingItem{ID: e.item.ID, Platform: api.Platform(e.link.Platform)})
 		}
 		r.summary.Succeeded++
 	}
-	r.enqueued = plan.accepted > 0 && plan.immediate == plan.accepted && len(r.pending) == 0
+	r.enqueued = plan.accepted > 0 && plan.immediate == plan.accepted && len(r.pending) == 0 && !hasDeferred
 	r.warnings = s.warnings(entries, plan, started, len(r.pending))
 	return r
 }

@@ -119,7 +119,8 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	id := c.createNamedCollection("Launch")
 	invalidBodies := map[string]string{ // invalid bodies, each with the JSON pointer and the fault code that the response must contain
 		`{"name":""}`:    "/name min_length",
-		`{"name":" \t"}`: "/name pattern",
+		`{"name":"  "}`:  "/name pattern",
+		`{"name":" \t"}`: "/name character",
 		`{"name":null}`:  "/name nullable",
 		`{"name":7}`:     "/name type",
 		`{"name":"` + strings.Repeat("a", 101) + `"}`:                  "/name max_length",

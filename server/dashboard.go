@@ -172,8 +172,8 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	if err := b.countSignInAttempt(ctx); err != nil {
 		return store.Setup{}, err
 	}
-	if store.CheckName("organisation", name) != nil {
-		return store.Setup{}, &web.Problem{Status: http.StatusBadRequest, Title: "Invalid name", Detail: "The name must have 1 to 100 characters."}
+	if err := store.CheckName("organisation", name); err != nil {
+		return store.Setup{}, &web.Problem{Status: http.StatusBadRequest, Title: "Invalid name", Detail: "The name cannot be used: " + withFullStop(err.Error())}
 	}
 	done, err := b.s.store.SetUp(ctx, link, name)
 	return done, b.finishSetupAttempt(ctx, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -64,6 +65,39 @@ func TestFetchStatus_filtersListsAndChangesETags(t *testing.T) {
 		linked := decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true&username=northwind.studio", nil).requireStatus(http.StatusOK))
 		require.Nil(t, linked[0].FetchStatus, "an account that is only the author of tracked videos must have no fetch status, because it is not fetched")
 		c.send(http.MethodGet, "/videos?fetch_status=broken", nil).problem(http.StatusBadRequest)
+	})
+}
+
+// A stopped video or account that was fetched recently is not fetched now if it is tracked again, and its earlier numbers are shown.
+func TestTrackAgain_saysThatARecentlyFetchedItemWaitsAndHasOlderNumbers(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		video := c.trackVideos(http.StatusOK, []string{videoURL(1)}).Results[0].VideoID.String()
+		account := c.trackAccounts(http.StatusOK, []string{"https://www.tiktok.com/@another.one"}).Results[0].AccountID.String()
+		a.fetch(factsWithViews(5))
+		storetest.DeliverAccount(t, a.DB, ingest.AccountFacts{Followers: new(int64(7))})
+		a.Clock.Advance(10 * time.Minute)
+		stop := func() {
+			t.Helper()
+			c.send(http.MethodDelete, "/videos/"+video, nil).requireStatus(http.StatusOK)
+			c.send(http.MethodDelete, "/accounts/"+account, nil).requireStatus(http.StatusOK)
+		}
+		stop()
+		require.False(t, c.trackVideos(http.StatusOK, []string{videoURL(1), videoURL(2)}).TrackingEnqueued)
+		require.False(t, c.trackAccounts(http.StatusOK, []string{"https://www.tiktok.com/@another.one"}).TrackingEnqueued)
+		shown := decode[client.Video](c.send(http.MethodGet, "/videos/"+video, nil).requireStatus(http.StatusOK))
+		require.EqualValues(t, 5, *shown.LatestViews)
+		require.Equal(t, client.FetchStatusPending, shown.FetchStatus)
+		require.Contains(t, *shown.FetchDetail, "The video has not been fetched since tracking began, so its numbers are older")
+		shownAccount := decode[client.Account](c.send(http.MethodGet, "/accounts/"+account, nil).requireStatus(http.StatusOK))
+		require.Contains(t, *shownAccount.FetchDetail, "The account has not been fetched since tracking began, so its numbers are older")
+		require.True(t, c.trackVideos(http.StatusOK, []string{videoURL(1)}).TrackingEnqueued, "a video that is already tracked counts as being fetched")
+
+		stop()
+		a.Clock.Advance(queue.RefreshPause)
+		require.True(t, c.trackVideos(http.StatusOK, []string{videoURL(1)}).TrackingEnqueued)
+		require.True(t, c.trackAccounts(http.StatusOK, []string{"https://www.tiktok.com/@another.one"}).TrackingEnqueued)
 	})
 }
 

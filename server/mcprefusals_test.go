@@ -52,6 +52,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 		"a duplicate member in an argument":                        {"update_collection", `{"collection_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "display_settings": {"title": "a", "title": "b"}}`, "/display_settings/title", "duplicate_member", "occurs twice"},
 		"NUL in the query":                                         {"list_videos", `{"q": "a\u0000b"}`, "/q", "encoding", "NUL"},
 		"NUL in the body":                                          {"track_video", `{"link": "a\u0000b"}`, "/link", "encoding", "NUL"},
+		"a control character in a name":                            {"create_collection", `{"name": "a\u0085b"}`, "/name", "character", "U+0085"},
 		"half of a surrogate pair in the query":                    {"list_videos", `{"q": "a\ud800b"}`, "/q", "encoding", "surrogate"},
 		"an id that is not a UUID":                                 {"get_collection", `{"collection_id": "../videos"}`, "/collection_id", "format", "UUID"},
 		"two unknown arguments":                                    {"get_video", `{"colour": 1, "size": 2}`, "/colour", "unknown_member", "is not an argument of get_video; it takes ad_id"},

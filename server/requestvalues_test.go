@@ -91,6 +91,9 @@ func matchesSchema(s *openapi3.Schema, text string) bool {
 	if s.Pattern != "" && !matchesPattern(s.Pattern, text) {
 		return false
 	}
+	if kind := s.Extensions["x-text"]; kind != nil && hasForbiddenCharacter(text, kind == "lines") {
+		return false
+	}
 	switch s.Format {
 	case "uuid":
 		return uuidPattern.MatchString(text)
@@ -100,6 +103,17 @@ func matchesSchema(s *openapi3.Schema, text string) bool {
 		return !slices.Contains(notTimes, text) && isAllowedTime(time.Parse(time.RFC3339, text))
 	}
 	return true
+}
+
+// forbiddenInText matches a character that a text with the extension x-text must not contain.
+var forbiddenInText = regexp.MustCompile(`[\p{Cc}\x{2028}\x{2029}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
+
+// hasForbiddenCharacter returns true if text has a character that its schema's extension x-text forbids.
+func hasForbiddenCharacter(text string, multiline bool) bool {
+	if multiline {
+		text = strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(text)
+	}
+	return forbiddenInText.MatchString(text)
 }
 
 var uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)

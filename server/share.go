@@ -137,8 +137,13 @@ func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 // the pass ends, in decimal digits.
 func (b pageBackend) signSharePass(share store.Share, expiryText string) string {
 	// The signature covers the hash of the password. So a new password makes all earlier passes invalid.
+	parts := []string{"share pass", *share.Hash, *share.PasswordHash, expiryText}
+	// If the page was closed and opened again, all earlier passes are invalid too. Earlier versions do not know share.Reopened.
+	if share.Reopened > 0 {
+		parts = append(parts, strconv.FormatInt(share.Reopened, 10))
+	}
 	mac := hmac.New(sha256.New, b.s.cursorKey)
-	for _, part := range []string{"share pass", *share.Hash, *share.PasswordHash, expiryText} {
+	for _, part := range parts {
 		_, _ = mac.Write([]byte(part + "\x00")) // the signed texts contain no NUL, so NUL can separate them
 	}
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))

@@ -17,12 +17,14 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
 )
 
 // Codes of faults in JSON bodies and in URL queries. Callers see them in error responses.
 const (
 	faultSyntax           = "syntax"
 	faultEncoding         = "encoding"
+	faultCharacter        = "character"
 	faultDuplicateMember  = "duplicate_member"
 	faultTrailingText     = "trailing_text"
 	faultUnknownParameter = "unknown_parameter"
@@ -61,7 +63,7 @@ func checkJSON(ctx context.Context, body []byte, bodySchema *openapi3.Schema) ([
 type jsonScan struct {
 	ctx    context.Context
 	body   []byte
-	schema *openapi3.Schema // schema of the body; if the body has too many values, addValueLimitFault finds the array that is too long with it
+	schema *openapi3.Schema // schema of the body
 	dec    *json.Decoder
 	path   []pathStep // path from the root of the body to the value that is being scanned
 	values int        // number of values scanned so far
@@ -116,6 +118,9 @@ func (s *jsonScan) scanValue() bool {
 	case json.Delim('{'):
 		ok = s.scanObject()
 	default:
+		if text, isText := token.(string); isText {
+			s.checkCharacters(text)
+		}
 		return true
 	}
 	if !ok {
@@ -124,6 +129,36 @@ func (s *jsonScan) scanValue() bool {
 	s.path = s.path[:depth]
 	_, ok = s.readToken() // the token is the closing bracket of the array or the closing brace of the object
 	return ok
+}
+
+// checkCharacters adds a fault if the schema of a text has the extension x-text and the text has a character that x-text forbids. Its value is
+// "line" for a text that is shown on one line, and "lines" for a text with several lines. NUL characters have a fault of their own already.
+func (s *jsonScan) checkCharacters(text string) {
+	schema := s.schema
+	for _, step := range s.path {
+		if schema == nil {
+			return
+		}
+		schema = childSchema(schema, step)
+	}
+	if schema == nil || schema.Extensions["x-text"] == nil || strings.ContainsRune(text, 0) {
+		return
+	}
+	if found := store.ForbiddenCharacter(text, schema.Extensions["x-text"] == "lines"); found != "" {
+		s.addFault(faultCharacter, "%s contains %s, which is not allowed there", describeBodyPath(s.pathNames()), found)
+	}
+}
+
+// childSchema returns the schema of an entry or a member of a value with the given schema, or nil if the contract does not define it.
+func childSchema(schema *openapi3.Schema, step pathStep) *openapi3.Schema {
+	child := schema.Items
+	if step.index < 0 {
+		child = schema.Properties[step.name]
+	}
+	if child == nil {
+		return nil
+	}
+	return child.Value
 }
 
 // scanArray scans the entries of an array up to its closing bracket. It returns false if the scan must end.
@@ -169,18 +204,14 @@ func (s *jsonScan) scanObject() bool {
 func (s *jsonScan) addValueLimitFault() {
 	schema := s.schema
 	for i, step := range s.path {
-		next := schema.Items
-		if step.index < 0 {
-			next = schema.Properties[step.name]
-		} else if most := schema.MaxItems; most != nil && uint64(step.index) >= *most {
+		if most := schema.MaxItems; most != nil && step.index >= 0 && uint64(step.index) >= *most {
 			s.path = s.path[:i]
 			s.addFault(faultMaxItems, "%s must have at most %d entries; it has %d or more", describeBodyPath(s.pathNames()), *most, step.index+1)
 			return
 		}
-		if next == nil {
+		if schema = childSchema(schema, step); schema == nil {
 			break
 		}
-		schema = next.Value
 	}
 	s.path = nil
 	s.addFault(faultMaxValues, "the body must have at most %d values, including the values in arrays and objects", maxValues)

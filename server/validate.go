@@ -51,14 +51,11 @@ func (s *Server) validate(c echo.Context, op *operation, next echo.HandlerFunc) 
 	query, queryFaults := checkQuery(r.URL.RawQuery, op)
 	r.URL.RawQuery = query.Encode() // the generated code expects an array as one text, in which commas separate the values
 	faults = append(faults, queryFaults...)
-	body, bodyFaults, err := readBody(r, op)
+	value, body, faults, err := checkBody(r, op, path, query, faults)
 	if err != nil {
 		return err
 	}
-	faults = append(faults, bodyFaults...)
-	value, contractFaults := checkContract(r, op, path, query, body, len(bodyFaults) == 0)
-	contractFaults = removeFaultsOfParameters(contractFaults, faults)
-	if faults = append(faults, contractFaults...); len(faults) > 0 {
+	if len(faults) > 0 {
 		return invalidRequest(faults...)
 	}
 	if op.hasBody {
@@ -68,15 +65,30 @@ func (s *Server) validate(c echo.Context, op *operation, next echo.HandlerFunc) 
 	return next(c)
 }
 
-// removeFaultsOfParameters removes from `faults` every fault of a parameter that also has a fault in `earlier`.
+// checkBody reads the request body, and checks the whole request against the contract. It returns the decoded body, the text of the body, and earlier
+// with the faults that it finds.
+func checkBody(r *http.Request, op *operation, path map[string]string, query url.Values, earlier []api.Fault) (value any, body []byte, faults []api.Fault, err error) {
+	body, bodyFaults, err := readBody(r, op)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	faults = append(earlier, bodyFaults...)
+	// A body with a forbidden character is still valid JSON, so its other faults can be found too.
+	isJSON := !slices.ContainsFunc(bodyFaults, func(f api.Fault) bool { return f.Code != faultCharacter })
+	value, contractFaults := checkContract(r, op, path, query, body, isJSON)
+	return value, body, append(faults, removeFaultsOfSameValues(contractFaults, faults)...), nil
+}
+
+// removeFaultsOfSameValues removes from `faults` every fault of a parameter or member that also has a fault in `earlier`.
 // For example, invalid percent-encoding must not also be reported as a missing parameter.
-func removeFaultsOfParameters(faults, earlier []api.Fault) []api.Fault {
+func removeFaultsOfSameValues(faults, earlier []api.Fault) []api.Fault {
 	if len(earlier) == 0 {
 		return faults
 	}
+	same := func(a, b *string) bool { return a != nil && b != nil && *a == *b }
 	return slices.DeleteFunc(faults, func(f api.Fault) bool {
-		return f.Name != nil && slices.ContainsFunc(earlier, func(e api.Fault) bool {
-			return e.Name != nil && *e.Name == *f.Name && e.Location == f.Location
+		return slices.ContainsFunc(earlier, func(e api.Fault) bool {
+			return e.Location == f.Location && (same(e.Name, f.Name) || same(e.Pointer, f.Pointer))
 		})
 	})
 }

@@ -132,7 +132,7 @@ func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery
 func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, withoutLabels bool, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {
-		accounts[i].setStatusAt(now)
+		accounts[i].setStatusAt(now, accounts[i].CheckedAt)
 	}
 	if withoutLabels {
 		return len(accounts), 0, nil

@@ -98,9 +98,11 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err := t.markAccountsTracked(plan.start, r.Type, int64(len(plan.restarted))); err != nil {
 			return err
 		}
-		if err := t.enqueueAccounts(plan.entries, LaneOf(org)); err != nil {
+		entries, err := t.enqueueAccounts(plan.entries, LaneOf(org))
+		if err != nil {
 			return err
 		}
+		markDeferred(out, entries)
 		if !org.isLimited() {
 			if err := t.resumeVideosOf(plan.recent, r.Type, LaneOf(org)); err != nil {
 				return err
@@ -234,7 +236,9 @@ func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, 
 // enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had the
 // handle before and whose id is known now can still have a subscription to this target. Its subscription then moves to a target whose name is its id. If
 // its id is not known, markUnreachable marks the account.
-func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error {
+//
+// It returns the entries that it added, also those of other accounts.
+func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]queue.Entry, error) {
 	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
 	for _, e := range entries {
 		if e.Kind == queue.KindAccount && !IsAccountID(e.ExternalID) {
@@ -243,13 +247,13 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error 
 		}
 	}
 	if len(names) == 0 {
-		return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+		return entries, queue.Enqueue(t.Tx, t.id, entries, t.Now)
 	}
 	var found []queue.FetchSubscription
 	err := t.Tx.Raw(`SELECT source, external_id, subject_id, preview FROM fetch_subscriptions
  WHERE organisation_id = ? AND bucket = ? AND source IN ? AND kind = ? AND external_id IN ?`, t.id, queue.Bucket, slices.Compact(slices.Sorted(slices.Values(platforms))), queue.KindAccount, names).Scan(&found).Error
 	if err != nil {
-		return err
+		return nil, err
 	}
 	previews := map[uuid.UUID]int{}
 	for _, s := range found {
@@ -258,12 +262,12 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error 
 		}
 	}
 	if len(previews) == 0 {
-		return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+		return entries, queue.Enqueue(t.Tx, t.id, entries, t.Now)
 	}
 	var earlier []Account
 	err = db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ? AND accounts.tracked", slices.Collect(maps.Keys(previews))).Order("accounts.id").Find(&earlier).Error
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var lost []uuid.UUID
 	for i := range earlier {
@@ -275,9 +279,9 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error 
 		entries = append(entries, AccountEntry(a, a.TrackingType, previews[a.ID], lane, t.Now))
 	}
 	if err := t.markUnreachable(t.Tx, lost); err != nil {
-		return err
+		return nil, err
 	}
-	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+	return entries, queue.Enqueue(t.Tx, t.id, entries, t.Now)
 }
 
 // handleLost is the reason of the status of an account that markUnreachable marks.

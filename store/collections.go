@@ -317,7 +317,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 				c.DisplaySettings = nil
 			}
 		}
-		if err := c.change(tx, SharingPatch{p.Access, p.PasswordHash, p.ShareExpiry}, sharePage{OrganisationID: o.id, CollectionID: id}); err != nil {
+		if err := c.change(tx, SharingPatch{p.Access, p.PasswordHash, p.ShareExpiry}, sharePage{OrganisationID: o.id, CollectionID: id}, o.s.db.Now()); err != nil {
 			return err
 		}
 		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt is the version of the collection, so it must rise even if the clock shows the same time

@@ -21,11 +21,13 @@ type FetchState struct {
 	LastAttemptAt *db.Instant // time of the last request to a source; reset to nil when tracking begins
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
 	isDue         bool        // true if NextFetchAt is in the past; set by setStatusAt
+	hasNumbers    bool        // true if numbers of the video or account are stored; set by setStatusAt
 }
 
 // setStatusAt replaces the stored status by the status that the video or account has now. If the next fetch is late, the new status can be "delayed".
-// It also sets isDue.
-func (s *FetchState) setStatusAt(now db.Instant) {
+// It also sets isDue and hasNumbers. lastFetch is the time of the last successful fetch; nil if no numbers are stored.
+func (s *FetchState) setStatusAt(now db.Instant, lastFetch *db.Instant) {
+	s.hasNumbers = lastFetch != nil
 	s.isDue = s.NextFetchAt != nil && *s.NextFetchAt < now
 	if status := queue.StatusOf(s.FetchStatus, s.NextFetchAt, now); status != s.FetchStatus {
 		s.FetchStatus, s.FetchReason = status, ""
@@ -88,6 +90,9 @@ var defaultReasons = map[FetchStatus]string{
 // notQueued is the reason of a pending video or account that is not in the queue.
 const notQueued = "The %[1]s is saved but not fetched, because the organisation has no active subscription, or because it only imported the %[1]s"
 
+// olderNumbersText is added to the reason of a pending video or account whose numbers are stored, for example because it was stopped and is tracked again.
+const olderNumbersText = ", so its numbers are older"
+
 // noCollectorText is added to the reason of a video or account that waits for a fetch while no collector is running.
 const noCollectorText = ", and no collector is running"
 
@@ -129,6 +134,11 @@ func (s *FetchState) fetchReason(kind string, noCollector bool) string {
 	switch {
 	case s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil:
 		known = notQueued
+	case s.FetchStatus == queue.FetchPending && s.hasNumbers:
+		known += olderNumbersText
+		if noCollector {
+			known += noCollectorText
+		}
 	case noCollector && (s.FetchStatus == queue.FetchPending || s.FetchStatus == queue.FetchDelayed):
 		known += noCollectorText
 	}

@@ -64,10 +64,13 @@ func (o Organisation) fetchedItems(n, allowance int) int {
 // maxNameLength is the highest number of characters of the name of an organisation or token.
 const maxNameLength = 100
 
-// CheckName returns an error if the name of an object is empty or too long. The error message contains the kind of the object, such as "token".
+// CheckName returns an error if the name of an object is empty or too long, or has a forbidden character. The error message contains the kind of the object, such as "token".
 func CheckName(kind, name string) error {
 	if n := len([]rune(trimName(name))); n == 0 || n > maxNameLength {
-		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", kind, n, maxNameLength)
+		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d characters", kind, n, maxNameLength)
+	}
+	if found := ForbiddenCharacter(name, false); found != "" {
+		return fmt.Errorf("the %s's name contains %s, which is not allowed in a name", kind, found)
 	}
 	return nil
 }

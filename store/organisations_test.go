@@ -62,6 +62,10 @@ func TestCreateOrganisation_refusesInvalidNamesAndTiers(t *testing.T) {
 			_, err := db.CreateOrganisation(t.Context(), name, store.TierBasic, store.SubscriptionActive)
 			require.ErrorContains(t, err, "characters; it must have 1 to 100", name)
 		}
+		for name, character := range map[string]string{"a\nb": "U+000A", "a\x00": "U+0000", "a\u0085": "U+0085", "\u2028a": "U+2028", "a\u202eb": "U+202E", "a\u2067b": "U+2067"} {
+			_, err := db.CreateOrganisation(t.Context(), name, store.TierBasic, store.SubscriptionActive)
+			require.ErrorContains(t, err, character)
+		}
 		_, err := db.CreateOrganisation(t.Context(), strings.Repeat("ü", 100), store.TierBasic, store.SubscriptionActive)
 		require.NoError(t, err)
 		_, err = db.CreateOrganisation(t.Context(), "X", "gold", store.SubscriptionActive)

@@ -125,7 +125,8 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 		if name != "" {
 			return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
 		}
-		return Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts([]queue.Entry{e}, e.BaseLane)
+		_, err = Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts([]queue.Entry{e}, e.BaseLane)
+		return err
 	})
 	if err != nil {
 		return Refreshed{}, err

@@ -183,7 +183,7 @@ func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (R
 			return err
 		}
 		r = row.Report
-		if err := r.change(tx, p, sharePage{OrganisationID: o.id, CollectionID: r.CollectionID, ReportID: &id}); err != nil {
+		if err := r.change(tx, p, sharePage{OrganisationID: o.id, CollectionID: r.CollectionID, ReportID: &id}, o.s.db.Now()); err != nil {
 			return err
 		}
 		return db.Scoped(tx, "reports", o.id).Where("reports.id = ?", id).Updates(map[string]any{

@@ -68,7 +68,6 @@ type Setup struct {
 // return ErrSetUp and ErrSetupLink.
 func (s *Store) SetUp(ctx context.Context, link, name string) (Setup, error) {
 	var out Setup
-	// The name must have 1 to 100 characters.
 	if err := CheckName("organisation", name); err != nil {
 		return out, err
 	}

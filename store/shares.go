@@ -42,9 +42,11 @@ type SharingPatch struct {
 // ShareExpiryChange is a change of the time when a share page closes. The field At is nil if the page stays open.
 type ShareExpiryChange struct{ At *db.Instant }
 
-// change applies a patch. When the access first becomes public or protected, it adds a hash and stores the page with this hash.
-// It returns ErrPasswordRequired if a protected page would have no password. The caller must store the changed Sharing.
-func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage) error {
+// change applies a patch at the time now. When the access first becomes public or protected, it adds a hash and stores the page with this hash.
+// If it opens a closed page again, it raises the page's Reopened. It returns ErrPasswordRequired if a protected page would have no password. The
+// caller must store the changed Sharing.
+func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage, now db.Instant) error {
+	wasClosed := s.Hash != nil && s.isClosed(now)
 	db.Assign(&s.Access, p.Access)
 	db.AssignPointer(&s.PasswordHash, p.PasswordHash)
 	if p.ShareExpiry != nil {
@@ -52,6 +54,9 @@ func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage) error {
 	}
 	if s.Access == AccessProtected && s.PasswordHash == nil {
 		return ErrPasswordRequired
+	}
+	if wasClosed && !s.isClosed(now) {
+		return tx.Exec("UPDATE share_pages SET reopened = reopened + 1 WHERE hash = ?", *s.Hash).Error
 	}
 	return s.assignHash(tx, page)
 }
@@ -81,6 +86,7 @@ type sharePage struct {
 	CollectionID   uuid.UUID
 	ReportID       *uuid.UUID  // the report of the collection to which the hash belongs; nil if the hash belongs to the collection
 	OpenedAt       *db.Instant `gorm:"->"` // when a visitor last opened the page; nil if the page was never opened
+	Reopened       int64       `gorm:"->"` // how often the page was opened again after it was closed
 }
 
 // ShareKind says what a share page shows.
@@ -100,6 +106,7 @@ type Share struct {
 	Collection   Collection  // the collection, without hashtags and counts, if Kind is ShareCollection
 	Report       Report      // the report, without its document, if Kind is ShareReport
 	OpenedAt     *db.Instant // when a visitor last opened the share page, accurate to ShareVisitInterval; nil if the page was never opened
+	Reopened     int64       // how often the share page was opened again after it was closed
 }
 
 // ItemID returns the id of the shared collection or report.
@@ -122,7 +129,7 @@ func (s *Store) Share(ctx context.Context, kind ShareKind, hash string) (Share, 
 	if err := s.db.Read(ctx).Where("id = ?", page.OrganisationID).Limit(1).Find(&org).Error; err != nil {
 		return Share{}, db.Translate(err)
 	}
-	share := Share{Organisation: org, Kind: kind, OpenedAt: page.OpenedAt}
+	share := Share{Organisation: org, Kind: kind, OpenedAt: page.OpenedAt, Reopened: page.Reopened}
 	found, err := s.loadSharedItem(ctx, &share, page)
 	if err != nil {
 		return Share{}, err

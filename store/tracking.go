@@ -49,6 +49,7 @@ type Tracked struct {
 	Existing bool // the organisation already had the video, tracked or stopped
 	Already  bool // the organisation already tracked the video
 	Pending  bool // the video is saved but not fetched, because it is not in the fetch queue
+	Deferred bool // the video was stopped and was fetched less than queue.RefreshPause ago, so it waits for its next scheduled fetch
 	Limited  bool // the organisation has no subscription, so at most Allowance videos of the request are fetched
 }
 
@@ -182,10 +183,12 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 		writes = append(writes, db.Write{Statement: `UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
 			Args: []any{started, len(restarted), t.id}})
 	}
-	enqueue, err := queue.StatementsForEnqueue(t.Tx, t.id, t.queueEntries(r, tracked, before), t.Now)
+	entries := t.queueEntries(r, tracked, before)
+	enqueue, err := queue.StatementsForEnqueue(t.Tx, t.id, entries, t.Now)
 	if err != nil {
 		return nil, err
 	}
+	markDeferred(tracked, entries)
 	if err := db.RunWrites(t.Tx, append(writes, enqueue...)...); err != nil || len(restarted) == 0 {
 		return tracked, err
 	}
@@ -359,6 +362,19 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 	return entries
 }
 
+// markDeferred sets the Deferred of each result whose entry was delayed when it was added to the fetch queue.
+func markDeferred(results []Tracked, entries []queue.Entry) {
+	deferred := map[uuid.UUID]bool{}
+	for _, e := range entries {
+		if e.IsDeferred() {
+			deferred[e.Subject] = true
+		}
+	}
+	for i := range results {
+		results[i].Deferred = deferred[results[i].ID]
+	}
+}
+
 // VideoEntry returns the entry that adds a video to the fetch queue. If the caller restarts a stopped
 // video, v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
@@ -466,6 +482,7 @@ func (o *Org) enqueuePending(ctx context.Context) error {
 		for i := range accounts {
 			entries = append(entries, AccountEntry(&accounts[i], accounts[i].TrackingType, 0, lane, now))
 		}
-		return Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts(entries, lane)
+		_, err = Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts(entries, lane)
+		return err
 	})
 }

@@ -252,7 +252,7 @@ func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *
 func (o *Org) fillVideoFields(ctx context.Context, videos []Video, withoutLabels bool, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range videos {
-		videos[i].setStatusAt(now)
+		videos[i].setStatusAt(now, videos[i].LatestUpdatedAt)
 	}
 	if withoutLabels {
 		return len(videos), 0, nil
@@ -265,14 +265,14 @@ func (o *Org) fillVideoFields(ctx context.Context, videos []Video, withoutLabels
 func (o *Org) videoFieldFiller(v Version, withoutLabels bool) func(*Video) {
 	now := o.s.db.Now()
 	if withoutLabels {
-		return func(video *Video) { video.setStatusAt(now) }
+		return func(video *Video) { video.setStatusAt(now, video.LatestUpdatedAt) }
 	}
 	cached := o.s.labels.peek(o.id, v.labels)
 	if cached == nil {
 		return nil
 	}
 	return func(video *Video) {
-		video.setStatusAt(now)
+		video.setStatusAt(now, video.LatestUpdatedAt)
 		video.Labels = cached.labelsOf(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
 	}
 }

@@ -141,6 +141,9 @@ type Entry struct {
 	servedAt db.Instant // time of the last fetch, if deferRecentlyFetched delayed the entry; otherwise 0
 }
 
+// IsDeferred returns true if Enqueue has delayed the entry, because its target was fetched for the organisation less than RefreshPause ago.
+func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
+
 // targetRow returns the row that adds the entry's target to the queue. The values have the order of
 // the columns in saveTargets.
 func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {

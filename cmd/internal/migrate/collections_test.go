@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +41,39 @@ func TestMigration_findsExistingCollectionsAfterTheFirstPage(t *testing.T) {
 	summary, err := s.runMigrationInto(t, st.Org(made.ID), db, filepath.Join(t.TempDir(), "work"))
 	require.NoError(t, err)
 	require.Zero(t, summary.NewCollections)
+}
+
+func TestMigration_refusesCollectionsThatTheAPIWouldRefuse(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	for want, members := range map[string]map[string]any{
+		`collection "C" (c): hashtags.0 must have at most 100 characters, not 101`: {"hashtags": []string{strings.Repeat("a", 101)}},
+		"hashtags.0 must be a hashtag without white space":                         {"hashtags": []string{"a b"}},
+		"hashtags.0 contains the control character U+0085":                         {"hashtags": []string{"a\u0085b"}},
+		"name contains the control character U+000A":                               {"name": "a\nb"},
+		"name must have at most 100 characters, not 101":                           {"name": strings.Repeat("a", 101)},
+		"display_settings.title contains the character U+202E":                     {"display_settings": map[string]any{"title": "\u202ea"}},
+	} {
+		c := map[string]any{"id": "c", "name": "C", "access": "private"}
+		maps.Copy(c, members)
+		list := func() string {
+			text, err := json.Marshal(map[string]any{"data": []any{c}, "pagination": map[string]any{"total": 1, "total_pages": 1}})
+			require.NoError(t, err)
+			return string(text)
+		}
+		s, dir := newService(t), filepath.Join(t.TempDir(), "work")
+		s.responses["/collections"], s.responses["/collections/c/accounts"] = list(), s.responses["/accounts"]
+		o, _, err := s.runMigration(t, db, dir)
+		require.ErrorContains(t, err, want)
+		require.Empty(t, collectionsByName(t, o))
+
+		// The same folder works after the collection was changed at the service. Other display settings are not checked.
+		c["name"], c["hashtags"], c["display_settings"] = "Changed", []string{"#Mine"}, map[string]any{"title": 5, "description": "one\ntwo", "theme": "hosted"}
+		s.responses["/collections"] = list()
+		_, err = s.runMigrationInto(t, o, db, dir)
+		require.NoError(t, err)
+		require.Equal(t, []string{"mine"}, collectionsByName(t, o)["Changed"].Hashtags)
+	}
 }
 
 // collectionsByName returns the collections of an organisation. The key is the name.

@@ -12,9 +12,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
+	"github.com/reeltally/reeltally/server"
 )
 
 // Organisation is the organisation whose data is copied, as the remote server describes it.
@@ -221,12 +223,34 @@ func (r *Remote) listQuery(path string) url.Values {
 	return query
 }
 
+// checkCollections returns an error that names the collections which the API would refuse to create here, for example because a hashtag is too long.
+func checkCollections(collections []collection) error {
+	const maxNamed = 5 // maximum number of collections that the error names
+	var refused []string
+	for _, c := range collections {
+		if err := server.CheckCollection(c.Name, c.Hashtags, c.DisplaySettings); err != nil {
+			refused = append(refused, fmt.Sprintf("collection %q (%s): %s", c.Name, c.ID, err))
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	if more := len(refused) - maxNamed; more > 0 {
+		refused = append(refused[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("the service has collections that cannot be stored here; change them at the service, and run the same command again: %s", strings.Join(refused, "; "))
+}
+
 // downloadAll downloads all data of the organisation into the folder dir. After an interruption, it skips the lists and
 // histories that the folder already has.
 func (r *Remote) downloadAll(ctx context.Context, dir string, now func() time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
 	if d.collections, err = readOrCreateFile(dir, "collections.json", func() (list[[]collection], error) {
-		return listAll(ctx, r, "/collections", r.listQuery("/collections"), func(c *collection) string { return c.ID })
+		collections, err := listAll(ctx, r, "/collections", r.listQuery("/collections"), func(c *collection) string { return c.ID })
+		if err != nil {
+			return collections, err
+		}
+		return collections, checkCollections(collections.Entries)
 	}); err != nil {
 		return nil, err
 	}
