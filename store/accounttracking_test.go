@@ -209,7 +209,7 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		require.Equal(t, refs[:1], unmatched, "an account that is already stopped must be returned as unmatched")
 
 		db.Clock.Advance(time.Hour)
-		require.Equal(t, []store.Tracked{{ID: a.ID, Existing: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
+		require.Equal(t, []store.Tracked{{ID: a.ID, Existing: true, Deferred: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
 		require.Equal(t, store.TrackNewOnly, *storetest.AccountByLink(t, o, l).TrackingType)
 		s, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
