@@ -35,10 +35,13 @@ func (*budgetSource) Serves(t source.Target) (int, bool) {
 func (s *budgetSource) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{{{Bucket: "calls", Units: s.units}}}
 }
-func (*budgetSource) Concurrency() int               { return 1 }
-func (*budgetSource) Group(source.Target) string     { return "" }
-func (*budgetSource) NeedsHandle(source.Target) bool { return false }
-func (*budgetSource) Timeout() time.Duration         { return time.Minute }
+func (*budgetSource) Concurrency() int                         { return 1 }
+func (*budgetSource) Group(source.Target) string               { return "" }
+func (*budgetSource) NeedsHandle(source.Target) bool           { return false }
+func (*budgetSource) OwnAccountsOnly() bool                    { return false }
+func (*budgetSource) Address() string                          { return "" }
+func (*budgetSource) Clock(context.Context) (time.Time, error) { return time.Time{}, nil }
+func (*budgetSource) Timeout() time.Duration                   { return time.Minute }
 
 func (s *budgetSource) Budgets() []source.Budget {
 	return []source.Budget{{Name: "calls", Limit: s.limit, Window: func(now time.Time) (string, time.Time) {

@@ -224,6 +224,9 @@ func (*chainedSource) Timeout() time.Duration                     { return time.
 func (*chainedSource) Concurrency() int                           { return 1 }
 func (*chainedSource) Group(source.Target) string                 { return "" }
 func (*chainedSource) NeedsHandle(source.Target) bool             { return false }
+func (*chainedSource) OwnAccountsOnly() bool                      { return false }
+func (*chainedSource) Address() string                            { return "" }
+func (*chainedSource) Clock(context.Context) (time.Time, error)   { return time.Time{}, nil }
 func (*chainedSource) Budgets() []source.Budget                   { return nil }
 func (*chainedSource) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{{}}} }
 func (*chainedSource) Serves(t source.Target) (int, bool) {

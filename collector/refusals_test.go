@@ -35,6 +35,9 @@ func (*scriptedSource) Timeout() time.Duration                     { return time
 func (*scriptedSource) Concurrency() int                           { return 1 }
 func (*scriptedSource) Group(source.Target) string                 { return "" }
 func (*scriptedSource) NeedsHandle(source.Target) bool             { return false }
+func (*scriptedSource) OwnAccountsOnly() bool                      { return false }
+func (*scriptedSource) Address() string                            { return "" }
+func (*scriptedSource) Clock(context.Context) (time.Time, error)   { return time.Time{}, nil }
 func (*scriptedSource) Budgets() []source.Budget                   { return nil }
 func (*scriptedSource) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{}} }
 func (s *scriptedSource) Serves(t source.Target) (int, bool) {

@@ -75,11 +75,7 @@ type pageHandle struct {
 	at     time.Time
 }
 
-var (
-	_ source.Source           = (*Source)(nil)
-	_ source.NetworkSource    = (*Source)(nil)
-	_ source.OwnAccountSource = (*Source)(nil)
-)
+var _ source.Source = (*Source)(nil)
 
 // New returns a Source for Facebook's Graph API. It returns an error for a missing token or an
 // invalid page id, metric or base URL.

@@ -51,11 +51,7 @@ type Source struct {
 	now   func() time.Time
 }
 
-var (
-	_ source.Source           = (*Source)(nil)
-	_ source.NetworkSource    = (*Source)(nil)
-	_ source.OwnAccountSource = (*Source)(nil)
-)
+var _ source.Source = (*Source)(nil)
 
 // New returns a Source for the Instagram Graph API. It returns an error if the token is missing, or if the account id or the base URL is
 // not valid.

@@ -42,8 +42,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source) (ProbeAnswer, error)
 			continue
 		}
 		r, err := q.probeTarget(ctx, s, t)
-		own, limited := s.(source.OwnAccountSource)
-		return ProbeAnswer{s.Name(), r, limited && own.OwnAccountsOnly()}, err
+		return ProbeAnswer{s.Name(), r, s.OwnAccountsOnly()}, err
 	}
 	f := &source.Failure{Class: source.Unsupported, Detail: "the source does not serve videos, so it cannot be tested"}
 	return ProbeAnswer{Source: s.Name(), Result: source.Result{Class: f.Class, Detail: f.Detail, Failed: f}}, nil

@@ -34,6 +34,14 @@ type Source interface {
 	// NeedsHandle returns true if the source needs the handle of the account to find the target. With a
 	// wrong handle, the source does not find the video.
 	NeedsHandle(t Target) bool
+	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their videos. The
+	// result Unsupported for a video of another account then does not mean that the credential is wrong.
+	OwnAccountsOnly() bool
+	// Address returns the base URL of the source's requests, without credentials.
+	Address() string
+	// Clock returns the server's time, or the zero time if the answer does not contain it. If the
+	// server cannot be reached, Clock returns an error.
+	Clock(ctx context.Context) (time.Time, error)
 	// Timeout returns the duration after which one call to the source is cancelled.
 	Timeout() time.Duration
 	// Concurrency returns how many Fetch calls one collector may make at the same time, at least 1.
@@ -47,20 +55,4 @@ type Source interface {
 	// error, usually a *Failure. If the budget has fewer units than planned, Fetch fetches only a part of the
 	// data.
 	Fetch(ctx context.Context, batch []Target, budget *CallBudget) ([]Result, error)
-}
-
-// NetworkSource is a source that is called over the network.
-type NetworkSource interface {
-	// Address returns the base URL of the source's requests, without credentials.
-	Address() string
-	// Clock returns the server's time, or the zero time if the answer does not contain it. If the
-	// server cannot be reached, Clock returns an error.
-	Clock(ctx context.Context) (time.Time, error)
-}
-
-// OwnAccountSource is implemented by sources that can be limited to the operator's own accounts and their videos.
-type OwnAccountSource interface {
-	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their videos. The
-	// result Unsupported for a video of another account then does not mean that the credential is wrong.
-	OwnAccountsOnly() bool
 }

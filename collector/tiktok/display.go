@@ -61,11 +61,7 @@ type Display struct {
 	sourceID   string    // the id of the logged-in account; "" if it is not known
 }
 
-var (
-	_ source.Source           = (*Display)(nil)
-	_ source.NetworkSource    = (*Display)(nil)
-	_ source.OwnAccountSource = (*Display)(nil)
-)
+var _ source.Source = (*Display)(nil)
 
 // NewDisplay returns a Display. It returns an error if a credential is missing or the base URL is not an http or https URL.
 func NewDisplay(o DisplayOptions) (*Display, error) {

@@ -54,10 +54,7 @@ type Research struct {
 	budgets []source.Budget
 }
 
-var (
-	_ source.Source        = (*Research)(nil)
-	_ source.NetworkSource = (*Research)(nil)
-)
+var _ source.Source = (*Research)(nil)
 
 // NewResearch returns a Research. It returns an error if a credential is missing or the base URL is not an http or https URL.
 func NewResearch(o ResearchOptions) (*Research, error) {
@@ -87,6 +84,9 @@ func (r *Research) Group(source.Target) string { return "" }
 
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (r *Research) NeedsHandle(source.Target) bool { return false }
+
+// OwnAccountsOnly returns false, because the API shows the public videos of every account.
+func (r *Research) OwnAccountsOnly() bool { return false }
 
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }

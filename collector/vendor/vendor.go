@@ -49,10 +49,7 @@ type batchSize struct {
 	ends    time.Time // the time from which the full size applies again
 }
 
-var (
-	_ source.Source        = (*Source)(nil)
-	_ source.NetworkSource = (*Source)(nil)
-)
+var _ source.Source = (*Source)(nil)
 
 // New returns a source for a vendor. It returns an error if Key, Client or Now is missing, or if config or
 // the base URL is invalid.
@@ -139,6 +136,9 @@ func (s *Source) NeedsHandle(t source.Target) bool {
 	call := s.callIndexFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
+
+// OwnAccountsOnly returns false, because vendors sell the numbers of every public account.
+func (s *Source) OwnAccountsOnly() bool { return false }
 
 // currentBatchSize returns how many targets a call can request at present. callIndex is the index of the call in the vendor description.
 func (s *Source) currentBatchSize(callIndex int) int {

@@ -72,10 +72,7 @@ type Source struct {
 	statsRefusedUntil atomic.Int64
 }
 
-var (
-	_ source.Source        = (*Source)(nil)
-	_ source.NetworkSource = (*Source)(nil)
-)
+var _ source.Source = (*Source)(nil)
 
 // New returns a Source for the YouTube Data API. It returns an error if the key is missing or the base URL is not an http or https URL.
 func New(o Options) (*Source, error) {
@@ -155,6 +152,9 @@ func (s *Source) Group(source.Target) string { return "" }
 
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (s *Source) NeedsHandle(source.Target) bool { return false }
+
+// OwnAccountsOnly returns false, because the API shows the public videos of every channel.
+func (s *Source) OwnAccountsOnly() bool { return false }
 
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
