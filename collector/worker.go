@@ -331,9 +331,6 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 			w.Logger.InfoContext(ctx, "no numbers stored for the target", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time(), "route", o.Route)
 		}
-		if o.Suspect == nil {
-			o.Account = r.Account
-		}
 		outcomes = append(outcomes, o)
 	}
 	if err = w.writer.Acknowledge(ctx, claim, store.InstantOf(reply.At), outcomes); err == nil {
