@@ -259,15 +259,15 @@ func TestMetrics_servesMetricsOnlyIfAnAddressIsSet(t *testing.T) {
 	api, err := boot.Listen(t.Context(), "", "", "127.0.0.1:0")
 	require.NoError(t, err)
 	out := boottest.NewOutput()
-	metrics, enabled, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Service(t.Context(), registry, nil, slog.New(slog.NewTextHandler(out, nil)))
+	metrics, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Services(t.Context(), registry, nil, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
-	require.True(t, enabled)
+	require.Len(t, metrics, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- boot.RunAll(ctx, metrics, boot.Service{Run: func(ctx context.Context) error {
+		done <- boot.RunAll(ctx, append(metrics, boot.Service{Run: func(ctx context.Context) error {
 			return boot.Serve(ctx, api, handler, slog.New(slog.DiscardHandler))
-		}})
+		}})...)
 	}()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	requireBody(t, client, boot.URL(api))
@@ -278,9 +278,9 @@ func TestMetrics_servesMetricsOnlyIfAnAddressIsSet(t *testing.T) {
 	require.Contains(t, text, "go_goroutines")
 	stop()
 	require.NoError(t, <-done)
-	_, enabled, err = boot.Metrics{}.Service(t.Context(), registry, nil, slog.New(slog.DiscardHandler))
+	none, err := boot.Metrics{}.Services(t.Context(), registry, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.False(t, enabled)
+	require.Empty(t, none)
 }
 
 func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {

@@ -281,13 +281,9 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	}
 	registry := boot.NewRegistry()
 	sources, results := CountCalls(registry, sources)
-	var services []boot.Service
-	metrics, enabled, err := settings.Service(ctx, registry, monitor.New(st, Describe(sources), results, registry, logger), logger)
+	services, err := settings.Services(ctx, registry, monitor.New(st, Describe(sources), results, registry, logger), logger)
 	if err != nil {
 		return err
-	}
-	if enabled {
-		services = append(services, metrics)
 	}
 	collecting, err := settings.NewService(st, sources, registry, traces, logger)
 	if err != nil {

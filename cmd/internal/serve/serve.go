@@ -293,13 +293,9 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err := api.printSetupLink(ctx, st, p.Stdout); err != nil {
 		return errors.Join(err, api.Close())
 	}
-	services := []boot.Service{}
-	metrics, enabled, err := settings.Service(ctx, registry, status, logger)
-	switch {
-	case err != nil:
+	services, err := settings.Services(ctx, registry, status, logger)
+	if err != nil {
 		return errors.Join(err, api.Close())
-	case enabled:
-		services = append(services, metrics)
 	}
 	return boot.RunAll(ctx, append(services, boot.Service{Name: "api", Run: api.Run})...)
 }
