@@ -54,7 +54,7 @@ const (
 // returns a *store.SchemaError if this program cannot use the schema.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 || d.MaxCollections > store.MaxLabels {
-		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, fmt.Sprintf("from 1 to %d", store.MaxLabels))
+		return nil, InvalidSetting("REELTALLY_MAX_COLLECTIONS", d.MaxCollections, fmt.Sprintf("from 1 to %d", store.MaxLabels))
 	}
 	keep, err := d.retentionDays()
 	if err != nil {
@@ -86,9 +86,9 @@ func (d Database) retentionDays() (store.Retention, error) {
 	daily, weekly := d.RetentionDaily, d.RetentionWeekly
 	switch {
 	case daily < minDailyRetention || daily > maxRetention || daily%day != 0:
-		return store.Retention{}, InvalidSetting("retention-daily", "REELTALLY_RETENTION_DAILY", words.Duration(daily), "a number of whole days, from 31d to 36500d")
+		return store.Retention{}, InvalidSetting("REELTALLY_RETENTION_DAILY", words.Duration(daily), "a number of whole days, from 31d to 36500d")
 	case weekly < daily || weekly > maxRetention || weekly%day != 0:
-		return store.Retention{}, InvalidSetting("retention-weekly", "REELTALLY_RETENTION_WEEKLY", words.Duration(weekly),
+		return store.Retention{}, InvalidSetting("REELTALLY_RETENTION_WEEKLY", words.Duration(weekly),
 			fmt.Sprintf("a number of whole days, from %dd (REELTALLY_RETENTION_DAILY) to 36500d", daily/day))
 	}
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention

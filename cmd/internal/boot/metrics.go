@@ -28,7 +28,7 @@ func (m Metrics) CheckAddress(apiListen string) error {
 	}
 	host, port, err := net.SplitHostPort(m.MetricsListen)
 	if err != nil {
-		return InvalidSetting("metrics-listen", "REELTALLY_METRICS_LISTEN", m.MetricsListen, "HOST:PORT, for example 127.0.0.1:9091")
+		return InvalidSetting("REELTALLY_METRICS_LISTEN", m.MetricsListen, "HOST:PORT, for example 127.0.0.1:9091")
 	}
 	apiHost, apiPort, err := net.SplitHostPort(apiListen)
 	if err != nil || port != apiPort || port == "0" {
@@ -55,7 +55,7 @@ func (m Metrics) Services(ctx context.Context, r *prometheus.Registry, status ht
 	if m.MetricsListen == "" {
 		return nil, nil
 	}
-	l, err := Listen(ctx, "metrics-listen", "REELTALLY_METRICS_LISTEN", m.MetricsListen)
+	l, err := Listen(ctx, "REELTALLY_METRICS_LISTEN", m.MetricsListen)
 	if err != nil {
 		return nil, err
 	}
