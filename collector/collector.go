@@ -167,7 +167,7 @@ func (c *Collector) prepareRun(ctx context.Context) error {
 func (c *Collector) publishRoutes(ctx context.Context) error {
 	var routes []queue.Route
 	for _, p := range link.Platforms {
-		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
+		for _, k := range []queue.Kind{queue.KindVideo, queue.KindAccount} {
 			if s := c.nextSource(queue.Target{Platform: p, Kind: k}, attempt{}); s != nil {
 				routes = append(routes, queue.Route{Platform: p, Kind: k, Route: s.Name()})
 			}

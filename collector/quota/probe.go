@@ -6,6 +6,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // ProbeAnswer is the answer of one source to a test request. The field Source is the name of the source.
@@ -37,7 +38,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source) (ProbeAnswer, error)
 		if err != nil {
 			return ProbeAnswer{}, err
 		}
-		t := source.Target{Platform: l.Platform, Kind: source.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical}
+		t := queue.Target{Platform: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical}
 		if _, ok := s.Serves(t); !ok {
 			continue
 		}
@@ -50,8 +51,8 @@ func (q *Quota) Probe(ctx context.Context, s source.Source) (ProbeAnswer, error)
 
 // probeTarget asks a source for one target, even if a refused credential has paused the source. Any other pause prevents the call. The answer
 // neither begins nor ends a pause.
-func (q *Quota) probeTarget(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
-	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
+func (q *Quota) probeTarget(ctx context.Context, s source.Source, t queue.Target) (source.Result, error) {
+	writing, batch := context.WithoutCancel(ctx), []queue.Target{t}
 	st, err := q.readState(writing)
 	if err != nil {
 		return source.Result{}, err

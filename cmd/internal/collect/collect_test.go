@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -108,14 +109,14 @@ type fixedSource struct {
 
 func (fixedSource) Name() string { return "test" }
 
-func (s fixedSource) Fetch(context.Context, []source.Target, *source.CallBudget) ([]source.Result, error) {
+func (s fixedSource) Fetch(context.Context, []queue.Target, *source.CallBudget) ([]source.Result, error) {
 	return s.results, s.err
 }
 
 func TestCountCalls_countsCallsAndResultsOfSources(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	video := source.Target{Platform: link.TikTok, Kind: source.KindVideo}
+	video := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo}
 	counted, results := collect.CountCalls(registry, []source.Source{
 		fixedSource{results: []source.Result{{Target: video, Class: source.OK}, {Target: video, Class: source.Gone}}},
 		fixedSource{err: &source.Failure{Class: source.RateLimited}},
@@ -147,22 +148,22 @@ func TestCountCalls_countsCallsAndResultsOfSources(t *testing.T) {
 // tiktokSource is a source of TikTok videos.
 type tiktokSource struct{ fixedSource }
 
-func (tiktokSource) Serves(t source.Target) (int, bool) {
-	return 1, t.Platform == link.TikTok && t.Kind == source.KindVideo
+func (tiktokSource) Serves(t queue.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == queue.KindVideo
 }
-func (tiktokSource) Timeout() time.Duration               { return time.Second }
-func (tiktokSource) Concurrency() int                     { return 2 }
-func (tiktokSource) Group(source.Target) string           { return "" }
-func (tiktokSource) NeedsHandle(source.Target) bool       { return false }
-func (tiktokSource) OwnAccountsOnly() bool                { return false }
-func (tiktokSource) Budgets() []source.Budget             { return nil }
-func (tiktokSource) Plan([]source.Target) [][]source.Call { return [][]source.Call{{}} }
+func (tiktokSource) Timeout() time.Duration              { return time.Second }
+func (tiktokSource) Concurrency() int                    { return 2 }
+func (tiktokSource) Group(queue.Target) string           { return "" }
+func (tiktokSource) NeedsHandle(queue.Target) bool       { return false }
+func (tiktokSource) OwnAccountsOnly() bool               { return false }
+func (tiktokSource) Budgets() []source.Budget            { return nil }
+func (tiktokSource) Plan([]queue.Target) [][]source.Call { return [][]source.Call{{}} }
 
 // ownVideosSource is a source that answers for every video that the video belongs to another account.
 type ownVideosSource struct{ tiktokSource }
 
 func (ownVideosSource) OwnAccountsOnly() bool { return true }
-func (ownVideosSource) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+func (ownVideosSource) Fetch(_ context.Context, batch []queue.Target, _ *source.CallBudget) ([]source.Result, error) {
 	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not in the answer"}}, nil
 }
 
@@ -197,7 +198,7 @@ func TestService_saysThatCountedSourcesServeOnlyOwnAccounts(t *testing.T) {
 // panickingSource is a source of TikTok videos that panics in every call.
 type panickingSource struct{ tiktokSource }
 
-func (panickingSource) Fetch(context.Context, []source.Target, *source.CallBudget) ([]source.Result, error) {
+func (panickingSource) Fetch(context.Context, []queue.Target, *source.CallBudget) ([]source.Result, error) {
 	panic("test panic")
 }
 
