@@ -331,7 +331,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 // databaseOf returns settings with the given database URL and the defaults of all other settings.
 func databaseOf(url string) boot.Database {
 	const day = 24 * time.Hour
-	return boot.Database{DatabaseURL: boot.Secret(url), MaxCollections: store.DefaultMaxCollections, RetentionDaily: store.DailyDays * day, RetentionWeekly: store.WeeklyDays * day}
+	return boot.Database{DatabaseURL: boot.Secret(url), MaxCollections: store.DefaultMaxCollections, RetentionDaily: storetest.DailyDays * day, RetentionWeekly: storetest.WeeklyDays * day}
 }
 
 // Requirements in docs/coverage.md: 11.8-08
@@ -354,7 +354,7 @@ func TestDatabase_refusesInvalidSettings(t *testing.T) {
 	d.RetentionDaily = 180 * day
 	st, err := d.Open(t.Context(), slog.New(slog.DiscardHandler), boot.MigrateAny)
 	require.NoError(t, err)
-	require.Equal(t, store.Retention{Daily: 180, Weekly: store.WeeklyDays}, st.Retention())
+	require.Equal(t, store.Retention{Daily: 180, Weekly: storetest.WeeklyDays}, st.Retention())
 	require.NoError(t, st.Close())
 }
 
