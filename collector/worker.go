@@ -56,12 +56,9 @@ type workerGroup struct {
 	candidates int
 }
 
-// newWorkers returns new workers for a source. Their number is Options.Concurrency or, if that is 0, the result of Source.Concurrency.
+// newWorkers returns new workers for a source. Their number is the result of Source.Concurrency.
 func (c *Collector) newWorkers(s source.Source) []*worker {
 	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
-	if c.Concurrency > 0 {
-		g.workers = c.Concurrency
-	}
 	for _, p := range link.Platforms {
 		for _, k := range []queue.Kind{queue.KindVideo, queue.KindAccount} {
 			size, _ := s.Serves(queue.Target{Platform: p, Kind: k})
