@@ -67,7 +67,8 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		}
 		return nil
 	}
-	st, err := c.Open(ctx, logger, boot.ExistingUnchecked)
+	c.MustExist = true
+	st, err := c.Open(ctx, logger, boot.SkipSchemaCheck)
 	if usage := (boot.UsageError{}); errors.As(err, &usage) {
 		return err
 	}

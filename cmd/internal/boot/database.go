@@ -29,6 +29,8 @@ type Database struct {
 	// If Traced is true, the store records a span for each statement. Traced is not a setting: programs that can send traces set it to the result of
 	// Traces.Enabled.
 	Traced bool `kong:"-"`
+	// If MustExist is true, a SQLite file that does not exist is an error. It is not a setting: the operator's commands set it.
+	MustExist bool `kong:"-"`
 }
 
 // Migration tells Database.Open what to do if the schema is missing or old. Only MigrateAny
@@ -42,12 +44,10 @@ const (
 	MigrateSQLite
 	// MigrateAny creates or updates the schema of a SQLite file or a PostgreSQL database.
 	MigrateAny
+	// CheckOnly checks the schema and changes nothing.
+	CheckOnly
 	// SkipSchemaCheck neither checks nor changes the schema.
 	SkipSchemaCheck
-	// ExistingOnly checks the schema and changes nothing. A SQLite file that does not exist is an error.
-	ExistingOnly
-	// ExistingUnchecked neither checks nor changes the schema. A SQLite file that does not exist is an error.
-	ExistingUnchecked
 )
 
 // Open opens the database, and migrates the schema if the parameter migration allows that. It
@@ -61,11 +61,11 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migra
 		return nil, err
 	}
 	st, err := store.Open(ctx, store.Options{Retention: keep, URL: d.DatabaseURL.Reveal(), ReadURL: d.ReadURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Traced: d.Traced, Logger: logger,
-		MaxCollections: d.MaxCollections, MustExist: migration == ExistingOnly || migration == ExistingUnchecked})
+		MaxCollections: d.MaxCollections, MustExist: d.MustExist})
 	if err != nil {
 		return nil, err
 	}
-	if migration == SkipSchemaCheck || migration == ExistingUnchecked {
+	if migration == SkipSchemaCheck {
 		return st, nil
 	}
 	if err := prepareSchema(ctx, st, logger, migration); err != nil {
@@ -100,7 +100,7 @@ func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m 
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError
 	switch {
-	case !errors.As(err, &schema), schema.Have > schema.Want, m == ExistingOnly, m == CreateSQLite && schema.Have > 0, m != MigrateAny && st.SharedByProcesses():
+	case !errors.As(err, &schema), schema.Have > schema.Want, m == CheckOnly, m == CreateSQLite && schema.Have > 0, m != MigrateAny && st.SharedByProcesses():
 		return err
 	}
 	applied, err := st.Migrate(ctx)
