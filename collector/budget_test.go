@@ -29,16 +29,19 @@ type budgetSource struct {
 const budgetKey = "spender/calls"
 
 func (*budgetSource) Name() string { return "spender" }
-func (*budgetSource) Serves(t source.Target) (int, bool) {
-	return 1, t.Platform == link.TikTok && t.Kind == source.KindAccount
+func (*budgetSource) Serves(t queue.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == queue.KindAccount
 }
-func (s *budgetSource) Plan(batch []source.Target) [][]source.Call {
+func (s *budgetSource) Plan(batch []queue.Target) [][]source.Call {
 	return [][]source.Call{{{Bucket: "calls", Units: s.units}}}
 }
-func (*budgetSource) Concurrency() int               { return 1 }
-func (*budgetSource) Group(source.Target) string     { return "" }
-func (*budgetSource) NeedsHandle(source.Target) bool { return false }
-func (*budgetSource) Timeout() time.Duration         { return time.Minute }
+func (*budgetSource) Concurrency() int                         { return 1 }
+func (*budgetSource) Group(queue.Target) string                { return "" }
+func (*budgetSource) NeedsHandle(queue.Target) bool            { return false }
+func (*budgetSource) OwnAccountsOnly() bool                    { return false }
+func (*budgetSource) Address() string                          { return "" }
+func (*budgetSource) Clock(context.Context) (time.Time, error) { return time.Time{}, nil }
+func (*budgetSource) Timeout() time.Duration                   { return time.Minute }
 
 func (s *budgetSource) Budgets() []source.Budget {
 	return []source.Budget{{Name: "calls", Limit: s.limit, Window: func(now time.Time) (string, time.Time) {
@@ -47,7 +50,7 @@ func (s *budgetSource) Budgets() []source.Budget {
 	}}}
 }
 
-func (s *budgetSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *budgetSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if err := s.spend(budget); err != nil {
 		return nil, err
 	}
@@ -204,7 +207,7 @@ type unsupportedSource struct{ *budgetSource }
 
 func (unsupportedSource) Name() string { return "refuser" }
 
-func (unsupportedSource) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+func (unsupportedSource) Fetch(_ context.Context, batch []queue.Target, _ *source.CallBudget) ([]source.Result, error) {
 	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not supported"}}, nil
 }
 
@@ -253,7 +256,7 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 		b := newBudgetTest(t, db, &budgetSource{limit: 101, units: 101})
 		b.trackAccount("mira.cooks")
 		b.spend = func(budget *source.CallBudget) error {
-			replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
+			replies, err := b.quota.Call(t.Context(), b.budgetSource, []queue.Target{{Platform: link.TikTok, Kind: queue.KindAccount}})
 			require.NoError(t, err)
 			require.Equal(t, quota.Paused, replies[0].Results[0].Class)
 			require.Contains(t, b.pauses(), budgetKey, "the budget must be paused while all units are reserved")
@@ -263,7 +266,7 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 		require.Empty(t, b.pauses(), "the release of unspent units must end the pause")
 		require.EqualValues(t, 2, b.usedUnits())
 		b.reserveUnits(99)
-		replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
+		replies, err := b.quota.Call(t.Context(), b.budgetSource, []queue.Target{{Platform: link.TikTok, Kind: queue.KindAccount}})
 		require.NoError(t, err)
 		require.Equal(t, quota.Paused, replies[0].Results[0].Class)
 		_, ends := b.Budgets()[0].Window(db.Clock.Now())
@@ -289,7 +292,7 @@ func TestBudget_isNotExceededByConcurrentCalls(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for range 15 {
-					_, err := b.quota.Call(t.Context(), s, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount, Handle: "mira"}})
+					_, err := b.quota.Call(t.Context(), s, []queue.Target{{Platform: link.TikTok, Kind: queue.KindAccount, Handle: "mira"}})
 					if err != nil {
 						t.Error(err)
 					}

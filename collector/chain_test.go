@@ -219,18 +219,21 @@ type chainedSource struct {
 	calls  int
 }
 
-func (s *chainedSource) Name() string                             { return s.name }
-func (*chainedSource) Timeout() time.Duration                     { return time.Minute }
-func (*chainedSource) Concurrency() int                           { return 1 }
-func (*chainedSource) Group(source.Target) string                 { return "" }
-func (*chainedSource) NeedsHandle(source.Target) bool             { return false }
-func (*chainedSource) Budgets() []source.Budget                   { return nil }
-func (*chainedSource) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{{}}} }
-func (*chainedSource) Serves(t source.Target) (int, bool) {
-	return 1, t.Platform == link.TikTok && t.Kind == source.KindVideo
+func (s *chainedSource) Name() string                            { return s.name }
+func (*chainedSource) Timeout() time.Duration                    { return time.Minute }
+func (*chainedSource) Concurrency() int                          { return 1 }
+func (*chainedSource) Group(queue.Target) string                 { return "" }
+func (*chainedSource) NeedsHandle(queue.Target) bool             { return false }
+func (*chainedSource) OwnAccountsOnly() bool                     { return false }
+func (*chainedSource) Address() string                           { return "" }
+func (*chainedSource) Clock(context.Context) (time.Time, error)  { return time.Time{}, nil }
+func (*chainedSource) Budgets() []source.Budget                  { return nil }
+func (*chainedSource) Plan(batch []queue.Target) [][]source.Call { return [][]source.Call{{{}}} }
+func (*chainedSource) Serves(t queue.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == queue.KindVideo
 }
 
-func (s *chainedSource) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+func (s *chainedSource) Fetch(_ context.Context, batch []queue.Target, _ *source.CallBudget) ([]source.Result, error) {
 	s.calls++
 	if s.failed != nil {
 		return nil, s.failed

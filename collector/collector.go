@@ -47,8 +47,6 @@ type Options struct {
 	// Now returns the current time. Tests set it to a simulated clock.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Concurrency is the maximum number of calls to each source at the same time. If it is 0, the source decides (Source.Concurrency).
-	Concurrency int
 	// Poll is how long an idle worker waits before it looks again for due targets; 0 means DefaultPoll.
 	Poll time.Duration
 	// Intervals maps a lane (the priority of a target in the queue) to the time between two fetches of a target. A lane without an interval has
@@ -167,7 +165,7 @@ func (c *Collector) prepareRun(ctx context.Context) error {
 func (c *Collector) publishRoutes(ctx context.Context) error {
 	var routes []queue.Route
 	for _, p := range link.Platforms {
-		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
+		for _, k := range []queue.Kind{queue.KindVideo, queue.KindAccount} {
 			if s := c.nextSource(queue.Target{Platform: p, Kind: k}, attempt{}); s != nil {
 				routes = append(routes, queue.Route{Platform: p, Kind: k, Route: s.Name()})
 			}

@@ -18,7 +18,7 @@ type vanishingSource struct {
 	gone map[string]bool
 }
 
-func (s vanishingSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s vanishingSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results, err := s.scriptedSource.Fetch(ctx, batch, budget)
 	for i, t := range batch {
 		if s.gone[t.ExternalID] {
@@ -146,7 +146,7 @@ func TestDisappearances_nextSourceIsAsked(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 20, 20)
 		s.vanishOnNextDay(s.ids...)
-		c, err := New(Options{Store: db.Store, Sources: []source.Source{s.Sources[0], otherSource{&scriptedSource{batch: 20, answer: func([]source.Target) error { return nil }}}}, Now: db.Clock.Now, Logger: s.Logger})
+		c, err := New(Options{Store: db.Store, Sources: []source.Source{s.Sources[0], otherSource{&scriptedSource{batch: 20, answer: func([]queue.Target) error { return nil }}}}, Now: db.Clock.Now, Logger: s.Logger})
 		require.NoError(t, err)
 		require.NoError(t, c.publishRoutes(t.Context()))
 		s.fetchDueTargets(c)

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/reeltally/reeltally/collector/schedule"
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Start prepares the collector in the same way as Run, but fetches nothing. Tests then call ClaimAndFetch, so that they can advance their
@@ -38,5 +38,5 @@ func (c *Collector) RepairTimes(ctx context.Context) error { return c.repairTime
 
 // Throttle returns the current throttle of a platform's videos, from 0 (not throttled) to schedule.MaxThrottle.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {
-	return c.currentThrottle(source.Target{Platform: p, Kind: source.KindVideo})
+	return c.currentThrottle(queue.Target{Platform: p, Kind: queue.KindVideo})
 }

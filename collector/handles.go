@@ -17,15 +17,15 @@ import (
 
 // prepareTarget copies a target for a request to a source. If the account's handle is not confirmed
 // yet, the copy has the first claimed handle.
-func (c *Collector) prepareTarget(t queue.Target, now time.Time) source.Target {
+func (c *Collector) prepareTarget(t queue.Target, now time.Time) queue.Target {
 	t.NeedDetails = schedule.NeedsDetails(t, now) || parseAttempt(t).Counted != nil
 	if t.Handle == "" && len(t.Handles) > 0 {
 		t.Handle, t.HandleClaimed = t.Handles[0], t.Handles[0] != ""
 	}
-	if t.Kind == source.KindVideo && t.Handle != "" {
+	if t.Kind == queue.KindVideo && t.Handle != "" {
 		t.Link = link.ReplaceHandle(t.Platform, t.Link, t.Handle)
 	}
-	if t.AccountID == "" && t.Kind == source.KindAccount && store.IsAccountID(t.ExternalID) {
+	if t.AccountID == "" && t.Kind == queue.KindAccount && store.IsAccountID(t.ExternalID) {
 		t.AccountID = t.ExternalID // the link contained the account id
 	}
 	return t
@@ -43,7 +43,7 @@ type searchesByID map[string]*search
 
 // searchFor returns the search for a video, with the handles that were already tried. If there is no search for the video yet, searchFor
 // creates an empty one.
-func (all searchesByID) searchFor(t source.Target) *search {
+func (all searchesByID) searchFor(t queue.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}
 	}
@@ -55,12 +55,12 @@ var notFoundClasses = []source.Class{source.Gone, source.Missing, source.Unsuppo
 
 // continueSearch handles the result r of a call. It returns the next request, with another claimed handle. If
 // there is no next request, nextRequest is nil and `final` is the result of the search.
-func (s *search) continueSearch(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
+func (s *search) continueSearch(src source.Source, t queue.Target, r source.Result) (final source.Result, nextRequest *queue.Target) {
 	rest := t
 	switch {
 	case r.Class == quota.Paused:
 		return s.finalResult(r), nil // the remaining handles are tried in the next fetch
-	case t.Kind != source.KindVideo || r.Class == source.OK || r.Failed != nil || !src.NeedsHandle(t):
+	case t.Kind != queue.KindVideo || r.Class == source.OK || r.Failed != nil || !src.NeedsHandle(t):
 		return r, nil
 	case len(t.Handles) > 0 && t.Handle == t.Handles[0]:
 		s.tried = append(s.tried, t.Handle)

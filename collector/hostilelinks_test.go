@@ -26,6 +26,7 @@ import (
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -205,17 +206,17 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	attacker := &compromisedHosts{sandbox: w.sandbox.Handler(), calls: map[string]int{}, linkReturned: map[string]int{}, cached: map[string]cachedAnswer{}}
 	internet := outboundtest.NewInternet(t, outboundtest.InDomains(standardHosts...), attacker)
-	var targets []source.Target
+	var targets []queue.Target
 	for _, p := range link.Platforms {
 		handle := w.accountWithUploads(p, 33)
 		if p == link.TikTok {
 			handle = w.sandbox.TikTokAccount() // the Display API shows only the videos of the authorized account
 		}
 		l := w.accountLink(p, handle)
-		targets = append(targets, source.Target{Platform: p, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
+		targets = append(targets, queue.Target{Platform: p, Kind: queue.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})
 		correct, ok := w.sandbox.World().Video(p, w.sandbox.World().Uploads(p, handle, w.db.Clock.Now())[0], w.db.Clock.Now())
 		require.True(t, ok)
-		targets = append(targets, source.Target{Platform: p, Kind: source.KindVideo, ExternalID: correct.ID, Handle: l.Handle, Link: correct.Link, NeedDetails: true})
+		targets = append(targets, queue.Target{Platform: p, Kind: queue.KindVideo, ExternalID: correct.ID, Handle: l.Handle, Link: correct.Link, NeedDetails: true})
 	}
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Lookup: internet.Lookup, Dial: internet.Dial, RootCAs: internet.Authority.Roots})
 	t.Cleanup(client.Close)
@@ -227,11 +228,11 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 		for _, s := range sources {
 			work.Go(func() {
 				for _, target := range targets {
-					plans := s.Plan([]source.Target{target})
+					plans := s.Plan([]queue.Target{target})
 					if _, ok := s.Serves(target); !ok || len(plans) == 0 {
 						continue
 					}
-					if results, err := s.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(plans[0])); err == nil && results[0].Class == source.OK {
+					if results, err := s.Fetch(t.Context(), []queue.Target{target}, source.NewCallBudget(plans[0])); err == nil && results[0].Class == source.OK {
 						answered.Add(1)
 					}
 				}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -106,13 +107,21 @@ func (w workerConfig) runCollector() error {
 	if err != nil {
 		return err
 	}
+	for i, s := range sources {
+		sources[i] = oneCallSource{s}
+	}
 	c, err := collector.New(collector.Options{Store: s, Sources: sources, Now: now, Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
-		Concurrency: 1, Poll: w.Poll, Heartbeat: 2 * w.Poll})
+		Poll: w.Poll, Heartbeat: 2 * w.Poll})
 	if err != nil {
 		return err
 	}
 	return c.Run(ctx)
 }
+
+// oneCallSource is a source that a collector calls only once at a time.
+type oneCallSource struct{ source.Source }
+
+func (oneCallSource) Concurrency() int { return 1 }
 
 // sharedClock is a simulated clock that writes its time to a file, which the collector processes read.
 type sharedClock struct {

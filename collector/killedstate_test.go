@@ -96,7 +96,7 @@ func (k *killTest) requireTruePoints() (points int) {
 				require.Equal(k.t, *pair[1], *pair[0], "the %s of video %s on %s must be correct", name, s.id, day)
 			}
 		}
-		s.at = max(created.Day(), last-store.DailyDays+1)
+		s.at = max(created.Day(), last-storetest.DailyDays+1)
 		if store.DateOf(day) >= s.at {
 			days[s]++
 		}
@@ -182,7 +182,7 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 	require.Len(t, got, len(want))
 	for name := range want {
 		// PostgreSQL rolls up only complete months, so a short test has no weekly points.
-		if name != "weekly points" || *killedDays > store.DailyDays+31 {
+		if name != "weekly points" || *killedDays > storetest.DailyDays+31 {
 			require.NotEmpty(t, want[name], name)
 		}
 		require.Empty(t, rowsNotIn(want[name], got[name]), name)

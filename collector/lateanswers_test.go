@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -23,7 +24,7 @@ type lateSource struct {
 	takes time.Duration
 }
 
-func (s *lateSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *lateSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	s.clock.Advance(s.takes)
 	return s.Source.Fetch(ctx, batch, budget)
 }

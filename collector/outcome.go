@@ -85,6 +85,9 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 // asked for the details. If there is no next source, the outcome lacks these details.
 func (w *worker) successOutcome(t queue.Target, a attempt, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	o := w.checkedOutcome(t, r, mixedUp, now)
+	if o.Suspect == nil {
+		o.Account = r.Account
+	}
 	if o.Facts != nil && t.NeedDetails && lacksDetails(o.Facts) {
 		facts := *o.Facts
 		facts.Views, facts.Likes, facts.Comments, facts.Shares, facts.Bookmarks = nil, nil, nil, nil, nil

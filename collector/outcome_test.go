@@ -29,7 +29,7 @@ func TestOutcome_authorIsTakenOnlyFromACallForDetails(t *testing.T) {
 	text := func(s string) *string { return &s }
 	views := int64(7)
 	facts := source.Facts{Views: &views, Title: text("A title"), Username: text("somebody"), AccountID: text("42"), AccountName: text("Somebody")}
-	claimed := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675"}
+	claimed := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675"}
 
 	of := func(details bool) ingest.Outcome {
 		given := facts
@@ -47,7 +47,7 @@ func TestOutcome_authorIsTakenOnlyFromACallForDetails(t *testing.T) {
 func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
-	claimed := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
+	claimed := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
 	of := func(views int64, lags bool, fetched time.Time) ingest.Outcome {
 		claimed.FetchedAt = new(store.InstantOf(fetched))
 		return outcomeOf(claimed, source.Result{Class: source.OK, Facts: &source.Facts{Views: &views}, Lags: lags}, now)
@@ -77,7 +77,7 @@ func TestOutcome_refusalsAreCountedSeparatelyFromFailedCalls(t *testing.T) {
 		{source.Gone, source.Private, schedule.AnswersUntilGone, queue.StateGone, schedule.GoneWaits},
 		{source.Private, source.Gone, schedule.RefusalsUntilParked, queue.StateParked, schedule.RefusedWaits},
 	} {
-		target := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", State: queue.StateActive}
+		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675", State: queue.StateActive}
 		answer := func(class source.Class) (ingest.Outcome, time.Duration) {
 			o := outcomeOf(target, source.Result{Class: class}, someDay)
 			target.Attempts, target.RefusedAs, target.Refusals, target.State = o.Attempts, o.RefusedAs, o.Refusals, o.State
@@ -106,7 +106,7 @@ func TestOutcome_refusalsAreCountedSeparatelyFromFailedCalls(t *testing.T) {
 
 func TestOutcome_zerosOfAVideoThatHadManyViewsAreNotFetchedMoreOftenThanOtherCounts(t *testing.T) {
 	t.Parallel()
-	target := queue.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(50_000)), BaseLane: queue.LaneBasic}
+	target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(50_000)), BaseLane: queue.LaneBasic}
 	fetches := 0
 	for now := someDay; now.Before(someDay.AddDate(0, 0, 30)); fetches++ {
 		o := outcomeOf(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(0))}}, now)

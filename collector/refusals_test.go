@@ -24,24 +24,27 @@ import (
 // scriptedSource is a source of TikTok videos. A test decides which of its calls fail.
 type scriptedSource struct {
 	batch  int
-	answer func(batch []source.Target) error // returns the error of the call for a batch, or nil if the call succeeds; it may also panic
+	answer func(batch []queue.Target) error // returns the error of the call for a batch, or nil if the call succeeds; it may also panic
 
 	mu    sync.Mutex
 	calls [][]string // requested video ids of each call
 }
 
-func (*scriptedSource) Name() string                               { return "scripted" }
-func (*scriptedSource) Timeout() time.Duration                     { return time.Minute }
-func (*scriptedSource) Concurrency() int                           { return 1 }
-func (*scriptedSource) Group(source.Target) string                 { return "" }
-func (*scriptedSource) NeedsHandle(source.Target) bool             { return false }
-func (*scriptedSource) Budgets() []source.Budget                   { return nil }
-func (*scriptedSource) Plan(batch []source.Target) [][]source.Call { return [][]source.Call{{}} }
-func (s *scriptedSource) Serves(t source.Target) (int, bool) {
-	return s.batch, t.Platform == link.TikTok && t.Kind == source.KindVideo
+func (*scriptedSource) Name() string                              { return "scripted" }
+func (*scriptedSource) Timeout() time.Duration                    { return time.Minute }
+func (*scriptedSource) Concurrency() int                          { return 1 }
+func (*scriptedSource) Group(queue.Target) string                 { return "" }
+func (*scriptedSource) NeedsHandle(queue.Target) bool             { return false }
+func (*scriptedSource) OwnAccountsOnly() bool                     { return false }
+func (*scriptedSource) Address() string                           { return "" }
+func (*scriptedSource) Clock(context.Context) (time.Time, error)  { return time.Time{}, nil }
+func (*scriptedSource) Budgets() []source.Budget                  { return nil }
+func (*scriptedSource) Plan(batch []queue.Target) [][]source.Call { return [][]source.Call{{}} }
+func (s *scriptedSource) Serves(t queue.Target) (int, bool) {
+	return s.batch, t.Platform == link.TikTok && t.Kind == queue.KindVideo
 }
 
-func (s *scriptedSource) Fetch(_ context.Context, batch []source.Target, _ *source.CallBudget) ([]source.Result, error) {
+func (s *scriptedSource) Fetch(_ context.Context, batch []queue.Target, _ *source.CallBudget) ([]source.Result, error) {
 	ids := make([]string, len(batch))
 	results := make([]source.Result, len(batch))
 	for i, t := range batch {
@@ -71,8 +74,8 @@ func (s *scriptedSource) callCount() int {
 }
 
 // containsAny returns true if a target of the batch has one of the ids.
-func containsAny(batch []source.Target, ids ...string) bool {
-	return slices.ContainsFunc(batch, func(t source.Target) bool { return slices.Contains(ids, t.ExternalID) })
+func containsAny(batch []queue.Target, ids ...string) bool {
+	return slices.ContainsFunc(batch, func(t queue.Target) bool { return slices.Contains(ids, t.ExternalID) })
 }
 
 // refusalTest has a collector with one scriptedSource, and an organisation that tracks videos.
@@ -96,7 +99,7 @@ func videoIDs(n int) []string {
 
 func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalTest {
 	t.Helper()
-	s := &refusalTest{t: t, db: db, ids: videoIDs(videos), logs: &storetest.Log{}, scriptedSource: &scriptedSource{batch: batch, answer: func([]source.Target) error { return nil }}}
+	s := &refusalTest{t: t, db: db, ids: videoIDs(videos), logs: &storetest.Log{}, scriptedSource: &scriptedSource{batch: batch, answer: func([]queue.Target) error { return nil }}}
 	s.Collector = s.newCollector()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
@@ -178,7 +181,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					s := newRefusalTest(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
 					bad := s.ids[17]
-					s.answer = func(asked []source.Target) error {
+					s.answer = func(asked []queue.Target) error {
 						if containsAny(asked, bad) {
 							return &source.Failure{Class: class, Detail: "refused"}
 						}
@@ -205,7 +208,7 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				bad := s.ids[7]
 				var panics atomic.Int64
 				s.Panicked = func() { panics.Add(1) }
-				s.answer = func(asked []source.Target) error {
+				s.answer = func(asked []queue.Target) error {
 					if containsAny(asked, bad) {
 						panic("unexpected answer")
 					}
@@ -239,7 +242,7 @@ func TestRefusals_pauseSourceIfSeveralTargetsAreRefused(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newRefusalTest(t, db, 1, 5)
-				s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
+				s.answer = func([]queue.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 				other := s.newCollector() // fetch with a second collector, which reads the refusals of the first collector from the database
 				for i := range calls {
 					require.Empty(t, s.pauseClass(), "the source must not be paused after %d calls", i)
@@ -261,7 +264,7 @@ func TestRefusals_doNotPauseSourceIfAllConcernOneTarget(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 1, 2)
-		s.answer = func([]source.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
+		s.answer = func([]queue.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
 		for range schedule.FailuresUntilParked + 3 {
 			s.makeTargetsDue(s.ids[0])
 			s.fetchDueTargets(s.Collector)
@@ -277,7 +280,7 @@ func TestRefusals_areCountedFromZeroAfterAnyCollectorGetsAnAnswer(t *testing.T) 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 1, 5)
 		bad := []string{s.ids[0], s.ids[2]}
-		s.answer = func(asked []source.Target) error {
+		s.answer = func(asked []queue.Target) error {
 			if containsAny(asked, bad...) {
 				return &source.Failure{Class: source.AuthFailed, Detail: "refused"}
 			}
@@ -298,7 +301,7 @@ func TestRefusals_pauseSourceAtOnceIfCredentialIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 50, 50)
-		s.answer = func([]source.Target) error {
+		s.answer = func([]queue.Target) error {
 			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is invalid"}
 		}
 		s.fetchDueTargets(s.Collector)
@@ -315,7 +318,7 @@ func TestRefusals_pauseSourceIfWholeBatchIsRefused(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t, "sqlite")
 			s := newRefusalTest(t, db, 50, 50)
-			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
+			s.answer = func([]queue.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 			s.fetchDueTargets(s.Collector)
 			require.Equal(t, class, s.pauseClass())
 			require.LessOrEqual(t, s.callCount(), 11, "after enough targets were refused, the batch must not be divided further")
@@ -342,7 +345,7 @@ func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {
 			_, err := db.RecordRefusal(t.Context(), s.Name(), string(source.Temporary), id)
 			require.NoError(t, err)
 		}
-		s.answer = func(batch []source.Target) error {
+		s.answer = func(batch []queue.Target) error {
 			if len(batch) > 20 {
 				return &source.Failure{Class: source.Temporary, Cause: fetch.ErrTooLarge}
 			}
@@ -360,7 +363,7 @@ func TestCallWithoutAnswer_otherTargetsOfTheBatchAreFetchedLater(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	s := newRefusalTest(t, db, 50, 50)
 	bad := s.ids[9]
-	s.answer = func(asked []source.Target) error {
+	s.answer = func(asked []queue.Target) error {
 		if containsAny(asked, bad) {
 			return &source.Failure{Class: source.Temporary, Detail: "no answer", Cause: source.ErrNoAnswer}
 		}

@@ -124,7 +124,7 @@ type recordingSource struct {
 	s *simulation
 }
 
-func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (n recordingSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	n.s.mu.Lock()
 	for _, t := range batch {
 		n.s.requests[t.ExternalID]++

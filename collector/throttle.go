@@ -10,7 +10,6 @@ import (
 
 	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/schedule"
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
@@ -118,7 +117,7 @@ func (c *Collector) computeNeeds(targetCounts []queue.Demand, now time.Time) []s
 
 // costsOfFetch returns the possible costs of fetching the sample, one for each plan of each source (see
 // Source.Plan). A cost maps budget keys to units.
-func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[string]float64 {
+func (c *Collector) costsOfFetch(sample queue.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64
 	for _, s := range c.Sources {
@@ -126,7 +125,7 @@ func (c *Collector) costsOfFetch(sample source.Target, details bool) []map[strin
 		if !ok {
 			continue
 		}
-		for _, calls := range s.Plan([]source.Target{sample}) {
+		for _, calls := range s.Plan([]queue.Target{sample}) {
 			cost := map[string]float64{}
 			for _, call := range calls {
 				// The units of a call are shared by all targets of a full batch.

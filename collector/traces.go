@@ -7,7 +7,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/reeltally/reeltally/collector/quota"
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/internal/tracing"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -27,7 +26,7 @@ func endCollectSpan(ctx context.Context, claim queue.Claim, err error) {
 }
 
 // callSource asks the source for a batch, and records a span with the number of results of each class, such as reeltally.results.ok.
-func (w *worker) callSource(ctx context.Context, batch []source.Target) (replies []quota.Reply, err error) {
+func (w *worker) callSource(ctx context.Context, batch []queue.Target) (replies []quota.Reply, err error) {
 	ctx, span := tracing.Start(ctx, "call "+w.source.Name(), attribute.String("reeltally.source", w.source.Name()),
 		attribute.String("reeltally.platform", string(batch[0].Platform)), attribute.String("reeltally.kind", string(batch[0].Kind)),
 		attribute.Int("reeltally.targets", len(batch)))

@@ -56,15 +56,12 @@ type workerGroup struct {
 	candidates int
 }
 
-// newWorkers returns new workers for a source. Their number is Options.Concurrency or, if that is 0, the result of Source.Concurrency.
+// newWorkers returns new workers for a source. Their number is the result of Source.Concurrency.
 func (c *Collector) newWorkers(s source.Source) []*worker {
 	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
-	if c.Concurrency > 0 {
-		g.workers = c.Concurrency
-	}
 	for _, p := range link.Platforms {
-		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
-			size, _ := s.Serves(source.Target{Platform: p, Kind: k})
+		for _, k := range []queue.Kind{queue.KindVideo, queue.KindAccount} {
+			size, _ := s.Serves(queue.Target{Platform: p, Kind: k})
 			g.candidates = max(g.candidates, 2*size)
 		}
 	}
@@ -100,7 +97,7 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 	}
 	defer w.group.releaseWorker(claim)
 	now := w.Now()
-	var due []source.Target
+	var due []queue.Target
 	var early []ingest.Outcome
 	for _, t := range claim.Targets {
 		if next, ok := w.schedulePlan(t).Due(t, now); !ok && !parseAttempt(t).Running {
@@ -167,18 +164,18 @@ func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, onlyIdl
 
 // claimableKinds returns the kinds that a worker may claim now. Accounts take long, so only half of the
 // workers (at least one) may fetch accounts.
-func (g *workerGroup) claimableKinds() []source.Kind {
+func (g *workerGroup) claimableKinds() []queue.Kind {
 	if int(g.accounts.Load()) < max(1, g.workers/2) {
-		return []source.Kind{source.KindVideo, source.KindAccount}
+		return []queue.Kind{queue.KindVideo, queue.KindAccount}
 	}
-	return []source.Kind{source.KindVideo}
+	return []queue.Kind{queue.KindVideo}
 }
 
 // updateBusyCount changes the number of busy workers by 1 or -1. If the claim has an account, the number
 // of workers with accounts changes too.
 func (g *workerGroup) updateBusyCount(c queue.Claim, change int32) {
 	g.busy.Add(change)
-	if c.Targets[0].Kind == source.KindAccount {
+	if c.Targets[0].Kind == queue.KindAccount {
 		g.accounts.Add(change)
 	}
 }
@@ -196,13 +193,13 @@ func (g *workerGroup) releaseWorker(c queue.Claim) {
 // call describes a request to a source. Targets with equal call values can be requested together.
 type call struct {
 	platform link.Platform
-	kind     source.Kind
+	kind     queue.Kind
 	size     int    // number of targets that fit into one call; 0 if the source does not serve these targets
 	group    string // the result of Source.Group for these targets
 }
 
 // describeCall returns the call with which the worker asks its source for a target.
-func (w *worker) describeCall(t source.Target) call {
+func (w *worker) describeCall(t queue.Target) call {
 	size, served := w.source.Serves(t)
 	if !served {
 		return call{platform: t.Platform, kind: t.Kind}
@@ -234,8 +231,8 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTim
 }
 
 // fetchTimeout returns the time limit for fetching a target, or a batch of targets of the same kind.
-func (w *worker) fetchTimeout(t source.Target) time.Duration {
-	if t.Kind == source.KindAccount {
+func (w *worker) fetchTimeout(t queue.Target) time.Duration {
+	if t.Kind == queue.KindAccount {
 		return accountTimeout
 	}
 	return source.FetchTimeout(w.source)
@@ -243,7 +240,7 @@ func (w *worker) fetchTimeout(t source.Target) time.Duration {
 
 // fetch asks the source for a batch and stores the answers. It then does the same for the batches that
 // storeReply returns.
-func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target) error {
+func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []queue.Target) error {
 	writing, tried := context.WithoutCancel(ctx), searchesByID{} // answers are stored even if the collector is stopping
 	again, err := w.fetchBatch(ctx, claim, batch, tried)
 	errs := []error{err}
@@ -254,7 +251,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 		if errors.Is(err, queue.ErrLeaseLost) {
 			continue // another collector fetches the targets of this batch
 		}
-		var more [][]source.Target
+		var more [][]queue.Target
 		if err == nil {
 			more, err = w.fetchBatch(ctx, claim, next, tried)
 		}
@@ -265,10 +262,10 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 
 // fetchBatch asks the source once and stores the replies. It returns the batches to fetch next. A panic is handled like a temporary failure of
 // the batch.
-func (w *worker) fetchBatch(ctx context.Context, claim queue.Claim, batch []source.Target, tried searchesByID) ([][]source.Target, error) {
+func (w *worker) fetchBatch(ctx context.Context, claim queue.Claim, batch []queue.Target, tried searchesByID) ([][]queue.Target, error) {
 	again, err := w.storeReplies(ctx, claim, batch, tried, w.callSource)
 	if p, ok := errors.AsType[*panicError](err); ok {
-		return w.storeReplies(ctx, claim, batch, tried, func(_ context.Context, batch []source.Target) ([]quota.Reply, error) {
+		return w.storeReplies(ctx, claim, batch, tried, func(_ context.Context, batch []queue.Target) ([]quota.Reply, error) {
 			return w.quota.Fail(context.WithoutCancel(ctx), w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
 		})
 	}
@@ -276,8 +273,8 @@ func (w *worker) fetchBatch(ctx context.Context, claim queue.Claim, batch []sour
 }
 
 // storeReplies calls `call` and stores its replies. It returns the batches to fetch next, and a *panicError after a panic.
-func (w *worker) storeReplies(ctx context.Context, claim queue.Claim, batch []source.Target, tried searchesByID,
-	call func(context.Context, []source.Target) ([]quota.Reply, error)) (again [][]source.Target, err error) {
+func (w *worker) storeReplies(ctx context.Context, claim queue.Claim, batch []queue.Target, tried searchesByID,
+	call func(context.Context, []queue.Target) ([]quota.Reply, error)) (again [][]queue.Target, err error) {
 	err = w.runSafely(ctx, func() error {
 		// Answers are stored even if the collector is stopping.
 		storing, stop := context.WithTimeout(context.WithoutCancel(ctx), w.fetchTimeout(batch[0])+leaseMargin)
@@ -296,7 +293,7 @@ func (w *worker) storeReplies(ctx context.Context, claim queue.Claim, batch []so
 
 // storeReply stores the results of a call. It returns batches to fetch now: halves of a refused batch,
 // or videos to request with another handle. Results that are older than the lease are not stored, because an export of histories does not wait for them.
-func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searchesByID) (again [][]source.Target, err error) {
+func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searchesByID) (again [][]queue.Target, err error) {
 	ctx, span := tracing.Start(ctx, "store", attribute.Int("reeltally.targets", len(reply.Targets)))
 	defer func() { tracing.End(span, err) }()
 	// Round removes the monotonic time, which can stop while the machine is paused.
@@ -304,7 +301,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	switch {
 	case reply.Divided:
 		half := len(reply.Targets) / 2
-		return [][]source.Target{reply.Targets[:half], reply.Targets[half:]}, nil
+		return [][]queue.Target{reply.Targets[:half], reply.Targets[half:]}, nil
 	case reply.Stopped || age > w.fetchTimeout(reply.Targets[0])+leaseMargin:
 		return nil, w.queue.Release(ctx, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
@@ -330,9 +327,6 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 		if r.Failed == nil && (o.Facts == nil && r.Account == nil || o.Detail != "") {
 			w.Logger.InfoContext(ctx, "no numbers stored for the target", "source", w.source.Name(), "platform", t.Platform, "kind", t.Kind, "id", t.ExternalID,
 				"class", r.Class, "detail", o.Detail, "next_at", o.NextAt.Time(), "route", o.Route)
-		}
-		if o.Suspect == nil {
-			o.Account = r.Account
 		}
 		outcomes = append(outcomes, o)
 	}
@@ -383,7 +377,7 @@ func (w *worker) holdBackDisappearances(ctx context.Context, reply quota.Reply, 
 
 // addToBatch adds a target to the first batch whose call can also request this target. If no batch fits,
 // it adds a new batch.
-func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
+func (w *worker) addToBatch(batches [][]queue.Target, t queue.Target) [][]queue.Target {
 	wanted := w.describeCall(t)
 	for i, b := range batches {
 		if w.describeCall(b[0]) == wanted && len(b) < wanted.size {
@@ -391,7 +385,7 @@ func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]sour
 			return batches
 		}
 	}
-	return append(batches, []source.Target{t})
+	return append(batches, []queue.Target{t})
 }
 
 // panicError is the error for a recovered panic.

@@ -293,7 +293,7 @@ func tableColumns(t *testing.T, db *storetest.DB, table string) []string {
 func organisationRows(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
-	for table := range store.Tables {
+	for table := range storetest.Tables {
 		names := tableColumns(t, db, table)
 		if !slices.Contains(names, "organisation_id") {
 			continue

@@ -107,22 +107,13 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 // limitAccountsToCollections adds the conditions query.CollectionID and query.Collections to the
 // database query q. If both are set, accounts must fulfil both.
 func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
-	in := func(collections []uuid.UUID) {
+	groups, err := o.collectionGroups(ctx, query.CollectionID, query.Collections)
+	if err != nil {
+		return nil, err
+	}
+	for _, collections := range groups {
 		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)
 		q = q.Where("accounts.id IN (SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = ? AND "+condition+")", o.id, ids)
-	}
-	if query.CollectionID != nil {
-		if err := o.requireCollection(ctx, *query.CollectionID); err != nil {
-			return nil, err
-		}
-		in([]uuid.UUID{*query.CollectionID})
-	}
-	if len(query.Collections) > 0 {
-		named, err := o.collectionsNamed(ctx, query.Collections)
-		if err != nil {
-			return nil, err
-		}
-		in(named)
 	}
 	return q.Session(&gorm.Session{}), nil
 }

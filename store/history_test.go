@@ -31,7 +31,7 @@ func randomSeries(t *rapid.T, today store.Date) storetest.Series {
 	weeks := map[store.Date]bool{}
 	for _, ago := range rapid.SliceOfNDistinct(rapid.IntRange(0, 740), 0, 30, rapid.ID[int]).Draw(t, "days ago") {
 		day := today - store.Date(ago)
-		rolledUp := ago > store.DailyDays && !weeks[day.Week()]
+		rolledUp := ago > storetest.DailyDays && !weeks[day.Week()]
 		if rolledUp {
 			s.Weekly[day], weeks[day.Week()] = point(), true
 		}

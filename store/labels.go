@@ -43,6 +43,26 @@ func (o *Org) limitVideosToCollections(q *gorm.DB, collections []uuid.UUID, inOr
 	return q.Where(where, map[string]any{"org": o.id, "collections": ids})
 }
 
+// collectionGroups returns groups of collections for a list. The list has only members of at least one collection of each group. There is a
+// group for id, unless id is nil, and a group for names, unless names is empty. The error is ErrNotFound if id is unknown.
+func (o *Org) collectionGroups(ctx context.Context, id *uuid.UUID, names []string) ([][]uuid.UUID, error) {
+	var groups [][]uuid.UUID
+	if id != nil {
+		if err := o.requireCollection(ctx, *id); err != nil {
+			return nil, err
+		}
+		groups = append(groups, []uuid.UUID{*id})
+	}
+	if len(names) > 0 {
+		named, err := o.collectionsNamed(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, named)
+	}
+	return groups, nil
+}
+
 // collectionsNamed returns the ids of the collections whose name or id is one of the names. It leaves out unknown names.
 func (o *Org) collectionsNamed(ctx context.Context, names []string) ([]uuid.UUID, error) {
 	var ids []uuid.UUID

@@ -231,18 +231,12 @@ func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.C
 // addCollectionConditions limits a database query to videos in the collections of a VideoQuery. It returns
 // ErrNotFound if query.CollectionID is unknown. The parameter inOrder is passed to limitVideosToCollections.
 func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
-	if query.CollectionID != nil {
-		if err := o.requireCollection(ctx, *query.CollectionID); err != nil {
-			return nil, err
-		}
-		q = o.limitVideosToCollections(q, []uuid.UUID{*query.CollectionID}, inOrder)
+	groups, err := o.collectionGroups(ctx, query.CollectionID, query.Collections)
+	if err != nil {
+		return nil, err
 	}
-	if len(query.Collections) > 0 {
-		named, err := o.collectionsNamed(ctx, query.Collections)
-		if err != nil {
-			return nil, err
-		}
-		q = o.limitVideosToCollections(q, named, inOrder)
+	for _, collections := range groups {
+		q = o.limitVideosToCollections(q, collections, inOrder)
 	}
 	return q.Session(&gorm.Session{}), nil
 }

@@ -38,7 +38,8 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 	}
 	logger := c.Logger(p.Stderr)
 	// The schema can be older than the program, so that a new program can back up the database before it migrates it.
-	return c.withMigration(ctx, p, boot.ExistingUnchecked, func(st *store.Store) error {
+	c.MustExist = true
+	return c.withMigration(ctx, p, boot.SkipSchemaCheck, func(st *store.Store) error {
 		bar := newProgress(p.Stderr, logger, "backup", "rows", 0)
 		write := func(w io.Writer) (backup.Summary, error) {
 			return backup.Write(ctx, st, boot.Version(), w, func(done, of int64) { bar.showDoneAndTotal(ctx, done, of) })

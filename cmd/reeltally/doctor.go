@@ -67,7 +67,8 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 		}
 		return nil
 	}
-	st, err := c.Open(ctx, logger, boot.ExistingUnchecked)
+	c.MustExist = true
+	st, err := c.Open(ctx, logger, boot.SkipSchemaCheck)
 	if usage := (boot.UsageError{}); errors.As(err, &usage) {
 		return err
 	}
@@ -269,12 +270,8 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 		compare("clock of the database", *engine.Now, time.Now(), 0)
 	}
 	for _, s := range sources {
-		addressed, ok := s.(source.NetworkSource)
-		if !ok {
-			continue
-		}
-		name, address := s.Name(), addressed.Address()
-		clock, err := addressed.Clock(ctx)
+		name, address := s.Name(), s.Address()
+		clock, err := s.Clock(ctx)
 		switch {
 		case err != nil:
 			out = append(out, finding{"reach " + name, stateBroken, "no connection to " + address + ": " + err.Error(),

@@ -113,7 +113,7 @@ func (c apiCommand) connect() (*client.ReelTally, error) {
 	if address == "" {
 		return nil, boot.UsageError{Err: errors.New("the address of the server is unknown: run \"reeltally login\", or set REELTALLY_URL and REELTALLY_TOKEN")}
 	}
-	if err := boot.CheckBaseURL("url", "REELTALLY_URL", address); err != nil {
+	if err := boot.CheckBaseURL("REELTALLY_URL", address); err != nil {
 		return nil, err
 	}
 	if token == "" {
@@ -146,7 +146,7 @@ func (loginCommand) Help() string {
 // Run reads a token, checks it with a request to the server, and stores it with the address of the server.
 func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
 	address := strings.TrimRight(c.URL, "/")
-	if err := boot.CheckBaseURL("url", "REELTALLY_URL", address); err != nil {
+	if err := boot.CheckBaseURL("REELTALLY_URL", address); err != nil {
 		return err
 	}
 	token, err := readToken(p)

@@ -24,7 +24,7 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--scopes: %w", err)}
 	}
-	if err := boot.CheckBaseURL("app-url", "REELTALLY_APP_URL", c.AppURL); err != nil {
+	if err := boot.CheckBaseURL("REELTALLY_APP_URL", c.AppURL); err != nil {
 		return err
 	}
 	return c.withStore(ctx, p, func(st *store.Store) error {

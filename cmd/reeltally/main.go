@@ -112,7 +112,8 @@ type databaseCommand struct{ boot.Database }
 // withStore opens the store, passes it to the given function and closes it. If the SQLite file does not exist, withStore does not create it but
 // returns an error.
 func (c databaseCommand) withStore(ctx context.Context, p boot.Process, use func(*store.Store) error) error {
-	return c.withMigration(ctx, p, boot.ExistingOnly, use)
+	c.MustExist = true
+	return c.withMigration(ctx, p, boot.CheckOnly, use)
 }
 
 // withNewStore does the same as withStore. If the SQLite file does not exist, withNewStore creates it.

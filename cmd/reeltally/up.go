@@ -131,13 +131,11 @@ func (u *up) openServices(ctx context.Context, apiListener net.Listener) ([]boot
 	}
 	services = append(services, collector)
 	status := monitor.New(u.store, collect.Describe(sources), results, u.registry, u.log)
-	metrics, enabled, err := u.Service(ctx, u.registry, status, u.log)
+	metrics, err := u.Services(ctx, u.registry, status, u.log)
 	if err != nil {
 		return nil, err
 	}
-	if enabled {
-		services = append(services, metrics)
-	}
+	services = append(services, metrics...)
 	if u.api, err = serve.New(ctx, u.Config, apiListener, u.store, status, u.registry, u.traces, u.log); err != nil {
 		return nil, err
 	}

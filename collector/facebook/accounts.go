@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const (
@@ -44,7 +45,7 @@ type page struct {
 }
 
 // fetchAccount requests the profile of a Facebook page and its two lists of videos.
-func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	path := accountPath(t)
 	res, err := s.getObject(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
 	if e, ok := graph.AsTargetError(err); ok {

@@ -16,6 +16,7 @@ import (
 	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Name is the name of the source in logs, in metrics and in stored history points.
@@ -75,11 +76,7 @@ type pageHandle struct {
 	at     time.Time
 }
 
-var (
-	_ source.Source           = (*Source)(nil)
-	_ source.NetworkSource    = (*Source)(nil)
-	_ source.OwnAccountSource = (*Source)(nil)
-)
+var _ source.Source = (*Source)(nil)
 
 // New returns a Source for Facebook's Graph API. It returns an error for a missing token or an
 // invalid page id, metric or base URL.
@@ -128,10 +125,10 @@ func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 func (s *Source) Concurrency() int { return 8 }
 
 // Group returns "" for every target, because no target is requested through a list of its account.
-func (s *Source) Group(source.Target) string { return "" }
+func (s *Source) Group(queue.Target) string { return "" }
 
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
-func (s *Source) NeedsHandle(source.Target) bool { return false }
+func (s *Source) NeedsHandle(queue.Target) bool { return false }
 
 // Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Facebook reports only which
 // percentage of the limit is used.
@@ -139,13 +136,13 @@ func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
 // Serves returns 1 and true for a Facebook video with a valid id, and for an account with a valid id or handle.
 // A batch thus has only one target.
-func (s *Source) Serves(t source.Target) (int, bool) {
+func (s *Source) Serves(t queue.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:
 		return 0, false
-	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == queue.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return 1, true
-	case t.Kind == source.KindAccount && (t.ExternalID == "" || accountPath(t) != ""):
+	case t.Kind == queue.KindAccount && (t.ExternalID == "" || accountPath(t) != ""):
 		return 1, true
 	}
 	return 0, false
@@ -157,7 +154,7 @@ func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
 // accountPath returns the path of a profile in the Graph API: the account's id, or else its handle.
 // It returns "" if neither is valid.
-func accountPath(t source.Target) string {
+func accountPath(t queue.Target) string {
 	switch name := link.DisplayUsername(t.Handle); {
 	case pageID.MatchString(t.AccountID):
 		return t.AccountID
@@ -169,10 +166,10 @@ func accountPath(t source.Target) string {
 
 // Plan returns how many calls to reserve for a batch. It returns nil while calls must be delayed
 // because of Meta's limit.
-func (s *Source) Plan(batch []source.Target) [][]source.Call {
+func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
-		if t.Kind == source.KindAccount {
+		if t.Kind == queue.KindAccount {
 			// one call for the profile, and the calls for the two lists of videos
 			calls += 1 + 2*maxListRequests(t.Depth)
 			continue
@@ -192,18 +189,18 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 }
 
 // Fetch requests the targets of a batch one after the other. The targets are either all videos or all accounts.
-func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if calls := budget.Calls(); len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the plan has %d calls, but the source facebook needs a plan with 1 call", len(calls))}
 	}
-	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
+	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
 		budget.MeterWithoutLimit()
 	}
-	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
+	return graph.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 		if _, ok := s.Serves(t); !ok || t.ExternalID == "" {
 			return source.Result{Class: source.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil
 		}
-		if t.Kind == source.KindAccount {
+		if t.Kind == queue.KindAccount {
 			return s.fetchAccount(ctx, budget, t)
 		}
 		return s.fetchVideo(ctx, budget, t)
@@ -297,7 +294,7 @@ func (e *edge) totalCount() fetch.Count {
 
 // fetchVideo requests a video. It also requests the insights if the video's page belongs to the operator, and the handle of the page if
 // t.NeedDetails is true.
-func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	res, err := s.getObject(ctx, budget, t.ExternalID, "fields", videoFields)
 	if e, ok := graph.AsTargetError(err); ok {
 		return e.Result(), nil

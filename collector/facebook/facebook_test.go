@@ -9,19 +9,19 @@ import (
 
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func videoTarget(id string) source.Target {
-	return source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id, NeedDetails: true}
+func videoTarget(id string) queue.Target {
+	return queue.Target{Platform: link.Facebook, Kind: queue.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id, NeedDetails: true}
 }
 
-func accountTarget(name string, depth int) source.Target {
-	return source.Target{Platform: link.Facebook, Kind: source.KindAccount, ExternalID: "@" + name, Handle: name,
+func accountTarget(name string, depth int) queue.Target {
+	return queue.Target{Platform: link.Facebook, Kind: queue.KindAccount, ExternalID: "@" + name, Handle: name,
 		Link: "https://www.facebook.com/" + name, Depth: depth}
 }
 

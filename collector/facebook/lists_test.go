@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // serveLists starts a server with one Facebook account. The functions videos and reels return the answers to requests for the two lists of
@@ -76,7 +77,7 @@ func TestSource_limitsNumberOfListRequests(t *testing.T) {
 			t.Parallel()
 			base, calls := serveEndlessList(t, tt.videos)
 			s := newSource(t, base, nil)
-			batch := []source.Target{accountTarget("mira.cooks", tt.depth)}
+			batch := []queue.Target{accountTarget("mira.cooks", tt.depth)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
@@ -107,7 +108,7 @@ func TestSource_refusesListThatTheAllowedRequestsDoNotReachTheEndOf(t *testing.T
 	} {
 		base, calls := serveEndlessList(t, videos)
 		s := newSource(t, base, nil)
-		batch := []source.Target{accountTarget("mira.cooks", 30)}
+		batch := []queue.Target{accountTarget("mira.cooks", 30)}
 		_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		var failure *source.Failure
 		require.ErrorAs(t, err, &failure, name)
@@ -139,7 +140,7 @@ func TestSource_requestsMorePagesIfListHasVideosOfOtherPages(t *testing.T) {
 func fetchedIDs(t *testing.T, base string) (ids []string) {
 	t.Helper()
 	s := newSource(t, base, nil)
-	batch := []source.Target{accountTarget("mira.cooks", 30)}
+	batch := []queue.Target{accountTarget("mira.cooks", 30)}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class, results[0].Detail)

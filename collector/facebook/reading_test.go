@@ -16,6 +16,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // graphTest has a test server that simulates the Graph API, and a source that uses the server.
@@ -50,9 +51,9 @@ func newGraphTest(t *testing.T, own []string, answers map[string]string) graphTe
 	}), requests, now}
 }
 
-func (w graphTest) fetch(t *testing.T, target source.Target) (source.Result, error) {
+func (w graphTest) fetch(t *testing.T, target queue.Target) (source.Result, error) {
 	t.Helper()
-	batch := []source.Target{target}
+	batch := []queue.Target{target}
 	results, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
 	if err != nil {
 		return source.Result{}, err
@@ -146,23 +147,23 @@ func TestSource_servesOnlyValidFacebookTargets(t *testing.T) {
 	require.Equal(t, "facebook", s.Name())
 	elsewhere := videoTarget(pancakes)
 	elsewhere.Platform = link.Instagram
-	for _, bad := range []source.Target{elsewhere, videoTarget("12345678"), videoTarget("me/accounts"), accountTarget("a/b", 1), accountTarget("", 1), accountTarget("ö", 1)} {
+	for _, bad := range []queue.Target{elsewhere, videoTarget("12345678"), videoTarget("me/accounts"), accountTarget("a/b", 1), accountTarget("", 1), accountTarget("ö", 1)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
 	numbered := accountTarget("", 30)
 	numbered.ExternalID, numbered.AccountID = mira, mira
-	for _, good := range []source.Target{videoTarget(pancakes), accountTarget("mira.cooks", 30), accountTarget("mira.cooks~"+mira, 30), numbered,
-		{Platform: link.Facebook, Kind: source.KindVideo}, {Platform: link.Facebook, Kind: source.KindAccount}} {
+	for _, good := range []queue.Target{videoTarget(pancakes), accountTarget("mira.cooks", 30), accountTarget("mira.cooks~"+mira, 30), numbered,
+		{Platform: link.Facebook, Kind: queue.KindVideo}, {Platform: link.Facebook, Kind: queue.KindAccount}} {
 		size, ok := s.Serves(good)
 		require.True(t, ok, "%+v", good)
 		require.Equal(t, 1, size)
 	}
-	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]source.Target{videoTarget(pancakes)}))
-	results, err := s.Fetch(t.Context(), []source.Target{elsewhere}, source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
+	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]queue.Target{videoTarget(pancakes)}))
+	results, err := s.Fetch(t.Context(), []queue.Target{elsewhere}, source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, results[0].Class)
-	_, err = s.Fetch(t.Context(), []source.Target{videoTarget(pancakes)}, source.NewCallBudget(nil))
+	_, err = s.Fetch(t.Context(), []queue.Target{videoTarget(pancakes)}, source.NewCallBudget(nil))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.BadRequest, f.Class)

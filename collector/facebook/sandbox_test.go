@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // sandboxTest is a running sandbox, and a source that sends its requests to the sandbox.
@@ -41,9 +42,9 @@ func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.Worl
 	return sandboxTest{Source: s, world: box.World(), base: box.URL, own: box.Env["REELTALLY_FACEBOOK_PAGE_ID"]}
 }
 
-func (s sandboxTest) fetch(t *testing.T, target source.Target) (source.Result, error) {
+func (s sandboxTest) fetch(t *testing.T, target queue.Target) (source.Result, error) {
 	t.Helper()
-	batch := []source.Target{target}
+	batch := []queue.Target{target}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	if err != nil {
 		return source.Result{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const (
@@ -101,7 +102,7 @@ func isVideoRequest(r *http.Request) bool { return strings.HasSuffix(r.URL.Path,
 func TestSource_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newTestSource, Targets: []source.Target{videoTarget(pancakes)}, Answers: videoAnswers(videoFacts()), IsMain: isVideoRequest, Side: http.HandlerFunc(serveOtherRequests),
+		New: newTestSource, Targets: []queue.Target{videoTarget(pancakes)}, Answers: videoAnswers(videoFacts()), IsMain: isVideoRequest, Side: http.HandlerFunc(serveOtherRequests),
 	})
 }
 
@@ -113,7 +114,7 @@ func TestSource_fetchesInsightsOfVideosOnConfiguredPages(t *testing.T) {
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newSource(t, base+"/v25.0", func(o *facebook.Options) { o.Client, o.PageIDs = client, []string{mira} })
 		},
-		Targets: []source.Target{videoTarget(pancakes)}, Answers: videoAnswers(f), IsMain: isVideoRequest, Side: http.HandlerFunc(serveOtherRequests), SideCounts: insights,
+		Targets: []queue.Target{videoTarget(pancakes)}, Answers: videoAnswers(f), IsMain: isVideoRequest, Side: http.HandlerFunc(serveOtherRequests), SideCounts: insights,
 	})
 }
 

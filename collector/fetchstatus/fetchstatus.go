@@ -79,8 +79,7 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 		if _, ok := s.Serves(t); !ok {
 			continue
 		}
-		own, ok := s.(source.OwnAccountSource)
-		served, ownOnly, byHandle = true, ownOnly && ok && own.OwnAccountsOnly(), byHandle && s.NeedsHandle(t)
+		served, ownOnly, byHandle = true, ownOnly && s.OwnAccountsOnly(), byHandle && s.NeedsHandle(t)
 	}
 	switch {
 	case !served:

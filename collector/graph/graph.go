@@ -17,6 +17,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // DefaultBaseURL is the base URL of the public API in the version that the sources use.
@@ -373,7 +374,7 @@ func (l *List) NextCursor(topLevel bool) string {
 // FetchEach calls fetchOne for each target until a call fails. If an earlier target was answered,
 // the failed and all later targets get source.UnansweredResult. Otherwise, FetchEach returns the
 // error.
-func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
+func FetchEach(ctx context.Context, batch []queue.Target, fetchOne func(context.Context, queue.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error
 	answered := false

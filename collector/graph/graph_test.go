@@ -17,6 +17,7 @@ import (
 	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -178,10 +179,10 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 
 func TestFetchEach_returnsAnswersReceivedBeforeFailure(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
+	batch := []queue.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
 	limit := &source.Failure{Class: source.RateLimited, Detail: "limit"}
-	failing := func(at string, with error) func(context.Context, source.Target) (source.Result, error) {
-		return func(_ context.Context, t source.Target) (source.Result, error) {
+	failing := func(at string, with error) func(context.Context, queue.Target) (source.Result, error) {
+		return func(_ context.Context, t queue.Target) (source.Result, error) {
 			if t.ExternalID == at {
 				return source.Result{}, with
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // maxListRequests returns how many pages of posts may be requested to find the given number of videos. It is
@@ -19,7 +20,7 @@ func maxListRequests(videoCount int) int { return min(4*max(1, (videoCount+pageS
 
 // fetchAccount requests the profile and the newest videos of an account. Each answer of business
 // discovery contains the profile and one page of posts.
-func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	r := source.Result{Class: source.OK}
 	after := ""
 	seen := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Name is the name of the source in logs, in metrics and in stored history points.
@@ -51,11 +52,7 @@ type Source struct {
 	now   func() time.Time
 }
 
-var (
-	_ source.Source           = (*Source)(nil)
-	_ source.NetworkSource    = (*Source)(nil)
-	_ source.OwnAccountSource = (*Source)(nil)
-)
+var _ source.Source = (*Source)(nil)
 
 // New returns a Source for the Instagram Graph API. It returns an error if the token is missing, or if the account id or the base URL is
 // not valid.
@@ -92,13 +89,13 @@ func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
 // Serves returns how many targets one call of Fetch can request: 25 videos or 1 account. For an
 // unsupported target, it returns 0 and false.
-func (s *Source) Serves(t source.Target) (int, bool) {
+func (s *Source) Serves(t queue.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
 		return 0, false
-	case t.Kind == source.KindVideo && (t.ExternalID == "" || shortcode.MatchString(t.ExternalID)):
+	case t.Kind == queue.KindVideo && (t.ExternalID == "" || shortcode.MatchString(t.ExternalID)):
 		return batchSize, true
-	case t.Kind == source.KindAccount && (t.ExternalID == "" || handle.MatchString(t.Handle)):
+	case t.Kind == queue.KindAccount && (t.ExternalID == "" || handle.MatchString(t.Handle)):
 		return 1, true
 	}
 	return 0, false
@@ -106,7 +103,7 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 
 // NeedsHandle returns true for a video, because Fetch looks for the video in the account's list of posts. It requests this list by the
 // handle of the account.
-func (s *Source) NeedsHandle(t source.Target) bool { return t.Kind == source.KindVideo }
+func (s *Source) NeedsHandle(t queue.Target) bool { return t.Kind == queue.KindVideo }
 
 // OwnAccountsOnly always returns true. A video whose account is not known is found only if it belongs to the
 // operator's own account.
@@ -114,12 +111,12 @@ func (s *Source) OwnAccountsOnly() bool { return true }
 
 // Group returns the handle of the account whose list of posts must contain the target. It returns ""
 // if the handle is not known.
-func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
+func (s *Source) Group(t queue.Target) string { return accountOf(t, "") }
 
 // Plan returns the number of calls to reserve for a batch. It returns nil while calls must be delayed
 // because of Meta's limit.
-func (s *Source) Plan(batch []source.Target) [][]source.Call {
-	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
+func (s *Source) Plan(batch []queue.Target) [][]source.Call {
+	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
 		calls := 0
 		for _, t := range batch {
 			calls += maxListRequests(t.Depth)
@@ -137,7 +134,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 
 // Fetch requests up to 25 targets: either videos, or accounts with their newest videos. It searches
 // for a video in its account's list of posts.
-func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
 		return nil, &source.Failure{
@@ -145,9 +142,9 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d); planned calls: %d (must be 1)", len(batch), batchSize, len(calls)),
 		}
 	}
-	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
+	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
 		budget.MeterWithoutLimit()
-		return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
+		return graph.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 			if !s.canFetch(t) {
 				return source.Result{Class: source.Unsupported, Detail: "not an Instagram account, or an account without a valid handle"}, nil
 			}
@@ -158,9 +155,9 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 }
 
 // fetchVideos looks for the videos of a batch in their accounts' lists of posts. It requests each list only once.
-func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *Source) fetchVideos(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := map[string]map[string]source.Result{} // maps the handle of an account and the code of a post to the result for the post
-	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
+	return graph.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 		if !s.canFetch(t) {
 			return source.Result{Class: source.Unsupported, Detail: "not an Instagram video"}, nil
 		}
@@ -194,14 +191,14 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 }
 
 // canFetch returns true if the source can fetch the target and the target has an id.
-func (s *Source) canFetch(t source.Target) bool {
+func (s *Source) canFetch(t queue.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
 // accountOf returns the handle of the account whose list can contain the target. It returns "" for the
 // operator's account, and for an invalid handle.
-func accountOf(t source.Target, ownHandle string) string {
+func accountOf(t queue.Target, ownHandle string) string {
 	if t.Handle == ownHandle || !handle.MatchString(t.Handle) {
 		return ""
 	}

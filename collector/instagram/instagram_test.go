@@ -9,21 +9,21 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/instagram"
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ownID = "17841405822304914"
 
-func videoTarget(code, name string) source.Target {
-	return source.Target{Platform: link.Instagram, Kind: source.KindVideo, ExternalID: code, Handle: name, Link: "https://www.instagram.com/reel/" + code + "/"}
+func videoTarget(code, name string) queue.Target {
+	return queue.Target{Platform: link.Instagram, Kind: queue.KindVideo, ExternalID: code, Handle: name, Link: "https://www.instagram.com/reel/" + code + "/"}
 }
 
-func accountTarget(name string, depth int) source.Target {
-	return source.Target{Platform: link.Instagram, Kind: source.KindAccount, ExternalID: "@" + name, Handle: name,
+func accountTarget(name string, depth int) queue.Target {
+	return queue.Target{Platform: link.Instagram, Kind: queue.KindAccount, ExternalID: "@" + name, Handle: name,
 		Link: "https://www.instagram.com/" + name + "/", Depth: depth}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // graphTest has a source that calls a simulated Graph API. The list `requests` has the path, fields
@@ -48,7 +49,7 @@ func newGraphTest(t *testing.T, answer func(path, fields string) (status int, bo
 	return graphTest{newSource(t, server.URL+"/v25.0", nil), requests}
 }
 
-func (w graphTest) fetch(t *testing.T, batch ...source.Target) []source.Result {
+func (w graphTest) fetch(t *testing.T, batch ...queue.Target) []source.Result {
 	t.Helper()
 	results, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
 	require.NoError(t, err)
@@ -65,7 +66,7 @@ func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 		}
 		return 400, noSuchAccount
 	})
-	batch := []source.Target{videoTarget(pancakes, "mira.cooks"), videoTarget("DPWuK2sNkQ9", "rails"), videoTarget(train, "mira.cooks"), videoTarget(pancakes, "mira.cooks")}
+	batch := []queue.Target{videoTarget(pancakes, "mira.cooks"), videoTarget("DPWuK2sNkQ9", "rails"), videoTarget(train, "mira.cooks"), videoTarget(pancakes, "mira.cooks")}
 	results := w.fetch(t, batch...)
 	require.Equal(t, []source.Class{source.OK, source.Unsupported, source.OK, source.OK},
 		[]source.Class{results[0].Class, results[1].Class, results[2].Class, results[3].Class})
@@ -157,7 +158,7 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 		}
 		return 200, mediaList("", postJSON(pancakes, reel))
 	})
-	_, err := w.Fetch(t.Context(), []source.Target{videoTarget(pancakes, "")}, source.NewCallBudget(w.Plan(nil)[0]))
+	_, err := w.Fetch(t.Context(), []queue.Target{videoTarget(pancakes, "")}, source.NewCallBudget(w.Plan(nil)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.AuthFailed, f.Class, f.Detail)
@@ -213,7 +214,7 @@ func TestSource_returnsTemporaryFailureIfAnswerHasNoListOfPosts(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, func(string, string) (int, string) { return 200, discoveryAnswer(mira+`,"media_count":4`, "") })
 	require.Equal(t, source.Temporary, w.fetch(t, videoTarget(pancakes, "mira.cooks"))[0].Class)
-	_, err := w.Fetch(t.Context(), []source.Target{accountTarget("mira.cooks", 30)}, source.NewCallBudget(w.Plan(nil)[0]))
+	_, err := w.Fetch(t.Context(), []queue.Target{accountTarget("mira.cooks", 30)}, source.NewCallBudget(w.Plan(nil)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.Temporary, f.Class)
@@ -225,8 +226,8 @@ func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 	t.Parallel()
 	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
 	w := newGraphTest(t, func(string, string) (int, string) { return 400, hidden })
-	for _, target := range []source.Target{videoTarget(pancakes, "mira.cooks"), videoTarget(pancakes, ""), accountTarget("mira.cooks", 30)} {
-		_, err := w.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(w.Plan(nil)[0]))
+	for _, target := range []queue.Target{videoTarget(pancakes, "mira.cooks"), videoTarget(pancakes, ""), accountTarget("mira.cooks", 30)} {
+		_, err := w.Fetch(t.Context(), []queue.Target{target}, source.NewCallBudget(w.Plan(nil)[0]))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
 		require.Equal(t, source.AuthFailed, f.Class, "the failure must concern the source, because the configured account is not readable")
@@ -252,23 +253,23 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	size, ok = s.Serves(accountTarget("mira.cooks", 30))
 	require.True(t, ok)
 	require.Equal(t, 1, size)
-	for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
-		_, ok = s.Serves(source.Target{Platform: link.Instagram, Kind: k})
+	for _, k := range []queue.Kind{queue.KindVideo, queue.KindAccount} {
+		_, ok = s.Serves(queue.Target{Platform: link.Instagram, Kind: k})
 		require.True(t, ok, "a target without an id stands for all targets of its kind, so it must be served")
 	}
 	elsewhere := videoTarget(pancakes, "")
 	elsewhere.Platform = link.Facebook
-	for _, bad := range []source.Target{elsewhere, videoTarget("x){id},id", ""), videoTarget("../me", ""), accountTarget("a){id", 1), accountTarget("", 1), accountTarget("Ä", 1)} {
+	for _, bad := range []queue.Target{elsewhere, videoTarget("x){id},id", ""), videoTarget("../me", ""), accountTarget("a){id", 1), accountTarget("", 1), accountTarget("Ä", 1)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
-	injected := s.Plan([]source.Target{videoTarget(pancakes, "a){id}}")})
+	injected := s.Plan([]queue.Target{videoTarget(pancakes, "a){id}}")})
 	require.Equal(t, int64(3), injected[0][0].Units)
 	w := newGraphTest(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
 	require.Equal(t, source.Unsupported, w.fetch(t, videoTarget(pancakes, "a){id}}"))[0].Class, "an impossible handle must not be requested")
 	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp,thumbnail_url", (*w.requests)[1])
 
-	_, err := s.Fetch(t.Context(), make([]source.Target, 26), source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
+	_, err := s.Fetch(t.Context(), make([]queue.Target, 26), source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.BadRequest, f.Class)

@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // sandboxTest is a running sandbox, and a source that sends its requests to the sandbox.
@@ -46,7 +47,7 @@ func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 
 // batchOfAllCategories returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
 // or private.
-func (s sandboxTest) batchOfAllCategories(t *testing.T) (batch []source.Target, truths []sandbox.VideoTruth) {
+func (s sandboxTest) batchOfAllCategories(t *testing.T) (batch []queue.Target, truths []sandbox.VideoTruth) {
 	t.Helper()
 	for _, category := range sandbox.Categories(link.Instagram) {
 		truth, ok := s.world.Video(link.Instagram, s.world.Find(link.Instagram, category), sourcetest.Now)
@@ -56,7 +57,7 @@ func (s sandboxTest) batchOfAllCategories(t *testing.T) (batch []source.Target, 
 	return batch, truths
 }
 
-func (s sandboxTest) fetch(t *testing.T, batch ...source.Target) ([]source.Result, error) {
+func (s sandboxTest) fetch(t *testing.T, batch ...queue.Target) ([]source.Result, error) {
 	t.Helper()
 	return s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const (
@@ -122,7 +123,7 @@ func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []source.Class{source.Unsupported}}
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = unsupported, unsupported // business discovery shows neither private nor age-gated accounts
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newTestSource, Targets: []source.Target{videoTarget(pancakes, "mira.cooks"), videoTarget(train, "mira.cooks")}, Answers: answers,
+		New: newTestSource, Targets: []queue.Target{videoTarget(pancakes, "mira.cooks"), videoTarget(train, "mira.cooks")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "business_discovery") },
 		Side:   http.HandlerFunc(serveOtherRequests),
 	})
@@ -150,7 +151,7 @@ func TestSource_fetchesInsightsOfVideosOfConfiguredAccount(t *testing.T) {
 	gone := answers[sourcetest.Gone] // a post that is not public is also missing from the list of the operator's account
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = gone, gone
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newTestSource, Targets: []source.Target{videoTarget(pancakes, "our.kitchen"), videoTarget(train, "our.kitchen")}, Answers: answers,
+		New: newTestSource, Targets: []queue.Target{videoTarget(pancakes, "our.kitchen"), videoTarget(train, "our.kitchen")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/media") },
 		Side:   http.HandlerFunc(serveOtherRequests), SideCounts: insights,
 	})
@@ -228,7 +229,7 @@ func TestSource_reportsWhetherTheListOfAnAccountContinues(t *testing.T) {
 			}))
 			t.Cleanup(web.Close)
 			s := newSource(t, web.URL+"/v25.0", nil)
-			batch := []source.Target{accountTarget("mira.cooks", 0)}
+			batch := []queue.Target{accountTarget("mira.cooks", 0)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.OK, results[0].Class, results[0].Detail)

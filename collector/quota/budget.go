@@ -37,7 +37,7 @@ func (r reservation) reservedCalls() []source.Call {
 
 // reserveUnits reserves the units of the first plan (Source.Plan) that the budgets allow. If no plan
 // is possible, the returned pause says when to try again.
-func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
+func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, batch []queue.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()
 	if pause = st.currentPause(s.Name(), now); pause != nil {
 		return nil, pause, nil

@@ -33,7 +33,7 @@ const (
 
 // handleFailure pauses the source or one of its budgets if a failed call requires this. The reply has
 // a result for each target, or Reply.Divided is true.
-func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
+func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, batch []queue.Target, f *source.Failure) (Reply, error) {
 	key, now := BudgetKey(s, f.Bucket), q.now()
 	reply := Reply{Targets: batch, At: now}
 	r := source.Result{Class: source.Temporary, Detail: f.Detail, Failed: f}
@@ -120,8 +120,8 @@ func refusalsConcernSource(r queue.Refusals) bool {
 
 // refusalSubject returns the name under which refusals of a target are counted. Videos of one group
 // (Source.Group) share a name, because the group may be the cause.
-func refusalSubject(s source.Source, t source.Target) string {
-	if group := s.Group(t); group != "" && t.Kind == source.KindVideo {
+func refusalSubject(s source.Source, t queue.Target) string {
+	if group := s.Group(t); group != "" && t.Kind == queue.KindVideo {
 		return fmt.Sprintf("%s/group/%s", t.Platform, group)
 	}
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
@@ -129,7 +129,7 @@ func refusalSubject(s source.Source, t source.Target) string {
 
 // hasSeveralSubjects returns true if refusalSubject returns different names for the targets of a
 // batch.
-func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
+func hasSeveralSubjects(s source.Source, batch []queue.Target) bool {
 	first := refusalSubject(s, batch[0])
-	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return refusalSubject(s, t) != first })
+	return slices.ContainsFunc(batch[1:], func(t queue.Target) bool { return refusalSubject(s, t) != first })
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // ProbeAnswer is the answer of one source to a test request. The field Source is the name of the source.
@@ -37,13 +38,12 @@ func (q *Quota) Probe(ctx context.Context, s source.Source) (ProbeAnswer, error)
 		if err != nil {
 			return ProbeAnswer{}, err
 		}
-		t := source.Target{Platform: l.Platform, Kind: source.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical}
+		t := queue.Target{Platform: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical}
 		if _, ok := s.Serves(t); !ok {
 			continue
 		}
 		r, err := q.probeTarget(ctx, s, t)
-		own, limited := s.(source.OwnAccountSource)
-		return ProbeAnswer{s.Name(), r, limited && own.OwnAccountsOnly()}, err
+		return ProbeAnswer{s.Name(), r, s.OwnAccountsOnly()}, err
 	}
 	f := &source.Failure{Class: source.Unsupported, Detail: "the source does not serve videos, so it cannot be tested"}
 	return ProbeAnswer{Source: s.Name(), Result: source.Result{Class: f.Class, Detail: f.Detail, Failed: f}}, nil
@@ -51,8 +51,8 @@ func (q *Quota) Probe(ctx context.Context, s source.Source) (ProbeAnswer, error)
 
 // probeTarget asks a source for one target, even if a refused credential has paused the source. Any other pause prevents the call. The answer
 // neither begins nor ends a pause.
-func (q *Quota) probeTarget(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
-	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
+func (q *Quota) probeTarget(ctx context.Context, s source.Source, t queue.Target) (source.Result, error) {
+	writing, batch := context.WithoutCancel(ctx), []queue.Target{t}
 	st, err := q.readState(writing)
 	if err != nil {
 		return source.Result{}, err

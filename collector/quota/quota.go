@@ -41,7 +41,7 @@ const Paused source.Class = "paused"
 
 // Reply says how a call ended for some or all of its targets.
 type Reply struct {
-	Targets []source.Target
+	Targets []queue.Target
 	At      time.Time // the time of the call
 	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
 	Stopped bool      // true if the targets got no answer because the collector is stopping
@@ -66,7 +66,7 @@ func pausedResult(s source.Source, f source.Failure) source.Result {
 
 // Call asks a source for a batch of targets with the same platform, kind and group. It returns one Reply or, if
 // the source answered for only some targets, a second Reply with the other targets.
-func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
+func (q *Quota) Call(ctx context.Context, s source.Source, batch []queue.Target) ([]Reply, error) {
 	writing := context.WithoutCancel(ctx)
 	reply := Reply{Targets: batch, At: q.now()}
 	if _, served := s.Serves(batch[0]); !served {
@@ -107,7 +107,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 
 // fetchBatch asks the source for a batch. The source may spend the reserved units. Afterwards, fetchBatch gives the unspent units
 // back to their budgets.
-func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
+func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []queue.Target, taken reservation) ([]source.Result, error) {
 	budget := source.NewCallBudget(taken.reservedCalls())
 	defer func() {
 		if err := q.returnUnits(context.WithoutCancel(ctx), taken, budget.Spent()); err != nil {
@@ -120,7 +120,7 @@ func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []source.
 // splitReply returns a Reply for the targets that the source answered. If a request of the source failed, it
 // returns a second Reply for the targets that got no answer.
 func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
-	var unanswered []source.Target
+	var unanswered []queue.Target
 	var failure *source.Failure
 	batch := reply.Targets
 	reply.Targets = nil
@@ -140,7 +140,7 @@ func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply
 
 // Fail handles a failure outside of the call to the source, such as a panic while the answer is
 // stored. Fail can pause the source or divide the batch.
-func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
+func (q *Quota) Fail(ctx context.Context, s source.Source, batch []queue.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.readState(ctx)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Class is the class of a result or a failure. It decides what happens to the target and to its source.
@@ -41,7 +42,7 @@ type AccountFacts = ingest.AccountFacts
 
 // Result is a source's answer for one target of a batch.
 type Result struct {
-	Target Target
+	Target queue.Target
 	Class  Class
 	Detail string // reason as text for the log; it never contains a credential
 	// If Class is OK, Facts is set for a video, and Account is set for an account.
@@ -68,14 +69,14 @@ func AddResult(results map[string]Result, id string, r Result) {
 }
 
 // UnansweredResult returns the result for a target that got no answer because a call failed with err.
-func UnansweredResult(t Target, err error) Result {
+func UnansweredResult(t queue.Target, err error) Result {
 	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
 	r.Failed, _ = errors.AsType[*Failure](err)
 	return r
 }
 
 // IsOtherAccount returns true if the ids of a target and of an answer show that they are two different accounts with the same handle.
-func IsOtherAccount(t Target, f *AccountFacts) bool {
+func IsOtherAccount(t queue.Target, f *AccountFacts) bool {
 	var id, sourceID string
 	if f.ID != nil {
 		id = *f.ID
@@ -88,7 +89,7 @@ func IsOtherAccount(t Target, f *AccountFacts) bool {
 
 // ResultForReusedHandle returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner.
 // sandbox is true if a sandbox answered.
-func ResultForReusedHandle(t Target, sandbox bool) Result {
+func ResultForReusedHandle(t queue.Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the answer is not stored, because another account now has the handle " + t.Handle}
 }
 

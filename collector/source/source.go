@@ -7,33 +7,30 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Target is a video or an account to fetch. The collector sets Handle, HandleClaimed, Link and NeedDetails for each fetch.
-type Target = queue.Target
-
-// Kind is the kind of a target: video or account.
-type Kind = queue.Kind
-
-// These are the kinds of target.
-const (
-	KindVideo   = queue.KindVideo
-	KindAccount = queue.KindAccount
-)
-
 // Source fetches the counts of videos and accounts from an API. The collector asks the sources of a
-// platform in the configured order. All methods may be called concurrently.
+// platform in the configured order. All methods may be called concurrently. The collector sets the fields Handle, HandleClaimed, Link and
+// NeedDetails of the targets for each fetch.
 type Source interface {
 	// Name returns the name of the source in logs, metrics, the queue and the provenance of points, e.g. "youtube" or
 	// "vendor:apify". It is unique among the configured sources.
 	Name() string
 	// Serves returns true if the source can fetch t. It also returns the maximum number of targets in a batch.
 	// If t.ExternalID is "", Serves answers for any target of the same platform and kind.
-	Serves(t Target) (batch int, ok bool)
+	Serves(t queue.Target) (batch int, ok bool)
 	// Group returns the group of t, such as the handle of its account, or "". A batch has only targets
 	// of one group, platform, kind and batch size.
-	Group(t Target) string
+	Group(t queue.Target) string
 	// NeedsHandle returns true if the source needs the handle of the account to find the target. With a
 	// wrong handle, the source does not find the video.
-	NeedsHandle(t Target) bool
+	NeedsHandle(t queue.Target) bool
+	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their videos. The
+	// result Unsupported for a video of another account then does not mean that the credential is wrong.
+	OwnAccountsOnly() bool
+	// Address returns the base URL of the source's requests, without credentials.
+	Address() string
+	// Clock returns the server's time, or the zero time if the answer does not contain it. If the
+	// server cannot be reached, Clock returns an error.
+	Clock(ctx context.Context) (time.Time, error)
 	// Timeout returns the duration after which one call to the source is cancelled.
 	Timeout() time.Duration
 	// Concurrency returns how many Fetch calls one collector may make at the same time, at least 1.
@@ -42,25 +39,9 @@ type Source interface {
 	Budgets() []Budget
 	// Plan returns the possible plans for the batch, or nil if the source must not be asked now. The
 	// collector uses the first plan that fits into the budgets.
-	Plan(batch []Target) [][]Call
+	Plan(batch []queue.Target) [][]Call
 	// Fetch returns one result for each target, in the given order. If the whole call fails, it returns an
 	// error, usually a *Failure. If the budget has fewer units than planned, Fetch fetches only a part of the
 	// data.
-	Fetch(ctx context.Context, batch []Target, budget *CallBudget) ([]Result, error)
-}
-
-// NetworkSource is a source that is called over the network.
-type NetworkSource interface {
-	// Address returns the base URL of the source's requests, without credentials.
-	Address() string
-	// Clock returns the server's time, or the zero time if the answer does not contain it. If the
-	// server cannot be reached, Clock returns an error.
-	Clock(ctx context.Context) (time.Time, error)
-}
-
-// OwnAccountSource is implemented by sources that can be limited to the operator's own accounts and their videos.
-type OwnAccountSource interface {
-	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their videos. The
-	// result Unsupported for a video of another account then does not mean that the credential is wrong.
-	OwnAccountsOnly() bool
+	Fetch(ctx context.Context, batch []queue.Target, budget *CallBudget) ([]Result, error)
 }

@@ -44,7 +44,7 @@ func Describe(sources []Source, now time.Time) []queue.Source {
 func FormsOfFetchableTargets(sources []Source) []queue.Form {
 	var forms []queue.Form
 	for _, p := range link.Platforms {
-		for _, k := range []Kind{KindVideo, KindAccount} {
+		for _, k := range []queue.Kind{queue.KindVideo, queue.KindAccount} {
 			for _, byHandle := range []bool{true, false} {
 				if f := (queue.Form{Platform: p, Kind: k, ByHandle: byHandle}); slices.ContainsFunc(sources, func(s Source) bool { return canFetchTargetsOfForm(s, f) }) {
 					forms = append(forms, f)
@@ -60,22 +60,22 @@ type example struct{ id, link string }
 
 // examples has a valid id and link of a sample video and of a sample account for each platform. The
 // videos and accounts need not exist.
-var examples = map[link.Platform]map[Kind]example{
+var examples = map[link.Platform]map[queue.Kind]example{
 	link.TikTok: {
-		KindVideo:   {"7338812345678901234", "https://www.tiktok.com/@example/video/7338812345678901234"},
-		KindAccount: {"6748451240264420610", "https://www.tiktok.com/@example"},
+		queue.KindVideo:   {"7338812345678901234", "https://www.tiktok.com/@example/video/7338812345678901234"},
+		queue.KindAccount: {"6748451240264420610", "https://www.tiktok.com/@example"},
 	},
 	link.Instagram: {
-		KindVideo:   {"C3xYz12AbCd", "https://www.instagram.com/reel/C3xYz12AbCd/"},
-		KindAccount: {"17841400000000000", "https://www.instagram.com/example/"},
+		queue.KindVideo:   {"C3xYz12AbCd", "https://www.instagram.com/reel/C3xYz12AbCd/"},
+		queue.KindAccount: {"17841400000000000", "https://www.instagram.com/example/"},
 	},
 	link.YouTube: {
-		KindVideo:   {"dQw4w9WgXcQ", "https://www.youtube.com/watch?v=dQw4w9WgXcQ"},
-		KindAccount: {"UCuAXFkgsw1L7xaCfnd5JJOw", "https://www.youtube.com/channel/UCuAXFkgsw1L7xaCfnd5JJOw"},
+		queue.KindVideo:   {"dQw4w9WgXcQ", "https://www.youtube.com/watch?v=dQw4w9WgXcQ"},
+		queue.KindAccount: {"UCuAXFkgsw1L7xaCfnd5JJOw", "https://www.youtube.com/channel/UCuAXFkgsw1L7xaCfnd5JJOw"},
 	},
 	link.Facebook: {
-		KindVideo:   {"1234567890123456", "https://www.facebook.com/reel/1234567890123456"},
-		KindAccount: {"100044000000000", "https://www.facebook.com/example"},
+		queue.KindVideo:   {"1234567890123456", "https://www.facebook.com/reel/1234567890123456"},
+		queue.KindAccount: {"100044000000000", "https://www.facebook.com/example"},
 	},
 }
 
@@ -83,16 +83,16 @@ var examples = map[link.Platform]map[Kind]example{
 // Otherwise, s gets no handle.
 func canFetchTargetsOfForm(s Source, f queue.Form) bool {
 	e := examples[f.Platform][f.Kind]
-	t := Target{Platform: f.Platform, Kind: f.Kind, ExternalID: e.id, Link: e.link}
+	t := queue.Target{Platform: f.Platform, Kind: f.Kind, ExternalID: e.id, Link: e.link}
 	switch {
 	case f.ByHandle:
 		t.Handle = "example"
-		if f.Kind == KindAccount {
+		if f.Kind == queue.KindAccount {
 			t.ExternalID = "@example"
 		}
-	case f.Kind == KindAccount:
+	case f.Kind == queue.KindAccount:
 		t.AccountID = t.ExternalID
 	}
 	_, ok := s.Serves(t)
-	return ok && (f.ByHandle || f.Kind == KindAccount || !s.NeedsHandle(t))
+	return ok && (f.ByHandle || f.Kind == queue.KindAccount || !s.NeedsHandle(t))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // These are the test cases that only accounts have. An AccountHarness must have an answer for each case
@@ -54,7 +55,7 @@ type AccountAnswer struct {
 // tests.
 type AccountHarness struct {
 	New    func(t *testing.T, base string, client *fetch.Client) source.Source
-	Target source.Target
+	Target queue.Target
 	// IsList returns true if r requests a page of the account's list of videos. It returns false if r requests the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer // in the case Foreign, the profile belongs to another account
@@ -197,7 +198,7 @@ func (h AccountHarness) testRandomChanges(t *testing.T) {
 		client := fetch.New(fetch.Options{})
 		defer client.Close()
 		src := h.New(t, server.URL, client)
-		batch := []source.Target{h.Target}
+		batch := []queue.Target{h.Target}
 		rapid.Check(t, func(rt *rapid.T) {
 			ok := h.Answers[OK]
 			mutated := AccountAnswer{Profile: ok.Profile, Pages: ok.Pages[:1]}
@@ -294,5 +295,5 @@ func (h AccountHarness) fetch(t *testing.T, newHandler func(list bool) http.Hand
 
 // videoHarness returns a Harness with the same source and target, but without answers.
 func (h AccountHarness) videoHarness() Harness {
-	return Harness{New: h.New, Targets: []source.Target{h.Target}}
+	return Harness{New: h.New, Targets: []queue.Target{h.Target}}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Credential is the key or token that the source under test sends. It has characters that must be escaped in a URL.
@@ -75,8 +76,8 @@ type Harness struct {
 	// New returns the source to test. The source sends its requests through the client to the base URL, with the constant Credential. Its
 	// clock returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
-	Targets []source.Target // the batch that the tests fetch
-	Plan    int             // index of the tested plan in the result of Source.Plan
+	Targets []queue.Target // the batch that the tests fetch
+	Plan    int            // index of the tested plan in the result of Source.Plan
 	// IsMain returns true if r requests the targets. Side answers all other requests. IsMain is nil if
 	// the source sends no other requests.
 	IsMain func(r *http.Request) bool
@@ -264,7 +265,7 @@ func (h Harness) checkOutcome(t require.TestingT, got outcome) {
 	for i, r := range got.results {
 		require.Equal(t, h.Targets[i], r.Target, "the results must be in the order of the targets")
 		facts, others := r.Facts != nil, r.Account != nil
-		if h.Targets[i].Kind == source.KindAccount {
+		if h.Targets[i].Kind == queue.KindAccount {
 			facts, others = others, facts
 		}
 		require.Equal(t, r.Class == source.OK, facts, "a result must have facts if its class is ok, and no facts otherwise: class %q", r.Class)

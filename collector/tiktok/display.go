@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // DisplayName is the name of the source in logs, in metrics and in stored history points.
@@ -61,11 +62,7 @@ type Display struct {
 	sourceID   string    // the id of the logged-in account; "" if it is not known
 }
 
-var (
-	_ source.Source           = (*Display)(nil)
-	_ source.NetworkSource    = (*Display)(nil)
-	_ source.OwnAccountSource = (*Display)(nil)
-)
+var _ source.Source = (*Display)(nil)
 
 // NewDisplay returns a Display. It returns an error if a credential is missing or the base URL is not an http or https URL.
 func NewDisplay(o DisplayOptions) (*Display, error) {
@@ -101,27 +98,27 @@ func (d *Display) Concurrency() int { return 4 }
 
 // Group returns "" for every target. All targets then belong to the same group, so videos of different accounts can be fetched in one
 // batch.
-func (d *Display) Group(source.Target) string { return "" }
+func (d *Display) Group(queue.Target) string { return "" }
 
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
-func (d *Display) NeedsHandle(source.Target) bool { return false }
+func (d *Display) NeedsHandle(queue.Target) bool { return false }
 
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
 // Serves returns the size of the largest batch for a target, or false if the source cannot fetch
 // the target.
-func (d *Display) Serves(t source.Target) (int, bool) {
+func (d *Display) Serves(t queue.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
 		return 0, false
 	// Only TikTok's answer shows whether the video belongs to the logged-in account.
-	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == queue.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return displayBatch, true
-	case t.Kind == source.KindAccount && t.ExternalID == "":
+	case t.Kind == queue.KindAccount && t.ExternalID == "":
 		return 1, true
 	// An account is refused if it is known to differ from the logged-in account.
-	case t.Kind == source.KindAccount:
+	case t.Kind == queue.KindAccount:
 		own, known := d.ownUsername()
 		handle := handleOf(t)
 		return 1, handle != "" && (!known || handle == own || t.SourceID != "" && t.SourceID == d.ownID())
@@ -134,9 +131,9 @@ func (d *Display) OwnAccountsOnly() bool { return true }
 
 // Plan returns how many calls to reserve. Videos need one call; they rarely need a second one, which is not reserved. An account needs one call for its
 // profile, and more calls for its list of videos.
-func (d *Display) Plan(batch []source.Target) [][]source.Call {
+func (d *Display) Plan(batch []queue.Target) [][]source.Call {
 	units := int64(1)
-	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
+	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
 		units = 0
 		for _, t := range batch {
 			units += 1 + maxPages(t)
@@ -146,9 +143,9 @@ func (d *Display) Plan(batch []source.Target) [][]source.Call {
 }
 
 // Fetch calls video/query for up to 20 videos, or user/info and video/list for one account.
-func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (d *Display) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
-	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
+	account := len(batch) > 0 && batch[0].Kind == queue.KindAccount
 	if len(batch) > displayBatch || account && len(batch) > 1 || len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest,
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d videos or one account); planned calls: %d (must be 1)", len(batch), displayBatch, len(calls))}
@@ -204,7 +201,7 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 
 // classifyMissingVideo returns the class and the reason for a video that is missing from an answer.
 // It may request the handle of the logged-in account.
-func (d *Display) classifyMissingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, decoded videos) (source.Class, string, error) {
+func (d *Display) classifyMissingVideo(ctx context.Context, budget *source.CallBudget, t queue.Target, decoded videos) (source.Class, string, error) {
 	if decoded.incomplete != "" {
 		return source.Temporary, decoded.incomplete, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // profileScopes are the OAuth scopes (permissions) that the owner of the account can refuse to grant. Each entry also has the profile
@@ -22,17 +23,17 @@ var profileScopes = []struct{ scope, fields string }{
 
 // wantedPages returns the number of full pages that t.Depth videos need. It is at least 1, because
 // the first page shows whether there are new videos.
-func wantedPages(t source.Target) int64 {
+func wantedPages(t queue.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
 // maxPages returns the maximum number of pages to request. It is larger than wantedPages, because a
 // page can be short although more pages follow.
-func maxPages(t source.Target) int64 { return wantedPages(t) + wantedPages(t)/10 + 2 }
+func maxPages(t queue.Target) int64 { return wantedPages(t) + wantedPages(t)/10 + 2 }
 
 // fetchAccount requests the profile of the logged-in account, and then the videos. If the target is
 // another account, the result is Unsupported.
-func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
 		return source.Result{Class: source.Unsupported, Detail: "the target is not a TikTok account, or its handle is not known"}, nil
@@ -112,7 +113,7 @@ func decodeUser(a answer, needsUsername bool) source.Result {
 
 // addVideos adds the newest videos of the logged-in account to r. If t.Depth videos need more than
 // maxPages(t) pages, the result has the class Temporary.
-func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
+func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t queue.Target, r source.Result) (source.Result, error) {
 	seen := map[string]bool{}
 	body := struct {
 		MaxCount int    `json:"max_count"`

@@ -22,6 +22,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -36,13 +37,13 @@ const (
 
 var midnight = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
-func videoTarget(id, handle string, details bool) source.Target {
-	return source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: handle,
+func videoTarget(id, handle string, details bool) queue.Target {
+	return queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: id, Handle: handle,
 		Link: "https://www.tiktok.com/@" + handle + "/video/" + id, NeedDetails: details}
 }
 
-func accountTarget(handle string, depth int) source.Target {
-	return source.Target{Platform: link.TikTok, Kind: source.KindAccount, ExternalID: "@" + handle, Handle: handle,
+func accountTarget(handle string, depth int) queue.Target {
+	return queue.Target{Platform: link.TikTok, Kind: queue.KindAccount, ExternalID: "@" + handle, Handle: handle,
 		Link: "https://www.tiktok.com/@" + handle, Depth: depth}
 }
 
@@ -152,7 +153,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newDisplay(t, db, base, client, useNewRefreshToken)
 		},
-		Targets: []source.Target{videoTarget(soup, owner, true), videoTarget(kite, "Soup.Season", true)},
+		Targets: []queue.Target{videoTarget(soup, owner, true), videoTarget(kite, "Soup.Season", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
 		Side:    http.HandlerFunc(serveOtherRequests),
 		Answers: answers,
@@ -249,7 +250,7 @@ func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 		}
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base+"/prefix/", nil, nil)
-	batch := []source.Target{videoTarget(soup, "", true), videoTarget(kite, "", false), videoTarget(soup, "", false)}
+	batch := []queue.Target{videoTarget(soup, "", true), videoTarget(kite, "", false), videoTarget(soup, "", false)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, results[0].Facts, results[2].Facts)
@@ -263,7 +264,7 @@ func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 			bearer, js, `{"filters":{"video_ids":["` + soup + `","` + kite + `"]}}`},
 	}, requests())
 
-	account := []source.Target{accountTarget(owner, 5)}
+	account := []queue.Target{accountTarget(owner, 5)}
 	_, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []request{
@@ -282,7 +283,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 		serveOtherRequests(w, r)
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-	batch := []source.Target{videoTarget(soup, "somebody.else", true), videoTarget(kite, "", true), videoTarget(foreign, owner, true), videoTarget("123", owner, true)}
+	batch := []queue.Target{videoTarget(soup, "somebody.else", true), videoTarget(kite, "", true), videoTarget(foreign, owner, true), videoTarget("123", owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, resultClasses(results),
@@ -292,7 +293,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	require.False(t, ok, "the source must serve only the account that is logged in")
 	_, ok = d.Serves(accountTarget(owner, 1))
 	require.True(t, ok)
-	_, ok = d.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: soup})
+	_, ok = d.Serves(queue.Target{Platform: link.YouTube, Kind: queue.KindVideo, ExternalID: soup})
 	require.False(t, ok)
 }
 
@@ -317,12 +318,12 @@ func TestDisplay_requestsOnlyFieldsOfGrantedScopes(t *testing.T) {
 		}
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-	batch := []source.Target{videoTarget(soup, owner, true)}
+	batch := []queue.Target{videoTarget(soup, owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported}, resultClasses(results), "the class must be unsupported if the handle of the logged-in account is not known")
 	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "fields of scopes that are not granted must not be requested")
-	account := []source.Target{accountTarget(owner, 1)}
+	account := []queue.Target{accountTarget(owner, 1)}
 	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, results[0].Class)
@@ -343,7 +344,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 		serveOtherRequests(w, r)
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
-	account := []source.Target{accountTarget(owner, 25)}
+	account := []queue.Target{accountTarget(owner, 25)}
 	results, err := d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.Temporary, results[0].Class, "the result must be temporary if the list was not read to its end: %s", results[0].Detail)
@@ -387,9 +388,9 @@ func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 	window, ends := d.Budgets()[0].Window(sourcetest.Now.Add(59 * time.Second))
 	require.Equal(t, "2026-11-21T15:30", window)
 	require.Equal(t, sourcetest.Now.Add(time.Minute), ends)
-	all := []source.Target{accountTarget(owner, 5000)}
+	all := []queue.Target{accountTarget(owner, 5000)}
 	require.LessOrEqual(t, d.Plan(all)[0][0].Units, int64(300), "one minute's budget must be enough for the longest list")
-	_, err = d.Fetch(t.Context(), make([]source.Target, 21), source.NewCallBudget(d.Plan(nil)[0]))
+	_, err = d.Fetch(t.Context(), make([]queue.Target, 21), source.NewCallBudget(d.Plan(nil)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.BadRequest, f.Class)

@@ -12,6 +12,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // ResearchName is the name of the source in logs, in metrics and in stored history points.
@@ -54,10 +55,7 @@ type Research struct {
 	budgets []source.Budget
 }
 
-var (
-	_ source.Source        = (*Research)(nil)
-	_ source.NetworkSource = (*Research)(nil)
-)
+var _ source.Source = (*Research)(nil)
 
 // NewResearch returns a Research. It returns an error if a credential is missing or the base URL is not an http or https URL.
 func NewResearch(o ResearchOptions) (*Research, error) {
@@ -83,33 +81,36 @@ func (r *Research) Concurrency() int { return 2 }
 
 // Group returns "" for every target. All targets then belong to the same group, so videos of different accounts can be fetched in one
 // batch.
-func (r *Research) Group(source.Target) string { return "" }
+func (r *Research) Group(queue.Target) string { return "" }
 
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
-func (r *Research) NeedsHandle(source.Target) bool { return false }
+func (r *Research) NeedsHandle(queue.Target) bool { return false }
+
+// OwnAccountsOnly returns false, because the API shows the public videos of every account.
+func (r *Research) OwnAccountsOnly() bool { return false }
 
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
 // Serves returns the size of the largest batch for a target, or false if the source cannot fetch
 // the target.
-func (r *Research) Serves(t source.Target) (int, bool) {
+func (r *Research) Serves(t queue.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
 		return 0, false
 	// A query needs the upload time, which the id of a video contains.
-	case t.Kind == source.KindVideo:
+	case t.Kind == queue.KindVideo:
 		_, ok := r.uploadTime(t)
 		return researchBatch, ok || t.ExternalID == ""
 	// The API finds profiles by handle and returns no id, so an account's id could not be verified.
-	case t.Kind == source.KindAccount:
+	case t.Kind == queue.KindAccount:
 		return 1, t.ExternalID == "" || handleOf(t) != "" && t.AccountID == "" && t.SourceID == ""
 	}
 	return 0, false
 }
 
 // uploadTime returns the upload time that a video's id contains, and false if the id contains no valid time.
-func (r *Research) uploadTime(t source.Target) (time.Time, bool) {
+func (r *Research) uploadTime(t queue.Target) (time.Time, bool) {
 	if !isVideo(t) {
 		return time.Time{}, false
 	}
@@ -125,7 +126,7 @@ type query struct {
 
 // splitIntoQueries splits a batch into as few queries as possible. Videos whose id contains no
 // valid upload time are left out.
-func (r *Research) splitIntoQueries(batch []source.Target) []query {
+func (r *Research) splitIntoQueries(batch []queue.Target) []query {
 	type upload struct {
 		id string
 		at time.Time
@@ -153,9 +154,9 @@ func (r *Research) splitIntoQueries(batch []source.Target) []query {
 
 // Plan returns the numbers of requests and records to reserve. For videos, it reserves one request for the
 // first page of each query, and some requests for further pages.
-func (r *Research) Plan(batch []source.Target) [][]source.Call {
+func (r *Research) Plan(batch []queue.Target) [][]source.Call {
 	requests := int64(len(batch))
-	if len(batch) > 0 && batch[0].Kind == source.KindVideo {
+	if len(batch) > 0 && batch[0].Kind == queue.KindVideo {
 		requests = int64(max(1, len(r.splitIntoQueries(batch)))) + int64((len(batch)+idsPerExtraRequest-1)/idsPerExtraRequest)
 	}
 	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
@@ -163,9 +164,9 @@ func (r *Research) Plan(batch []source.Target) [][]source.Call {
 
 // Fetch requests up to 100 videos, or one profile. If the first query fails, Fetch returns an
 // error. If a later query fails, its videos get source.UnansweredResult.
-func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (r *Research) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
-	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
+	account := len(batch) > 0 && batch[0].Kind == queue.KindAccount
 	if len(batch) > researchBatch || account && len(batch) > 1 || len(calls) != 2 {
 		return nil, &source.Failure{Class: source.BadRequest,
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d videos or one account); planned calls: %d (must be 2)", len(batch), researchBatch, len(calls))}
@@ -259,7 +260,7 @@ func (r *Research) fetchPage(ctx context.Context, budget *source.CallBudget, q q
 }
 
 // videoResult returns the result for a video from the decoded answers to its query.
-func (r *Research) videoResult(t source.Target, decoded videos) source.Result {
+func (r *Research) videoResult(t queue.Target, decoded videos) source.Result {
 	got, ok := decoded.resultFor(t)
 	got.Lags = true
 	if ok {
@@ -290,7 +291,7 @@ func (r *Research) withBudgetName(err error) error {
 }
 
 // fetchProfile requests the profile of an account by the account's handle.
-func (r *Research) fetchProfile(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+func (r *Research) fetchProfile(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
 		return source.Result{Class: source.Unsupported, Detail: "the target is not a TikTok account, or its handle is not known"}, nil

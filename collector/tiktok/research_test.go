@@ -17,6 +17,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Research {
@@ -80,7 +81,7 @@ func TestResearch_fetchesVideos(t *testing.T) {
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newResearch(t, base, client)
 		},
-		Targets: []source.Target{videoTarget(soup, owner, true), videoTarget(nearID, "", true)},
+		Targets: []queue.Target{videoTarget(soup, owner, true), videoTarget(nearID, "", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
 		Side:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, clientToken) }),
 		Answers: answers,
@@ -106,7 +107,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 		_, _ = io.WriteString(w, videoListAnswer(researchVideoJSON(videoIDOf("2026-03-28", 3), counts)))
 	})
 	s := newResearch(t, base, nil)
-	batch := []source.Target{
+	batch := []queue.Target{
 		videoTarget(videoIDOf("2026-03-01", 1), "", false), videoTarget(videoIDOf("2026-03-30", 2), "", false), videoTarget(videoIDOf("2026-03-28", 3), "", false), videoTarget(videoIDOf("2024-12-31", 4), "", false),
 		videoTarget(videoIDOf("2026-03-28", 3), "", false), videoTarget("1000000000000000", "", false),
 	}
@@ -150,8 +151,8 @@ func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 	})
 	s := newResearch(t, base, nil)
 	old, fresh := videoTarget(videoIDOf("2026-03-01", 1), owner, false), videoTarget(videoIDOf("2026-11-15", 1), owner, false)
-	fetchClass := func(of source.Target) source.Class {
-		batch := []source.Target{of}
+	fetchClass := func(of queue.Target) source.Class {
+		batch := []queue.Target{of}
 		results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 		require.NoError(t, err)
 		return results[0].Class
@@ -185,7 +186,7 @@ func TestResearch_returnsVideosFetchedBeforeFailure(t *testing.T) {
 		_, _ = io.WriteString(w, videoListAnswer(researchVideoJSON(videoIDOf("2024-12-31", 4), counts)))
 	})
 	s := newResearch(t, base, nil)
-	batch := []source.Target{videoTarget(videoIDOf("2026-03-01", 1), "", false), videoTarget(videoIDOf("2024-12-31", 4), "", false)}
+	batch := []queue.Target{videoTarget(videoIDOf("2026-03-01", 1), "", false), videoTarget(videoIDOf("2024-12-31", 4), "", false)}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Temporary, source.OK}, resultClasses(results))
@@ -219,7 +220,7 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			})
 			s := newResearch(t, base, nil)
-			batch := []source.Target{accountTarget(owner, 30)}
+			batch := []queue.Target{accountTarget(owner, 30)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, c.class, results[0].Class, results[0].Detail)
@@ -236,7 +237,7 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 		_, _ = io.WriteString(w, errorAnswer("scope_not_authorized", "The project is not approved."))
 	})
 	s := newResearch(t, base, nil)
-	batch := []source.Target{accountTarget(owner, 30)}
+	batch := []queue.Target{accountTarget(owner, 30)}
 	_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)

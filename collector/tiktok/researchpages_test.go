@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // newPagedSource returns a source for a test server with the given number of rows per page. If
@@ -78,7 +79,7 @@ func TestResearch_requestsNoMorePagesThanPlanned(t *testing.T) {
 			t.Parallel()
 			s, requests := newPagedSource(t, tt.rows, tt.fails)
 			days := strings.Fields(tt.days)
-			var batch []source.Target
+			var batch []queue.Target
 			for i := range 100 {
 				batch = append(batch, videoTarget(videoIDOf(days[i*len(days)/100], i), "", false))
 			}
@@ -105,7 +106,7 @@ func TestResearch_returnsVideosOfAllPagesOfSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	old := sourcetest.Now.AddDate(0, -3, 0)
-	var batch []source.Target
+	var batch []queue.Target
 	for i := range 100 {
 		id := videoIDOf(old.Format("2006-01-02"), i)
 		_, known := s.box.World().Video(link.TikTok, id, sourcetest.Now.Add(-sandbox.ResearchLag))

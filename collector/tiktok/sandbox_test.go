@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -36,7 +37,7 @@ func startSandbox(t *testing.T) sandboxTest {
 }
 
 // fetchBatch fetches a batch with the calls that the source prefers (the first element of Plan), as the collector does.
-func fetchBatch(t *testing.T, s source.Source, batch []source.Target) []source.Result {
+func fetchBatch(t *testing.T, s source.Source, batch []queue.Target) []source.Result {
 	t.Helper()
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
@@ -51,7 +52,7 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	uploads := world.Uploads(link.TikTok, handle, sourcetest.Now)
 	require.Greater(t, len(uploads), 3)
 	foreign := world.Find(link.TikTok, sandbox.Normal)
-	batch := []source.Target{videoTarget(foreign, "", true)}
+	batch := []queue.Target{videoTarget(foreign, "", true)}
 	for _, id := range uploads[:min(19, len(uploads))] {
 		batch = append(batch, videoTarget(id, handle, true))
 	}
@@ -74,7 +75,7 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 		require.Nil(t, f.Private)
 	}
 
-	account := fetchBatch(t, s.display, []source.Target{accountTarget(handle, 5000)})[0]
+	account := fetchBatch(t, s.display, []queue.Target{accountTarget(handle, 5000)})[0]
 	require.Equal(t, source.OK, account.Class, account.Detail)
 	truth, ok := world.Account(link.TikTok, handle, sourcetest.Now)
 	require.True(t, ok)
@@ -91,14 +92,14 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 		listed = append(listed, v.ID)
 	}
 	require.Equal(t, uploads, listed, "the list must be complete, although some pages are short")
-	other := fetchBatch(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
+	other := fetchBatch(t, s.display, []queue.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
 	require.Equal(t, source.Unsupported, other.Class)
 
 	sourcetest.SendControlRequest(t, s.box.URL, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
 	batch = nil
 	for _, id := range uploads {
 		if v, _ := world.Video(link.TikTok, id, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); v.State == sandbox.Public {
-			batch = []source.Target{videoTarget(id, handle, true)}
+			batch = []queue.Target{videoTarget(id, handle, true)}
 		}
 	}
 	require.Equal(t, source.OK, fetchBatch(t, s.display, batch)[0].Class, "Fetch must get a new token, because the old one has expired in the sandbox")
@@ -108,7 +109,7 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	t.Parallel()
 	s := startSandbox(t)
 	world, then := s.box.World(), sourcetest.Now.Add(-sandbox.ResearchLag)
-	var batch []source.Target
+	var batch []queue.Target
 	for _, category := range sandbox.Categories(link.TikTok) {
 		batch = append(batch, videoTarget(world.Find(link.TikTok, category), "", true))
 	}
@@ -127,17 +128,17 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 		require.Equal(t, truth.UploadedAt, *f.UploadedAt)
 	}
 	handle := world.Handle(link.TikTok, 7)
-	r := fetchBatch(t, s.research, []source.Target{accountTarget(handle, 30)})[0]
+	r := fetchBatch(t, s.research, []queue.Target{accountTarget(handle, 30)})[0]
 	truth, ok := world.Account(link.TikTok, handle, then)
 	require.True(t, ok)
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Equal(t, truth.Followers, r.Account.Followers)
 	require.False(t, r.Account.Listed, "the account must have no list, because the Research API does not list videos")
-	r = fetchBatch(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
+	r = fetchBatch(t, s.research, []queue.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
 	require.Equal(t, source.Unsupported, r.Class)
 
 	sourcetest.SendControlRequest(t, s.box.URL, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
-	gone := []source.Target{videoTarget(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), videoTarget(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
+	gone := []queue.Target{videoTarget(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), videoTarget(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
 	for _, r := range fetchBatch(t, s.research, gone) {
 		require.Equal(t, source.Missing, r.Class)
 	}
@@ -160,7 +161,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
 			handle := s.box.TikTokAccount()
-			batch := []source.Target{videoTarget(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
+			batch := []queue.Target{videoTarget(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
 			for name, of := range map[string]source.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
 				sourcetest.SendControlRequest(t, s.box.URL, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
 				for range 2 {
@@ -177,7 +178,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
-		batch := []source.Target{videoTarget(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
+		batch := []queue.Target{videoTarget(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
 		sourcetest.SendControlRequest(t, s.box.URL, "faults", `{"source":"","fault":"hostile"}`)
 		for at, of := range map[time.Time]source.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
 			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)

@@ -98,7 +98,7 @@ func newSourceWithOwnConnection(t *testing.T, db *storetest.DB, i *issuer, log i
 }
 
 func fetchVideo(ctx context.Context, d *tiktok.Display) error {
-	batch := []source.Target{videoTarget(soup, "", true)}
+	batch := []queue.Target{videoTarget(soup, "", true)}
 	results, err := d.Fetch(ctx, batch, source.NewCallBudget(d.Plan(batch)[0]))
 	if err == nil && results[0].Class != source.OK {
 		err = errors.New(results[0].Detail)

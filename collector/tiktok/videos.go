@@ -11,18 +11,19 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // videoID matches the ids of videos, which currently have 19 digits.
 var videoID = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 
 // isVideo returns true if a target is a TikTok video with a valid id.
-func isVideo(t source.Target) bool {
-	return t.Platform == link.TikTok && t.Kind == source.KindVideo && videoID.MatchString(t.ExternalID)
+func isVideo(t queue.Target) bool {
+	return t.Platform == link.TikTok && t.Kind == queue.KindVideo && videoID.MatchString(t.ExternalID)
 }
 
 // handleOf returns the handle of an account target in lower case without "@", or "" if the target has no valid handle.
-func handleOf(t source.Target) string {
+func handleOf(t queue.Target) string {
 	handle := fetch.ParseHandle(&t.Handle) // t.Handle may be newer than the handle in ExternalID
 	if handle == nil && strings.HasPrefix(t.ExternalID, "@") {
 		handle = fetch.ParseHandle(&t.ExternalID)
@@ -53,7 +54,7 @@ func (v *videos) addPage(page videos) {
 }
 
 // resultFor returns the result for a video, and false if the video is missing from the answer.
-func (v videos) resultFor(t source.Target) (source.Result, bool) {
+func (v videos) resultFor(t queue.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
 		facts := *r.Facts // the facts are copied, so that two results for the same video do not share them

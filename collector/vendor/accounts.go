@@ -14,11 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // areAccounts returns true if the targets of the batch are accounts. All targets of a batch have the same kind, so the first one decides.
-func areAccounts(batch []source.Target) bool {
-	return len(batch) > 0 && batch[0].Kind == source.KindAccount
+func areAccounts(batch []queue.Target) bool {
+	return len(batch) > 0 && batch[0].Kind == queue.KindAccount
 }
 
 // wantedEntries returns the number of newest videos to request from an account's list. It is the maximum of required (the number that the
@@ -51,7 +52,7 @@ func (l *List) maxCalls(entries int) int {
 
 // maxAccountCalls returns the largest number of calls that a batch of accounts can need. Each account needs one call for its profile, and
 // further calls for its list of videos.
-func (s *Source) maxAccountCalls(batch []source.Target) int {
+func (s *Source) maxAccountCalls(batch []queue.Target) int {
 	calls := 0
 	for _, t := range batch {
 		at := s.callIndexFor(t)
@@ -68,7 +69,7 @@ func (s *Source) maxAccountCalls(batch []source.Target) int {
 
 // fetchAccounts requests the accounts in order. If the first account fails, fetchAccounts returns
 // the error. A later failed account and the accounts after it get source.UnansweredResult.
-func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *Source) fetchAccounts(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error
 	for i, t := range batch {
@@ -91,7 +92,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 }
 
 // fetchAccount requests the profile of an account, and the list of its videos if the vendor has one and the account is not private.
-func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	at := s.callIndexFor(t)
 	if at < 0 || t.ExternalID == "" {
 		return source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("%s has no call for this target", s.config.Name)}, nil
@@ -136,7 +137,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 
 // accountResult returns the result for the account in the first item, and ignores other items.
 // requestedValues are the placeholder values of the request.
-func (c Call) accountResult(items []gjson.Result, t source.Target, requestedValues values) source.Result {
+func (c Call) accountResult(items []gjson.Result, t queue.Target, requestedValues values) source.Result {
 	if len(items) == 0 {
 		return c.missingResult(items)
 	}

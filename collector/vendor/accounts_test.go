@@ -17,15 +17,16 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // accountTarget returns the target that the collector creates for the link of an account.
-func accountTarget(t testing.TB, pasted string, depth int) source.Target {
+func accountTarget(t testing.TB, pasted string, depth int) queue.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
 	require.NoError(t, err)
 	require.Equal(t, link.Account, l.Kind)
-	out := source.Target{Platform: l.Platform, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
+	out := queue.Target{Platform: l.Platform, Kind: queue.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
 	if l.ID != "" {
 		out.ExternalID, out.AccountID = l.ID, l.ID
 	}
@@ -143,7 +144,7 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 			t.Parallel()
 			web := startRecorder(t, tt.answer)
 			s := newSource(t, tt.vendor, web.base, nil)
-			batch := []source.Target{accountTarget(t, tt.link, tt.depth)}
+			batch := []queue.Target{accountTarget(t, tt.link, tt.depth)}
 			require.Equal(t, tt.planned, s.Plan(batch)[0][0].Units)
 			_, _ = s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			for _, want := range tt.want {
@@ -171,7 +172,7 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSource(t, "ensembledata", startRecorder(t, tt.answer.Body).base, nil)
-			results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(nil))
+			results, err := s.Fetch(t.Context(), []queue.Target{known}, source.NewCallBudget(nil))
 			var f *source.Failure
 			if tt.class == source.Temporary && err != nil {
 				require.ErrorAs(t, err, &f)
@@ -190,7 +191,7 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 			require.False(t, ok, pasted)
 		}
 		for _, p := range []link.Platform{link.TikTok, link.Instagram} {
-			size, ok := s.Serves(source.Target{Platform: p, Kind: source.KindAccount})
+			size, ok := s.Serves(queue.Target{Platform: p, Kind: queue.KindAccount})
 			require.True(t, ok)
 			require.Equal(t, 1, size)
 		}
@@ -212,7 +213,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 					s, world, _ := startSandbox(t, name)
 					truth, ok := world.Account(p, world.FindAccount(p, category), sourcetest.Now)
 					require.True(t, ok)
-					batch := []source.Target{accountTarget(t, truth.Link, 5000)}
+					batch := []queue.Target{accountTarget(t, truth.Link, 5000)}
 					results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 					require.NoError(t, err)
 					requireAccount(t, name, world, truth, results[0])
@@ -226,7 +227,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 			s, world, _ := startSandbox(t, name)
 			truth, ok := world.Account(link.Facebook, world.FindAccount(link.Facebook, sandbox.AccountNormal), sourcetest.Now)
 			require.True(t, ok)
-			batch := []source.Target{accountTarget(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}
+			batch := []queue.Target{accountTarget(t, "https://www.facebook.com/profile.php?id="+truth.ID, 5000)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			requireAccount(t, name, world, truth, results[0])
@@ -312,7 +313,7 @@ func TestSource_leavesOutVideosOfOtherAuthors(t *testing.T) {
 			`{"id":"` + unknown + `"},{"id":"` + train + `","authorMeta":{"name":"mira.cooks"}}]`,
 	} {
 		s := newSource(t, vendor, startRecorder(t, answer).base, nil)
-		results, err := s.Fetch(t.Context(), []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}, source.NewCallBudget(nil))
+		results, err := s.Fetch(t.Context(), []queue.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}, source.NewCallBudget(nil))
 		require.NoError(t, err)
 		require.Equal(t, source.OK, results[0].Class, results[0].Detail)
 		require.True(t, results[0].Account.Listed)
@@ -328,7 +329,7 @@ func TestSource_acceptsListWithVideosOfOtherAuthorsOnly(t *testing.T) {
 	t.Parallel()
 	answer := `{"success":true,"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[{"aweme_id":"` + train + `","author":{"uid":"2"}}],"has_more":0}`
 	s := newSource(t, "scrapecreators", startRecorder(t, answer).base, nil)
-	results, err := s.Fetch(t.Context(), []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}, source.NewCallBudget(nil))
+	results, err := s.Fetch(t.Context(), []queue.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}, source.NewCallBudget(nil))
 	require.NoError(t, err)
 	require.True(t, results[0].Account.Listed)
 	require.Empty(t, results[0].Account.Videos)
@@ -400,7 +401,7 @@ func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	web := startRecorder(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)
-	deep := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 5000)}
+	deep := []queue.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 5000)}
 	plan := s.Plan(deep)[0]
 	require.Greater(t, plan[0].Units, int64(100))
 	plan[0].Units = 2

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestPeriodWindow_hasIDAndEndTime(t *testing.T) {
@@ -197,7 +198,7 @@ func FuzzDecodeAnswers(f *testing.F) {
 			require.NotEmpty(t, class)
 			_ = config.errorText(body)
 			for _, call := range config.Calls {
-				if call.Kind == source.KindAccount {
+				if call.Kind == queue.KindAccount {
 					fuzzAccount(t, call, body, now)
 					continue
 				}
@@ -239,7 +240,7 @@ func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 
 func fuzzAccount(t *testing.T, call Call, body gjson.Result, now time.Time) {
 	t.Helper()
-	target := source.Target{Platform: call.Platform, Kind: call.Kind, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
+	target := queue.Target{Platform: call.Platform, Kind: call.Kind, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
 	if items, err := findItems(body, call.Items, call.Unwrap); err == nil {
 		r := call.accountResult(items, target, placeholderValues(target))
 		require.Equal(t, r.Class == source.OK, r.Account != nil)

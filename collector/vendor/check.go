@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const (
@@ -172,9 +173,9 @@ func (c Call) check(p *problems, memberPath string) {
 		}
 	}
 	switch c.Kind {
-	case source.KindVideo:
+	case queue.KindVideo:
 		c.checkVideos(p, memberPath)
-	case source.KindAccount:
+	case queue.KindAccount:
 		c.checkAccount(p, memberPath)
 	default:
 		p.add(memberPath+".kind", "must be video or account, not %q", c.Kind)

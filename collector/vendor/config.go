@@ -15,6 +15,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Config is a vendor description: it describes the API of a vendor. Paths into answers are gjson paths without modifiers and pipes, such as
@@ -107,7 +108,7 @@ type Request struct {
 // the profile of one account.
 type Call struct {
 	Platform link.Platform `json:"platform"`
-	Kind     source.Kind   `json:"kind"`
+	Kind     queue.Kind    `json:"kind"`
 	// If Details is true, only targets with Target.NeedDetails use this call, and targets with failed attempts: see failuresUntilDetails. Other targets
 	// use a later call with larger batches and less data.
 	Details bool `json:"details,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // invalidParameterBody returns the JSON body of an answer in which EnsembleData refuses a parameter. errorType is the type of the error in
@@ -27,7 +28,7 @@ func TestSource_distinguishesInvalidTargetFromInvalidRequest(t *testing.T) {
 		vendor string
 		status int
 		body   string
-		target source.Target
+		target queue.Target
 		class  source.Class
 	}{
 		"ensembledata, status 462, an invalid link":                               {"ensembledata", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
@@ -61,7 +62,7 @@ func TestSource_returnsUnsupportedIfSandboxRefusesLink(t *testing.T) {
 		s, _, _ := startSandbox(t, name)
 		bad := tiktokTarget(pancakes, "mira.cooks")
 		bad.Link, bad.NeedDetails = "https://www.tiktok.com/music/x-42", true
-		results, err := s.Fetch(t.Context(), []source.Target{bad}, source.NewCallBudget(nil))
+		results, err := s.Fetch(t.Context(), []queue.Target{bad}, source.NewCallBudget(nil))
 		require.NoError(t, err, name)
 		require.Equal(t, source.Unsupported, results[0].Class, results[0].Detail)
 	}
@@ -79,7 +80,7 @@ func TestEnsembleData_restrictedVideoIsAgeLimitedOnlyIfTheMessageSaysSo(t *testi
 func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 	t.Parallel()
 	mira := accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)
-	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
+	facebook := queue.Target{Platform: link.Facebook, Kind: queue.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
 	for body, class := range map[string]source.Class{
 		`{"success":false,"message":"This account is private"}`:      source.Private,
 		`{"success":false,"message":"This video is age restricted"}`: source.AgeLimited,
@@ -89,7 +90,7 @@ func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 		`{"success":false}`: source.Temporary,
 		`{"success":false,"error":"x","message":"THE USER IS PRIVATE"}`: source.Private,
 	} {
-		for _, target := range []source.Target{mira, facebook} {
+		for _, target := range []queue.Target{mira, facebook} {
 			require.Equal(t, class, fetchTarget(t, "scrapecreators", http.StatusOK, body, target).Class, body)
 		}
 	}
@@ -127,7 +128,7 @@ func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 		{403, `{"success":false,"error":"Upgrade to fetch private accounts"}`, source.AuthFailed},
 		{403, `{"success":false,"message":"Your account has been restricted. Contact support."}`, source.AuthFailed},
 	} {
-		for _, target := range []source.Target{mira, facebook} {
+		for _, target := range []queue.Target{mira, facebook} {
 			r := fetchTarget(t, "scrapecreators", tt.status, tt.body, target)
 			require.Equal(t, tt.class, r.Class, "status %d: %s: %s", tt.status, tt.body, r.Detail)
 		}
@@ -138,7 +139,7 @@ func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 	s, world, _ := startSandbox(t, "scrapecreators")
 	truth, ok := world.Account(link.TikTok, world.FindAccount(link.TikTok, sandbox.AccountPrivate), sourcetest.Now)
 	require.True(t, ok)
-	results, err := s.Fetch(t.Context(), []source.Target{accountTarget(t, truth.Link, 30)}, source.NewCallBudget(nil))
+	results, err := s.Fetch(t.Context(), []queue.Target{accountTarget(t, truth.Link, 30)}, source.NewCallBudget(nil))
 	require.NoError(t, err)
 	require.True(t, *results[0].Account.Private)
 }

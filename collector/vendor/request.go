@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/collector/fetch"
-	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // failuresUntilDetails is the number of failed attempts after which a target is requested with details. Calls for several targets can leave out a target
@@ -24,7 +24,7 @@ func (c Call) maxTargets() int { return max(c.Batch.Size, 1) }
 
 // canRequest returns true if the call can request the target. For a target without an id, canRequest
 // checks only the platform and the kind.
-func (c Call) canRequest(t source.Target) bool {
+func (c Call) canRequest(t queue.Target) bool {
 	if c.Platform != t.Platform || c.Kind != t.Kind {
 		return false
 	}
@@ -35,7 +35,7 @@ func (c Call) canRequest(t source.Target) bool {
 		return false
 	}
 	known := placeholderValues(t)
-	if c.Kind == source.KindAccount {
+	if c.Kind == queue.KindAccount {
 		return known.hasAllValuesFor(c.Request)
 	}
 	if fetch.ParseID(t.ExternalID) == "" || c.Batch.Join != "" && strings.Contains(t.ExternalID, c.Batch.Join) {
@@ -54,9 +54,9 @@ type values struct {
 
 // placeholderValues returns the placeholder values for a target. If an account's handle is missing and its ExternalID is "@" followed by a handle,
 // this handle is used.
-func placeholderValues(t source.Target) values {
+func placeholderValues(t queue.Target) values {
 	v := values{id: t.ExternalID, link: t.Link, handle: t.Handle}
-	if t.Kind == source.KindAccount {
+	if t.Kind == queue.KindAccount {
 		v.id = fetch.ParseID(t.AccountID)
 		if name, ok := strings.CutPrefix(t.ExternalID, "@"); ok && v.handle == "" {
 			v.handle = name

@@ -13,6 +13,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestSource_usesLinkToRequestDetailsAndIDToRequestCounts(t *testing.T) {
@@ -22,7 +23,7 @@ func TestSource_usesLinkToRequestDetailsAndIDToRequestCounts(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
 			const id = "7301234567890123456"
-			detailed := source.Target{Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: "a.real.person",
+			detailed := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: id, Handle: "a.real.person",
 				Link: "https://www.tiktok.com/@a.real.person/video/" + id}
 			size, ok := s.Serves(detailed)
 			require.True(t, ok)
@@ -31,12 +32,12 @@ func TestSource_usesLinkToRequestDetailsAndIDToRequestCounts(t *testing.T) {
 			size, ok = s.Serves(detailed)
 			require.True(t, ok)
 			require.Equal(t, 1, size)
-			size, ok = s.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
+			size, ok = s.Serves(queue.Target{Platform: link.TikTok, Kind: queue.KindVideo})
 			require.True(t, ok)
 			require.Equal(t, 50, size, "for a target without an id, Serves must return the largest batch size")
 
 			counts, _ := batchOfAllCategories(t, world, link.TikTok)
-			batch := []source.Target{detailed, counts[0]}
+			batch := []queue.Target{detailed, counts[0]}
 			require.Equal(t, int64(2), s.Plan(batch)[0][0].Units)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
@@ -79,17 +80,17 @@ func startSandbox(t *testing.T, name string) (*vendor.Source, *sandbox.World, st
 
 // batchOfAllCategories returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
 // or private.
-func batchOfAllCategories(t *testing.T, world *sandbox.World, platform link.Platform) ([]source.Target, []sandbox.VideoTruth) {
+func batchOfAllCategories(t *testing.T, world *sandbox.World, platform link.Platform) ([]queue.Target, []sandbox.VideoTruth) {
 	t.Helper()
-	var targets []source.Target
+	var targets []queue.Target
 	var truths []sandbox.VideoTruth
 	for _, category := range sandbox.Categories(platform) {
 		id := world.Find(platform, category)
 		truth, ok := world.Video(platform, id, sourcetest.Now)
 		require.True(t, ok, category)
 		truths = append(truths, truth)
-		targets = append(targets, source.Target{
-			Platform: platform, Kind: source.KindVideo, ExternalID: id, Handle: truth.Account.Handle, Link: truth.Link,
+		targets = append(targets, queue.Target{
+			Platform: platform, Kind: queue.KindVideo, ExternalID: id, Handle: truth.Account.Handle, Link: truth.Link,
 		})
 	}
 	return targets, truths
@@ -211,7 +212,7 @@ func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 			sourcetest.SendControlRequest(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 				id := world.Find(link.Instagram, category)
-				results, err := s.Fetch(t.Context(), []source.Target{instagramTarget(id)}, source.NewCallBudget(nil))
+				results, err := s.Fetch(t.Context(), []queue.Target{instagramTarget(id)}, source.NewCallBudget(nil))
 				require.NoError(t, err)
 				require.Equal(t, want[i], results[0].Class, results[0].Detail)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // serveVideoList starts a server that simulates ScrapeCreators with one account. pageSize returns the number of videos on the given page of
@@ -76,7 +77,7 @@ func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 			t.Parallel()
 			base, calls := serveVideoList(t, tt.videos, tt.size, func(int) bool { return false })
 			s := newSource(t, "scrapecreators", base, nil)
-			batch := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
+			batch := []queue.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
 			budget := source.NewCallBudget(s.Plan(batch)[0])
 			results, err := s.Fetch(t.Context(), batch, budget)
 			require.NoError(t, err)
@@ -108,7 +109,7 @@ func TestSource_requestsFurtherPagesInPlaceOfReposts(t *testing.T) {
 			t.Parallel()
 			base, calls := serveVideoList(t, tt.entries, func(int) int { return 10 }, tt.isRepost)
 			s := newSource(t, "scrapecreators", base, nil)
-			batch := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
+			batch := []queue.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", tt.depth)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.OK, results[0].Class, results[0].Detail)
@@ -135,7 +136,7 @@ func TestSource_reportsSinceWhenAListWithRepostsIsComplete(t *testing.T) {
 			t.Parallel()
 			base, _ := serveVideoList(t, 500, func(int) int { return 10 }, func(entry int) bool { return !tt.isOwn(entry) })
 			s := newSource(t, "scrapecreators", base, nil)
-			batch := []source.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}
+			batch := []queue.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 0)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.OK, results[0].Class, results[0].Detail)

@@ -43,9 +43,9 @@ func startRecorder(t *testing.T, text string) recorder {
 func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 	t.Parallel()
 	const key = "s3cret%2BKey%2F42"
-	batch := []source.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, ""), tiktokTarget(pancakes, "mira.cooks")}
+	batch := []queue.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, ""), tiktokTarget(pancakes, "mira.cooks")}
 	for name, tt := range map[string]struct {
-		batch []source.Target
+		batch []queue.Target
 		want  string
 	}{
 		"ensembledata": {batch, "GET /tt/post/multi-info?ids=7382991827364555321%3B7561000000000000001&token=" + key + " [ ] "},
@@ -79,7 +79,7 @@ func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 		t.Parallel()
 		web := startRecorder(t, testdataText(t, "ensembledata_instagram/ok"))
 		s := newSource(t, "ensembledata", web.base+"/apis/", nil)
-		results, err := s.Fetch(t.Context(), []source.Target{instagramTarget(reel), instagramTarget(reel)}, source.NewCallBudget(nil))
+		results, err := s.Fetch(t.Context(), []queue.Target{instagramTarget(reel), instagramTarget(reel)}, source.NewCallBudget(nil))
 		require.NoError(t, err)
 		require.Equal(t, "GET /apis/instagram/post/details?code=DHtWpRvMBiw&n_comments_to_fetch=0&token="+key+" [ ] ", <-web.requests)
 		require.Empty(t, web.requests, "one video must cause one call")
@@ -93,7 +93,7 @@ func TestSource_fetchesVideosFromAVendorThatTheOperatorDescribed(t *testing.T) {
 	web := startRecorder(t, testdataText(t, "newcomer/ok"))
 	s := newSource(t, "testdata/newcomer/vendor.json", web.base, nil)
 	require.Equal(t, "vendor:newcomer", s.Name())
-	batch := []source.Target{tiktokTarget(train, "rails_rain"), tiktokTarget(pancakes, "mira.cooks"), tiktokTarget("7000000000000000000", "")}
+	batch := []queue.Target{tiktokTarget(train, "rails_rain"), tiktokTarget(pancakes, "mira.cooks"), tiktokTarget("7000000000000000000", "")}
 	size, ok := s.Serves(batch[0])
 	require.True(t, ok)
 	require.Equal(t, 3, size)
@@ -132,14 +132,14 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	size, ok = ensemble.Serves(instagramTarget(reel))
 	require.True(t, ok)
 	require.Equal(t, 1, size)
-	_, ok = ensemble.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
+	_, ok = ensemble.Serves(queue.Target{Platform: link.TikTok, Kind: queue.KindVideo})
 	require.True(t, ok, "a target without an id stands for all targets of its kind, so it must be served")
 
 	account, noLink := tiktokTarget(pancakes, ""), tiktokTarget(pancakes, "")
-	account.Kind, noLink.Link = source.KindAccount, ""
-	for _, bad := range []source.Target{
+	account.Kind, noLink.Link = queue.KindAccount, ""
+	for _, bad := range []queue.Target{
 		account, tiktokTarget("1;2", ""), tiktokTarget("1 2", ""), tiktokTarget(strings.Repeat("1", 200), ""),
-		{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0"},
+		{Platform: link.YouTube, Kind: queue.KindVideo, ExternalID: "kJ4_q-Zx9W0"},
 	} {
 		_, ok := ensemble.Serves(bad)
 		require.False(t, ok, "%+v", bad)
@@ -148,7 +148,7 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	require.False(t, ok, "the vendor's call must not be used for a target without a link")
 
 	web := startRecorder(t, "{}")
-	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []source.Target{noLink, account, {}}, source.NewCallBudget(nil))
+	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []queue.Target{noLink, account, {}}, source.NewCallBudget(nil))
 	require.NoError(t, err)
 	for _, r := range results {
 		require.Equal(t, source.Unsupported, r.Class)
@@ -191,7 +191,7 @@ func TestSource_reducesBatchSizeAfterVendorRefusesBatch(t *testing.T) {
 			s, err := vendor.New(config, vendor.Options{BaseURL: web.URL, Key: "k", Client: client, Now: func() time.Time { return clock }})
 			require.NoError(t, err)
 
-			batch := make([]source.Target, 50)
+			batch := make([]queue.Target, 50)
 			for i := range batch {
 				batch[i] = tiktokTarget(fmt.Sprintf("73829918273645553%02d", i), "")
 			}
@@ -239,7 +239,7 @@ func TestSource_splitsBatchIntoSeveralCalls(t *testing.T) {
 	}))
 	defer web.Close()
 	s := newSource(t, "ensembledata", web.URL, nil)
-	batch := []source.Target{instagramTarget("AAAAAAAAAAA"), instagramTarget("BBBBBBBBBBB"), instagramTarget("CCCCCCCCCCC")}
+	batch := []queue.Target{instagramTarget("AAAAAAAAAAA"), instagramTarget("BBBBBBBBBBB"), instagramTarget("CCCCCCCCCCC")}
 	plan := s.Plan(batch)[0]
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, plan)
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
@@ -285,7 +285,7 @@ func TestSource_returnsErrorOfCancelledContext(t *testing.T) {
 	web := startRecorder(t, "{}")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := newSource(t, "ensembledata", web.base, nil).Fetch(ctx, []source.Target{tiktokTarget(train, "")}, source.NewCallBudget(nil))
+	_, err := newSource(t, "ensembledata", web.base, nil).Fetch(ctx, []queue.Target{tiktokTarget(train, "")}, source.NewCallBudget(nil))
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, web.requests, "Fetch must not make a call")
 }

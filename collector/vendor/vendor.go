@@ -14,6 +14,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const (
@@ -49,10 +50,7 @@ type batchSize struct {
 	ends    time.Time // the time from which the full size applies again
 }
 
-var (
-	_ source.Source        = (*Source)(nil)
-	_ source.NetworkSource = (*Source)(nil)
-)
+var _ source.Source = (*Source)(nil)
 
 // New returns a source for a vendor. It returns an error if Key, Client or Now is missing, or if config or
 // the base URL is invalid.
@@ -100,7 +98,7 @@ func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Cl
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
 // Plan returns the number of calls to reserve in each budget. A batch of videos usually needs one call.
-func (s *Source) Plan(batch []source.Target) [][]source.Call {
+func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	var calls int
 	if areAccounts(batch) {
 		calls = s.maxAccountCalls(batch)
@@ -116,7 +114,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 
 // Serves returns the maximum number of targets of one call that requests t. If t has no id, this is the maximum
 // for the platform and kind of t.
-func (s *Source) Serves(t source.Target) (batch int, ok bool) {
+func (s *Source) Serves(t queue.Target) (batch int, ok bool) {
 	if t.ExternalID != "" {
 		i := s.callIndexFor(t)
 		if i < 0 {
@@ -135,10 +133,13 @@ func (s *Source) Serves(t source.Target) (batch int, ok bool) {
 
 // NeedsHandle returns true if the request for the target contains its handle. The answer to such a request must be checked, because the
 // handle may now belong to another account.
-func (s *Source) NeedsHandle(t source.Target) bool {
+func (s *Source) NeedsHandle(t queue.Target) bool {
 	call := s.callIndexFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
+
+// OwnAccountsOnly returns false, because vendors sell the numbers of every public account.
+func (s *Source) OwnAccountsOnly() bool { return false }
 
 // currentBatchSize returns how many targets a call can request at present. callIndex is the index of the call in the vendor description.
 func (s *Source) currentBatchSize(callIndex int) int {
@@ -146,7 +147,7 @@ func (s *Source) currentBatchSize(callIndex int) int {
 }
 
 // callIndexFor returns the index of the first call in the vendor description that can request the target, or -1 if no call can.
-func (s *Source) callIndexFor(t source.Target) int {
+func (s *Source) callIndexFor(t queue.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
@@ -171,7 +172,7 @@ func (b *batchSize) reduce(refusedSize int, now time.Time) int {
 // chunk has the targets of a batch that are requested with one call, without duplicates.
 type chunk struct {
 	call    int // index of the call in the vendor description
-	targets []source.Target
+	targets []queue.Target
 }
 
 // ids returns the external ids of the chunk's targets.
@@ -185,7 +186,7 @@ func (c chunk) ids() []string {
 
 // splitBatch divides a batch into chunks, one for each call. Usually one call is enough. A target is left
 // out if no call can request it.
-func (s *Source) splitBatch(batch []source.Target) []chunk {
+func (s *Source) splitBatch(batch []queue.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
 	open := make(map[int]int) // maps the index of a call to the index of its last chunk
@@ -208,7 +209,7 @@ func (s *Source) splitBatch(batch []source.Target) []chunk {
 
 // Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure.
 // After a later failure, the targets without an answer get source.UnansweredResult.
-func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()
 		return s.fetchAccounts(ctx, batch, budget)
@@ -280,7 +281,7 @@ func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, default
 
 // Group returns "" for every target. All targets of the same platform and kind then belong to the same group, so they can be fetched in one
 // batch.
-func (s *Source) Group(source.Target) string { return "" }
+func (s *Source) Group(queue.Target) string { return "" }
 
 // sendRequest sends the request that a template describes, with the placeholder values of the targets.
 func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,14 +29,14 @@ const (
 	reel     = "DHtWpRvMBiw"
 )
 
-func tiktokTarget(id, handle string) source.Target {
-	return source.Target{
-		Platform: link.TikTok, Kind: source.KindVideo, ExternalID: id, Handle: handle, Link: "https://www.tiktok.com/@" + handle + "/video/" + id,
+func tiktokTarget(id, handle string) queue.Target {
+	return queue.Target{
+		Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: id, Handle: handle, Link: "https://www.tiktok.com/@" + handle + "/video/" + id,
 	}
 }
 
-func instagramTarget(code string) source.Target {
-	return source.Target{Platform: link.Instagram, Kind: source.KindVideo, ExternalID: code, Link: "https://www.instagram.com/reel/" + code + "/"}
+func instagramTarget(code string) queue.Target {
+	return queue.Target{Platform: link.Instagram, Kind: queue.KindVideo, ExternalID: code, Link: "https://www.instagram.com/reel/" + code + "/"}
 }
 
 func testdataText(t testing.TB, file string) string {
@@ -132,7 +133,7 @@ func TestEnsembleData_fetchesTikTokVideos(t *testing.T) {
 	ensembleRefusals(all)
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource("ensembledata"), Answers: all,
-		Targets: []source.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "")},
+		Targets: []queue.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "")},
 	})
 }
 
@@ -157,7 +158,7 @@ func TestEnsembleData_fetchesReels(t *testing.T) {
 		sourcetest.GoneForeign: {Body: testdataText(t, folder+"/strangers"), Classes: []source.Class{source.Temporary}},
 	})
 	ensembleRefusals(all)
-	sourcetest.Run(t, sourcetest.Harness{New: newTestSource("ensembledata"), Answers: all, Targets: []source.Target{instagramTarget(reel)}})
+	sourcetest.Run(t, sourcetest.Harness{New: newTestSource("ensembledata"), Answers: all, Targets: []queue.Target{instagramTarget(reel)}})
 }
 
 func TestEnsembleData_reportsHiddenLikes(t *testing.T) {
@@ -197,7 +198,7 @@ func TestApify_fetchesTikTokVideos(t *testing.T) {
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource("apify"), Answers: all,
-		Targets: []source.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "rails_rain")},
+		Targets: []queue.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "rails_rain")},
 	})
 }
 
@@ -206,14 +207,14 @@ func TestSource_returnsTemporaryForAnAnswerWithoutItems(t *testing.T) {
 	t.Parallel()
 	details := tiktokTarget(pancakes, "")
 	details.NeedDetails = true
-	account := source.Target{Platform: link.TikTok, Kind: source.KindAccount, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
+	account := queue.Target{Platform: link.TikTok, Kind: queue.KindAccount, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
 	for vendor, answers := range map[string][]string{
 		"apify":          {"[]", "[null]", "null"},
 		"ensembledata":   {`{"data":[]}`, `{"data":[null]}`, `{"data":null}`, `{"data":{}}`, `{"data":{"aweme_details":[]}}`, `{}`},
 		"scrapecreators": {`{"success":true,"aweme_detail":[]}`, `{"success":true,"aweme_detail":[null]}`, `{"success":true,"aweme_detail":null}`, `{"success":true}`},
 	} {
 		for _, answer := range answers {
-			for _, target := range []source.Target{tiktokTarget(pancakes, ""), details, account} {
+			for _, target := range []queue.Target{tiktokTarget(pancakes, ""), details, account} {
 				require.Equal(t, source.Temporary, fetchTarget(t, vendor, http.StatusOK, answer, target).Class, "%s: %s about %s", vendor, answer, target.ExternalID)
 			}
 		}
@@ -244,12 +245,12 @@ func TestApify_classifiesUnavailableInstagramPosts(t *testing.T) {
 
 func TestScrapeCreators_fetchesVideos(t *testing.T) {
 	t.Parallel()
-	youtube := source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
-	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
+	youtube := queue.Target{Platform: link.YouTube, Kind: queue.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
+	facebook := queue.Target{Platform: link.Facebook, Kind: queue.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
 	first, _ := tiktokFacts()
 	uploaded := time.Date(2026, 10, 3, 17, 4, 11, 0, time.UTC)
 	for file, tt := range map[string]struct {
-		target source.Target
+		target queue.Target
 		facts  source.Facts
 	}{
 		"tiktok": {tiktokTarget(pancakes, "mira.cooks"), first},
@@ -302,7 +303,7 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 func TestScrapeCreators_usesFacebookItemOnlyIfItIsNotAboutAnotherVideo(t *testing.T) {
 	t.Parallel()
 	const id, otherID = "123456789012352", "123456789012399"
-	target := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id}
+	target := queue.Target{Platform: link.Facebook, Kind: queue.KindVideo, ExternalID: id, Link: "https://www.facebook.com/reel/" + id}
 	for members, class := range map[string]source.Class{
 		`"url":"https://www.facebook.com/reel/` + id + `","video":{"id":"` + id + `"},`:           source.OK,
 		`"url":"https://www.facebook.com/share/r/abc/","video":{"id":"` + id + `"},`:              source.OK,
@@ -329,7 +330,7 @@ func TestScrapeCreators_usesFacebookItemOnlyIfItIsNotAboutAnotherVideo(t *testin
 
 func TestVendors_returnTemporaryIfAllCountsAreHiddenOrNull(t *testing.T) {
 	t.Parallel()
-	youtube := source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
+	youtube := queue.Target{Platform: link.YouTube, Kind: queue.KindVideo, ExternalID: "kJ4_q-Zx9W0", Link: "https://www.youtube.com/watch?v=kJ4_q-Zx9W0"}
 	r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"id":"kJ4_q-Zx9W0","viewCountInt":null,"likeCountInt":null,"commentCountInt":null}`, youtube)
 	require.Equal(t, source.Temporary, r.Class)
 	r = fetchTarget(t, "ensembledata", http.StatusOK, `{"data":{"code":"`+reel+`","like_count":3,"like_and_view_counts_disabled":true,"play_count":null}}`, instagramTarget(reel))
@@ -355,7 +356,7 @@ func TestApify_refusesItemsWithTheIDOfAnotherVideo(t *testing.T) {
 }
 
 // fetchTarget fetches one target from a vendor with a fixed answer. If Fetch returns a failure, the result has the class of the failure.
-func fetchTarget(t *testing.T, name string, status int, text string, target source.Target) source.Result {
+func fetchTarget(t *testing.T, name string, status int, text string, target queue.Target) source.Result {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -363,7 +364,7 @@ func fetchTarget(t *testing.T, name string, status int, text string, target sour
 	}))
 	defer web.Close()
 	s := newSource(t, name, web.URL, nil)
-	batch := []source.Target{target}
+	batch := []queue.Target{target}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	var f *source.Failure
 	if err != nil {

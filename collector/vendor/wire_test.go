@@ -13,11 +13,12 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // fetchFacts serves the given file of testdata/wire as the vendor's answer, and calls Fetch for a video. It
 // returns the data that Fetch returns.
-func fetchFacts(t *testing.T, vendor, file string, target source.Target) source.Facts {
+func fetchFacts(t *testing.T, vendor, file string, target queue.Target) source.Facts {
 	t.Helper()
 	r := fetchTarget(t, vendor, http.StatusOK, testdataText(t, "wire/"+file), target)
 	require.Equal(t, source.OK, r.Class, r.Detail)
@@ -63,7 +64,7 @@ func TestScrapeCreators_readsShopAdsAndHiddenLikes(t *testing.T) {
 	require.Equal(t, []*bool{new(false), new(false)}, []*bool{plain.IsAd, plain.ShopAd})
 	require.Nil(t, plain.ShopProductID)
 
-	youtube := source.Target{Platform: link.YouTube, Kind: source.KindVideo, ExternalID: "dQw4w9WgXcQ", Link: "https://www.youtube.com/watch?v=dQw4w9WgXcQ"}
+	youtube := queue.Target{Platform: link.YouTube, Kind: queue.KindVideo, ExternalID: "dQw4w9WgXcQ", Link: "https://www.youtube.com/watch?v=dQw4w9WgXcQ"}
 	hidden := fetchFacts(t, "scrapecreators", "scrapecreators_youtube_hidden", youtube)
 	require.Nil(t, hidden.Likes)
 	require.Equal(t, []*bool{new(true), new(true)}, []*bool{hidden.HiddenStats, hidden.IsAd})
@@ -71,7 +72,7 @@ func TestScrapeCreators_readsShopAdsAndHiddenLikes(t *testing.T) {
 	require.Nil(t, unknown.Likes)
 	require.Equal(t, []*bool{nil, new(false)}, []*bool{unknown.HiddenStats, unknown.IsAd}, "missing likes must not count as hidden likes")
 
-	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
+	facebook := queue.Target{Platform: link.Facebook, Kind: queue.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
 	f := fetchFacts(t, "scrapecreators", "scrapecreators_facebook", facebook)
 	require.Equal(t, new(58.25), f.LengthSeconds)
 	require.Equal(t, new("Sunny Side"), f.SongName)
@@ -107,7 +108,7 @@ func TestEnsembleData_halvesBatchesWhoseAnswerIsTooLarge(t *testing.T) {
 	}))
 	t.Cleanup(web.Close)
 	s := newSource(t, "ensembledata", web.URL, nil)
-	var batch []source.Target
+	var batch []queue.Target
 	for n := range 50 {
 		batch = append(batch, tiktokTarget("73829918273645553"+string(rune('0'+n/10))+string(rune('0'+n%10)), ""))
 	}

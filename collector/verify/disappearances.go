@@ -44,12 +44,12 @@ type lastAnswer struct {
 }
 
 // IsDisappearance returns true if the result says that a target does not exist that had numbers less than recent ago.
-func IsDisappearance(t source.Target, r source.Result, recent time.Duration, now time.Time) bool {
+func IsDisappearance(t queue.Target, r source.Result, recent time.Duration, now time.Time) bool {
 	return (r.Class == source.Gone || r.Class == source.Missing) && t.State != queue.StateGone && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < recent
 }
 
 // Record records an answer of a source about the target. Call it for each answer with numbers, and for each disappearance.
-func (d *Disappearances) Record(sourceName string, t source.Target, disappeared bool, now time.Time) {
+func (d *Disappearances) Record(sourceName string, t queue.Target, disappeared bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.sources == nil {

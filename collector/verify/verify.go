@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Suspicion says why the counts of a target are suspicious, and since when. It is stored with the target as JSON.
@@ -70,7 +71,7 @@ const (
 
 // Check returns nil if the facts in a result may be stored. Otherwise it returns a Suspicion, which must be
 // stored with the target. FindMixedUpResults returns the value of mixedUp.
-func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
+func Check(t queue.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
 		before = Suspicion{}
@@ -110,7 +111,7 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 }
 
 // roseImplausibly returns true if the views rose by more than implausibleRise and manyNewViews since a fetch in the last riseTime.
-func roseImplausibly(t source.Target, f *source.Facts, now time.Time) bool {
+func roseImplausibly(t queue.Target, f *source.Facts, now time.Time) bool {
 	if f.Views == nil || t.Views == nil || t.FetchedAt == nil || now.Sub(t.FetchedAt.Time()) >= riseTime {
 		return false
 	}
@@ -133,7 +134,7 @@ func checkRise(before Suspicion, views int64, now time.Time) *Suspicion {
 
 // IsWiped returns true if the source reports zero views, although the stored number of views is not zero. If it is less than manyViews, the
 // source must also report other counts, and all of them must be zero. Some sources report zeros for removed videos.
-func IsWiped(t source.Target, r source.Result) bool {
+func IsWiped(t queue.Target, r source.Result) bool {
 	f := r.Facts
 	if f == nil || f.Views == nil || *f.Views != 0 || t.Views == nil || *t.Views == 0 {
 		return false
@@ -163,7 +164,7 @@ func (s *Suspicion) Text() *string {
 
 // fallenCount returns the name of a count, such as likes, that fell to less than implausibleDrop of at least comparableCount. It returns ""
 // if no count fell so far. Likes that the source declares as hidden are not compared.
-func fallenCount(t source.Target, f *source.Facts) string {
+func fallenCount(t queue.Target, f *source.Facts) string {
 	hidden := f.HiddenStats != nil && *f.HiddenStats
 	for _, c := range [...]struct {
 		name            string
@@ -177,7 +178,7 @@ func fallenCount(t source.Target, f *source.Facts) string {
 }
 
 // videoSuspicion returns why the facts of a video are suspicious, or "" if they are plausible.
-func videoSuspicion(t source.Target, f *source.Facts, now time.Time) string {
+func videoSuspicion(t queue.Target, f *source.Facts, now time.Time) string {
 	fallen := fallenCount(t, f)
 	if f.Views == nil {
 		if fallen != "" {
@@ -210,7 +211,7 @@ func videoSuspicion(t source.Target, f *source.Facts, now time.Time) string {
 
 // accountSuspicion returns why the facts of an account are suspicious, or "" if they are plausible. For an account, t.Views is
 // the stored number of followers.
-func accountSuspicion(t source.Target, a *source.AccountFacts) string {
+func accountSuspicion(t queue.Target, a *source.AccountFacts) string {
 	if a.Followers != nil && t.Views != nil && float64(*a.Followers) < implausibleDrop*float64(*t.Views) {
 		return "followers fell to less than a hundredth"
 	}
@@ -219,7 +220,7 @@ func accountSuspicion(t source.Target, a *source.AccountFacts) string {
 
 // FindMixedUpResults returns the indexes of results that probably contain the views of another video in
 // the batch. Videos with fewer stored views than comparableViews are not compared.
-func FindMixedUpResults(batch []source.Target, results []source.Result) map[int]bool {
+func FindMixedUpResults(batch []queue.Target, results []source.Result) map[int]bool {
 	type viewCounts struct{ stored, fetched int64 }
 	views := make(map[int]viewCounts, len(batch))
 	for i, r := range results {
@@ -264,7 +265,7 @@ func isPlausibleGrowth(fetched, stored int64) bool {
 
 // CheckIdentity returns the given result. If the handle may now belong to another account, it returns a result
 // with the class OtherOwner, or Missing if the account ids cannot be compared.
-func CheckIdentity(requested source.Target, r source.Result, now time.Time) source.Result {
+func CheckIdentity(requested queue.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
 	case source.IsOtherAccount(requested, r.Account):
@@ -278,14 +279,14 @@ func CheckIdentity(requested source.Target, r source.Result, now time.Time) sour
 
 // haveIncomparableIDs returns true if the target and the facts both have account ids, but no id of the
 // same kind.
-func haveIncomparableIDs(t source.Target, f *source.AccountFacts) bool {
+func haveIncomparableIDs(t queue.Target, f *source.AccountFacts) bool {
 	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }
 
 // IsOlder returns true if the counts in a result are probably older than the stored counts. Only a result
 // whose field Lags is true can be older.
-func IsOlder(t source.Target, r source.Result, now time.Time) bool {
+func IsOlder(t queue.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	// If the stored views are older than longestLag, the result must be newer, so the views really fell.
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const kindChannels = "youtube#channelListResponse"
@@ -26,7 +27,7 @@ type name struct{ parameter, value string }
 
 // accountOf returns how to request the channel of a target. It returns false if the target is not a
 // valid YouTube account.
-func accountOf(t source.Target) (account, bool) {
+func accountOf(t queue.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
 	}
@@ -44,7 +45,7 @@ func accountOf(t source.Target) (account, bool) {
 
 // accountBatchSize returns the size of the largest batch in which an account may be fetched. It
 // returns false if the account is not valid.
-func accountBatchSize(t source.Target) (int, bool) {
+func accountBatchSize(t queue.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
 	}
@@ -61,10 +62,10 @@ func accountBatchSize(t source.Target) (int, bool) {
 
 // wantedPages returns how many pages of uploads are needed for t.Depth videos. The first page is
 // always needed to find new videos.
-func wantedPages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
+func wantedPages(t queue.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
 // maxAccountUnits returns the maximum number of quota units that a batch of accounts can cost.
-func maxAccountUnits(batch []source.Target) int64 {
+func maxAccountUnits(batch []queue.Target) int64 {
 	units, byID := 0, false
 	for _, t := range batch {
 		a, ok := accountOf(t)
@@ -88,7 +89,7 @@ func maxAccountUnits(batch []source.Target) int64 {
 
 // fetchAccounts requests channels and their uploads. If the first account fails or ctx is done,
 // fetchAccounts returns the error.
-func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *Source) fetchAccounts(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	var ids []string
 	for _, t := range batch {
 		if a, ok := accountOf(t); ok && a.id != "" && !slices.Contains(ids, a.id) {
@@ -127,7 +128,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 
 // fetchAccount requests the uploads of one channel. knownChannels are the channels that an earlier
 // request of this batch has found.
-func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, knownChannels channels) (source.Result, error) {
+func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target, knownChannels channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
 		return source.Result{Class: source.Unsupported, Detail: "not a YouTube account"}, nil

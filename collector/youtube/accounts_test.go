@@ -18,17 +18,18 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const mira = "UCk3mXo7Q2hJp0LwR9sVbT1A"
 
 // accountTarget returns the target that the collector creates for the link of an account.
-func accountTarget(t testing.TB, pasted string, depth int) source.Target {
+func accountTarget(t testing.TB, pasted string, depth int) queue.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
 	require.NoError(t, err)
 	require.Equal(t, link.Account, l.Kind)
-	out := source.Target{Platform: link.YouTube, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
+	out := queue.Target{Platform: link.YouTube, Kind: queue.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: depth}
 	if l.ID != "" {
 		out.ExternalID, out.AccountID = l.ID, l.ID
 	}
@@ -137,7 +138,7 @@ func TestSource_derivesRequestParameterFromLink(t *testing.T) {
 				_, _ = w.Write([]byte(`{"kind":"youtube#channelListResponse"}`))
 			})
 			s := newSource(t, base, nil)
-			batch := []source.Target{accountTarget(t, pasted, 0)}
+			batch := []queue.Target{accountTarget(t, pasted, 0)}
 			plan := s.Plan(batch)
 			require.Len(t, plan, 1)
 			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "the plan must have one unit for each request by name, and one unit for a page of uploads")
@@ -159,7 +160,7 @@ func TestSource_derivesRequestParameterFromLink(t *testing.T) {
 		s := newSource(t, base, nil)
 		known := accountTarget(t, "https://www.youtube.com/@old.handle", 0)
 		known.AccountID = mira
-		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
+		results, err := s.Fetch(t.Context(), []queue.Target{known}, source.NewCallBudget(s.Plan([]queue.Target{known})[0]))
 		require.NoError(t, err)
 		require.Equal(t, "miracooks", *results[0].Account.Username, "the result must have the new handle of the account")
 		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "the source must not request a second page of uploads")
@@ -169,7 +170,7 @@ func TestSource_derivesRequestParameterFromLink(t *testing.T) {
 func TestSource_limitsBatchSizeOfAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "http://127.0.0.1:1", nil)
-	size := func(target source.Target) int {
+	size := func(target queue.Target) int {
 		n, ok := s.Serves(target)
 		require.Equal(t, n > 0, ok)
 		return n
@@ -177,16 +178,16 @@ func TestSource_limitsBatchSizeOfAccounts(t *testing.T) {
 	byID := accountTarget(t, "https://www.youtube.com/channel/"+mira, 0)
 	deep := byID
 	deep.Depth = 51
-	require.Equal(t, 50, size(source.Target{Platform: link.YouTube, Kind: source.KindAccount}))
+	require.Equal(t, 50, size(queue.Target{Platform: link.YouTube, Kind: queue.KindAccount}))
 	require.Equal(t, 50, size(byID))
 	require.Equal(t, 1, size(deep))
 	require.Equal(t, 1, size(accountTarget(t, "https://www.youtube.com/@MiraCooks", 0)))
-	require.Zero(t, size(source.Target{Platform: link.YouTube, Kind: source.KindAccount, ExternalID: "@a b"}))
-	require.Zero(t, size(source.Target{Platform: link.TikTok, Kind: source.KindAccount, ExternalID: "@mira"}))
+	require.Zero(t, size(queue.Target{Platform: link.YouTube, Kind: queue.KindAccount, ExternalID: "@a b"}))
+	require.Zero(t, size(queue.Target{Platform: link.TikTok, Kind: queue.KindAccount, ExternalID: "@mira"}))
 
 	deep.Depth = 5000
-	require.Equal(t, int64(101), s.Plan([]source.Target{deep})[0][0].Units)
-	require.Equal(t, int64(3), s.Plan([]source.Target{byID, byID})[0][0].Units)
+	require.Equal(t, int64(101), s.Plan([]queue.Target{deep})[0][0].Units)
+	require.Equal(t, int64(3), s.Plan([]queue.Target{byID, byID})[0][0].Units)
 }
 
 func TestSource_classifiesErrorsOfAccounts(t *testing.T) {
@@ -205,12 +206,12 @@ func TestSource_classifiesErrorsOfAccounts(t *testing.T) {
 				_, _ = fmt.Fprintf(w, `{"error":{"code":%d,"message":"…","errors":[{"reason":%q}]}}`, tt.status, reason)
 			})
 			s := newSource(t, base, nil)
-			one := []source.Target{accountTarget(t, "https://www.youtube.com/@MiraCooks", 0)}
+			one := []queue.Target{accountTarget(t, "https://www.youtube.com/@MiraCooks", 0)}
 			results, err := s.Fetch(t.Context(), one, source.NewCallBudget(s.Plan(one)[0]))
 			require.NoError(t, err)
 			require.Equal(t, tt.class, results[0].Class)
 
-			two := []source.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 0), accountTarget(t, "https://www.youtube.com/channel/UCz8RrW4eYtN1uXb6KqLcM2g", 0)}
+			two := []queue.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 0), accountTarget(t, "https://www.youtube.com/channel/UCz8RrW4eYtN1uXb6KqLcM2g", 0)}
 			results, err = s.Fetch(t.Context(), two, source.NewCallBudget(s.Plan(two)[0]))
 			require.NoError(t, err)
 			for _, r := range results {
@@ -229,7 +230,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 			truth, ok := world.Account(link.YouTube, world.FindAccount(link.YouTube, category), sourcetest.Now)
 			require.True(t, ok)
 			for _, pasted := range []string{"https://www.youtube.com/@" + truth.Handle, "https://www.youtube.com/channel/" + truth.ID} {
-				batch := []source.Target{accountTarget(t, pasted, 5000)}
+				batch := []queue.Target{accountTarget(t, pasted, 5000)}
 				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 				require.NoError(t, err)
 				r := results[0]
@@ -254,7 +255,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 	t.Run("returns a failure for the batch if the first call fails", func(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
-		var batch []source.Target
+		var batch []queue.Target
 		for number := range uint32(3) {
 			truth, ok := world.Account(link.YouTube, world.Handle(link.YouTube, 100+number), sourcetest.Now)
 			require.True(t, ok)
@@ -287,7 +288,7 @@ func TestSource_returnsAccountsFetchedBeforeFailure(t *testing.T) {
 		}
 	})
 	s := newSource(t, base, nil)
-	batch := []source.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 0), accountTarget(t, "https://www.youtube.com/channel/"+rails, 0)}
+	batch := []queue.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 0), accountTarget(t, "https://www.youtube.com/channel/"+rails, 0)}
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class)
@@ -307,7 +308,7 @@ func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 		_, _ = w.Write([]byte(playlistPage(fmt.Sprintf(`"page %d"`, page), playlistItemJSON(fmt.Sprintf("aB3dE6gH9j%d", page), "2026-10-03T17:04:11Z")).Body))
 	})
 	s := newSource(t, base, nil)
-	deep := []source.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 5000)}
+	deep := []queue.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 5000)}
 	budget := source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetCommon, Units: 3}})
 	results, err := s.Fetch(t.Context(), deep, budget)
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/youtube"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 var update = flag.Bool("update", false, "rewrite the recorded requests")
@@ -52,7 +53,7 @@ func TestFetch_sendsRequestsAsDocumented(t *testing.T) {
 				Client: fetch.New(fetch.Options{Transport: r, Version: "test"})})
 			require.NoError(t, err)
 			require.Equal(t, "https://youtube.googleapis.com/youtube/v3/", s.Address())
-			batch := []source.Target{videoTarget(pancakes, c.details), videoTarget(train, c.details)}
+			batch := []queue.Target{videoTarget(pancakes, c.details), videoTarget(train, c.details)}
 			_, err = s.Fetch(t.Context(), batch, source.NewCallBudget([]source.Call{{Bucket: c.bucket, Units: 1}}))
 			require.NoError(t, err)
 			file := "testdata/recorded_" + name + ".http"

@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
@@ -26,9 +27,9 @@ func startSandbox(t *testing.T) (*youtube.Source, *sandbox.World, string) {
 
 // batchOfAllCategories returns a batch and the true data of its videos. The batch has one video of each category of the sandbox, such as deleted
 // or private.
-func batchOfAllCategories(t *testing.T, world *sandbox.World, details bool) ([]source.Target, []sandbox.VideoTruth) {
+func batchOfAllCategories(t *testing.T, world *sandbox.World, details bool) ([]queue.Target, []sandbox.VideoTruth) {
 	t.Helper()
-	var batch []source.Target
+	var batch []queue.Target
 	var truths []sandbox.VideoTruth
 	for _, category := range sandbox.Categories(link.YouTube) {
 		id := world.Find(link.YouTube, category)
@@ -84,7 +85,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
-		batch := []source.Target{
+		batch := []queue.Target{
 			videoTarget(world.Find(link.YouTube, sandbox.BecomesDeleted), true), videoTarget(world.Find(link.YouTube, sandbox.BecomesPrivate), true),
 			videoTarget(world.Find(link.YouTube, sandbox.Normal), true),
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // addUploads adds an account's newest videos to r, which already has the profile. It stops early if
 // the reserved quota units are spent.
-func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
+func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t queue.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
 	if !ok {
 		return r, nil // the id of the uploads list can only be derived from a channel id that begins with UC

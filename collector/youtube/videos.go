@@ -10,6 +10,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // These are the values of the member "kind" in the answers of videos.list and batchGetStats.
@@ -28,7 +29,7 @@ type videos struct {
 
 // resultFor returns the result for a video. If the answer is complete but lacks the video, the result has the
 // class Gone.
-func (v videos) resultFor(t source.Target) source.Result {
+func (v videos) resultFor(t queue.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
 	case ok:

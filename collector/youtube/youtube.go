@@ -14,6 +14,7 @@ import (
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Name is the name of the source in logs, in metrics and in stored history points.
@@ -72,10 +73,7 @@ type Source struct {
 	statsRefusedUntil atomic.Int64
 }
 
-var (
-	_ source.Source        = (*Source)(nil)
-	_ source.NetworkSource = (*Source)(nil)
-)
+var _ source.Source = (*Source)(nil)
 
 // New returns a Source for the YouTube Data API. It returns an error if the key is missing or the base URL is not an http or https URL.
 func New(o Options) (*Source, error) {
@@ -108,8 +106,8 @@ func New(o Options) (*Source, error) {
 }
 
 // areAccounts returns true if the targets of the batch are accounts. All targets of a batch have the same kind, so the first one decides.
-func areAccounts(batch []source.Target) bool {
-	return len(batch) > 0 && batch[0].Kind == source.KindAccount
+func areAccounts(batch []queue.Target) bool {
+	return len(batch) > 0 && batch[0].Kind == queue.KindAccount
 }
 
 // limitOf converts a limit in Options to a limit in source.Budget. In source.Budget, 0 means that no
@@ -151,37 +149,40 @@ func (s *Source) Concurrency() int { return concurrentCalls }
 
 // Group returns "" for every target. All targets then belong to the same group, so videos or channels of different accounts can be fetched
 // in one batch.
-func (s *Source) Group(source.Target) string { return "" }
+func (s *Source) Group(queue.Target) string { return "" }
 
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
-func (s *Source) NeedsHandle(source.Target) bool { return false }
+func (s *Source) NeedsHandle(queue.Target) bool { return false }
+
+// OwnAccountsOnly returns false, because the API shows the public videos of every channel.
+func (s *Source) OwnAccountsOnly() bool { return false }
 
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
 // Serves returns true for a valid video or account of YouTube. It also returns the maximum number of such
 // targets in a batch.
-func (s *Source) Serves(t source.Target) (int, bool) {
+func (s *Source) Serves(t queue.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
 		return 0, false
-	case t.Kind == source.KindAccount:
+	case t.Kind == queue.KindAccount:
 		return accountBatchSize(t)
-	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
+	case t.Kind == queue.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return batchSize, true
 	}
 	return 0, false
 }
 
 // canFetch returns true if the source serves the target and the target has an ExternalID.
-func (s *Source) canFetch(t source.Target) bool {
+func (s *Source) canFetch(t queue.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
 // Plan returns the possible plans for a batch, the preferred plan first. While YouTube refuses
 // batchGetStats, videos have only the plan with videos.list.
-func (s *Source) Plan(batch []source.Target) [][]source.Call {
+func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	if areAccounts(batch) {
 		return [][]source.Call{{{Bucket: BudgetCommon, Units: maxAccountUnits(batch)}}}
 	}
@@ -208,7 +209,7 @@ func (s *Source) isStatsRefused() bool { return s.now().Unix() < s.statsRefusedU
 
 // Fetch requests up to 50 videos or accounts. The reserved budget decides whether videos are
 // requested with batchGetStats or with videos.list.
-func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
 		return nil, &source.Failure{

@@ -20,6 +20,7 @@ import (
 	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,9 +37,9 @@ func testdataText(t testing.TB, file string) string {
 	return string(text)
 }
 
-func videoTarget(id string, details bool) source.Target {
-	return source.Target{
-		Platform: link.YouTube, Kind: source.KindVideo, ExternalID: id,
+func videoTarget(id string, details bool) queue.Target {
+	return queue.Target{
+		Platform: link.YouTube, Kind: queue.KindVideo, ExternalID: id,
 		Link: "https://www.youtube.com/watch?v=" + id, NeedDetails: details,
 	}
 }
@@ -121,7 +122,7 @@ func TestSource_fetchesVideosWithDetails(t *testing.T) {
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New:     newTestSource,
-		Targets: []source.Target{videoTarget(pancakes, true), videoTarget(train, true)},
+		Targets: []queue.Target{videoTarget(pancakes, true), videoTarget(train, true)},
 		IsMain:  isVideosRequest,
 		Side:    fileHandler(t, http.StatusOK, "channels"),
 		Answers: answers,
@@ -161,7 +162,7 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New:     newTestSource,
-		Targets: []source.Target{videoTarget(pancakes, false), videoTarget(train, false)},
+		Targets: []queue.Target{videoTarget(pancakes, false), videoTarget(train, false)},
 		IsMain:  isVideosRequest,
 		Answers: answers,
 		// If batchGetStats is not enabled for a project, Google returns an HTML page with status 404.
@@ -207,7 +208,7 @@ func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 		"videos:batchGetStats": fileHandler(t, http.StatusOK, "stats/ok"),
 		"channels":             fileHandler(t, http.StatusOK, "channels"),
 	})
-	batch := []source.Target{videoTarget(pancakes, true), videoTarget(train, false), videoTarget(pancakes, false)}
+	batch := []queue.Target{videoTarget(pancakes, true), videoTarget(train, false), videoTarget(pancakes, false)}
 	for name, base := range map[string]string{"": web.base, "/prefix": web.base + "/prefix/"} {
 		s := newSource(t, base, nil)
 		plans := s.Plan(batch)
@@ -236,8 +237,8 @@ func TestSource_prefersVideosListIfDetailsAreNeeded(t *testing.T) {
 		return []source.Call{{Bucket: youtube.BudgetCommon, Units: units}}
 	}
 	stats := []source.Call{{Bucket: youtube.BudgetStats, Units: 1}}
-	require.Equal(t, [][]source.Call{list(2), stats}, s.Plan([]source.Target{videoTarget(train, false), videoTarget(pancakes, true)}))
-	require.Equal(t, [][]source.Call{stats, list(1)}, s.Plan([]source.Target{videoTarget(train, false)}))
+	require.Equal(t, [][]source.Call{list(2), stats}, s.Plan([]queue.Target{videoTarget(train, false), videoTarget(pancakes, true)}))
+	require.Equal(t, [][]source.Call{stats, list(1)}, s.Plan([]queue.Target{videoTarget(train, false)}))
 
 	require.Equal(t, "youtube", s.Name())
 	for _, b := range s.Budgets() {
@@ -274,11 +275,11 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, 50, batch)
 	account, elsewhere := videoTarget(pancakes, false), videoTarget(pancakes, false)
-	account.Kind = source.KindAccount
+	account.Kind = queue.KindAccount
 	elsewhere.Platform = link.TikTok
-	_, ok = s.Serves(source.Target{Platform: link.YouTube, Kind: source.KindVideo})
+	_, ok = s.Serves(queue.Target{Platform: link.YouTube, Kind: queue.KindVideo})
 	require.True(t, ok, "a target without an id stands for all targets of its kind, so it must be served")
-	for _, bad := range []source.Target{account, elsewhere, videoTarget("kJ4_q-Zx9W", false), videoTarget("a,b&key=xxx", false), videoTarget("kJ4_q-Zx9Wé", false)} {
+	for _, bad := range []queue.Target{account, elsewhere, videoTarget("kJ4_q-Zx9W", false), videoTarget("a,b&key=xxx", false), videoTarget("kJ4_q-Zx9Wé", false)} {
 		_, ok := s.Serves(bad)
 		require.False(t, ok, "%+v", bad)
 	}
@@ -286,7 +287,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 		t.Parallel()
 		web := startServer(t, nil)
 		s := newSource(t, web.base, nil)
-		results, err := s.Fetch(t.Context(), []source.Target{account, videoTarget("", true)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+		results, err := s.Fetch(t.Context(), []queue.Target{account, videoTarget("", true)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 		require.NoError(t, err)
 		for _, r := range results {
 			require.Equal(t, source.Unsupported, r.Class)
@@ -295,7 +296,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 	})
 	t.Run("refuses a batch that is too large", func(t *testing.T) {
 		t.Parallel()
-		_, err := s.Fetch(t.Context(), make([]source.Target, 51), source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+		_, err := s.Fetch(t.Context(), make([]queue.Target, 51), source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
 		require.Equal(t, source.BadRequest, f.Class)
@@ -305,7 +306,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 
 func TestSource_classifiesErrors(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{videoTarget(pancakes, true)}
+	batch := []queue.Target{videoTarget(pancakes, true)}
 	for name, tt := range map[string]struct {
 		status  int
 		file    string
@@ -339,7 +340,7 @@ func TestSource_classifiesErrors(t *testing.T) {
 
 func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{videoTarget(pancakes, false), videoTarget(train, false)}
+	batch := []queue.Target{videoTarget(pancakes, false), videoTarget(train, false)}
 	for name, refusal := range map[string]http.Handler{
 		"forbidden":        fileHandler(t, http.StatusForbidden, "forbidden"),
 		"404 without JSON": http.NotFoundHandler(),
@@ -388,7 +389,7 @@ func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 
 func TestSource_cachesHandlesOfChannels(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{videoTarget(pancakes, true), videoTarget(train, true)}
+	batch := []queue.Target{videoTarget(pancakes, true), videoTarget(train, true)}
 	var now atomic.Pointer[time.Time]
 	now.Store(&sourcetest.Now)
 	web := startServer(t, map[string]http.Handler{
@@ -411,7 +412,7 @@ func TestSource_cachesHandlesOfChannels(t *testing.T) {
 
 func TestSource_returnsCountsIfRequestForHandlesFails(t *testing.T) {
 	t.Parallel()
-	batch := []source.Target{videoTarget(pancakes, true), videoTarget(train, true)}
+	batch := []queue.Target{videoTarget(pancakes, true), videoTarget(train, true)}
 	for name, channels := range map[string]http.Handler{
 		"quota":   fileHandler(t, http.StatusForbidden, "quota_spent"),
 		"key":     fileHandler(t, http.StatusBadRequest, "auth_failed"),
@@ -463,7 +464,7 @@ func TestSource_returnsTemporaryIfAnUnexpectedAnswerLacksAVideo(t *testing.T) {
 			s := newSource(t, startServer(t, map[string]http.Handler{
 				plan.method: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }),
 			}).base, nil)
-			batch := []source.Target{videoTarget(pancakes, false), videoTarget(train, false)}
+			batch := []queue.Target{videoTarget(pancakes, false), videoTarget(train, false)}
 			if plan.retry {
 				batch[0].Attempts = 1
 			}
@@ -492,7 +493,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	}
 	s, err := youtube.New(youtube.Options{APIKey: "k", Client: client, Now: time.Now})
 	require.NoError(t, err)
-	_, err = s.Fetch(canceledContext(t), []source.Target{videoTarget(train, false)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+	_, err = s.Fetch(canceledContext(t), []queue.Target{videoTarget(train, false)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 	require.ErrorIs(t, err, context.Canceled)
 }
 

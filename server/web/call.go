@@ -38,7 +38,8 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 	if err != nil {
 		return 0, err
 	}
-	return v.callAPI(method, path, bytes.NewReader(encoded), result)
+	response, err := v.callAPI(method, path, bytes.NewReader(encoded), result)
+	return response.Status, err
 }
 
 // encodeJSON returns value as JSON. Unlike json.Marshal, it does not escape the characters <, > and &, so a json.RawMessage in the value
@@ -70,19 +71,13 @@ func (v *visit) sendJSONOnce(path string, body, result any) error {
 
 // getCollection reads the collection at path from the API. It also returns the ETag of the response.
 func (v *visit) getCollection(path string) (found client.Collection, etag string, err error) {
-	response, err := v.exchange(http.MethodGet, path, nil, &found)
+	response, err := v.callAPI(http.MethodGet, path, nil, &found)
 	return found, response.Header.Get("ETag"), err
 }
 
-// callAPI sends a request to the API and returns the response status. Its errors are those of exchange.
-func (v *visit) callAPI(method, target string, body io.Reader, result any) (status int, err error) {
-	response, err := v.exchange(method, target, body, result)
-	return response.Status, err
-}
-
-// exchange sends a request to the API. It decodes the JSON response into result, a pointer, unless result is nil. It returns a problem
+// callAPI sends a request to the API. It decodes the JSON response into result, a pointer, unless result is nil. It returns a problem
 // document (RFC 9457) as a *Problem. Any other response, whatever its status, is not an error.
-func (v *visit) exchange(method, target string, body io.Reader, result any) (Response, error) {
+func (v *visit) callAPI(method, target string, body io.Reader, result any) (Response, error) {
 	response, err := v.Backend.Do(v.id, v.r, method, target, body)
 	if err != nil {
 		return Response{}, err

@@ -311,7 +311,7 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		for n, f := range got {
 			if f == backfill.PointRolledUp {
 				rolledUp++
-				require.Less(t, points[n].At.Day(), day-store.DailyDays)
+				require.Less(t, points[n].At.Day(), day-storetest.DailyDays)
 			} else {
 				require.Equal(t, backfill.PointAdded, f)
 			}

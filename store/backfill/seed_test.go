@@ -207,14 +207,14 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 		for i, p := range points {
 			require.Equal(t, 1000+10*(199-int64(today-p.Day)), *p.Views, "interpolated points must be exact, because the growth is constant")
 			require.Equal(t, today-store.Date(i), p.Day)
-			if today-p.Day <= store.DailyDays {
+			if today-p.Day <= storetest.DailyDays {
 				require.Equal(t, store.QualityMeasured, p.Quality, "day %s", p.Day)
 			} else if p.Quality != store.QualityInterpolated {
 				weeks[p.Day.Week()]++
 			}
 		}
 		want := map[store.Date]int{}
-		for day := today - 199; day < today-store.DailyDays; day++ {
+		for day := today - 199; day < today-storetest.DailyDays; day++ {
 			want[day.Week()] = 1
 		}
 		require.Equal(t, want, weeks, "one point must be stored for each week")

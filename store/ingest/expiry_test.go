@@ -16,9 +16,9 @@ import (
 
 func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 	t.Parallel()
-	for name, described := range store.Tables {
-		require.Contains(t, []store.TableBound{store.ByInstallation, store.ByTenantData, store.ByTime}, described.Bound, name)
-		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "table %s: Retention must be set if and only if Bound is ByTime", name)
+	for name, described := range storetest.Tables {
+		require.Contains(t, []storetest.TableBound{storetest.ByInstallation, storetest.ByTenantData, storetest.ByTime}, described.Bound, name)
+		require.Equal(t, described.Bound == storetest.ByTime, described.Retention > 0, "table %s: Retention must be set if and only if Bound is ByTime", name)
 	}
 }
 
@@ -67,8 +67,8 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 		storetest.CreatePartitions(t, db, 900)
 		now, rows := db.Clock.Now(), map[string]int64{}
 		count := func(table string) int64 { return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table)[0] }
-		for name, described := range store.Tables {
-			if described.Bound != store.ByTime {
+		for name, described := range storetest.Tables {
+			if described.Bound != storetest.ByTime {
 				continue
 			}
 			slack := min(described.Retention/2, 20*24*time.Hour)

@@ -22,7 +22,7 @@ import (
 // points.
 func firstDayForDailyPoints(db *storetest.DB) store.Date {
 	// ApplyRetention replaces only whole weeks by weekly points.
-	week := (storetest.Today(db) - store.DailyDays).Week()
+	week := (storetest.Today(db) - storetest.DailyDays).Week()
 	if !db.SharedByProcesses() {
 		return week
 	}
@@ -84,8 +84,8 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			id := storetest.Track(t, o, l)[0].ID
 			s := randomSeries(rt, now)
 			s.Insert(t, db, o, id)
-			kept := s.RetainedPart(firstDayForDailyPoints(db), now-store.WeeklyDays-14)
-			from := now - store.WeeklyDays
+			kept := s.RetainedPart(firstDayForDailyPoints(db), now-storetest.WeeklyDays-14)
+			from := now - storetest.WeeklyDays
 			read := func(from store.Date) []store.Point {
 				got, err := o.History(t.Context(), store.Ref{ID: id}, from, now)
 				require.NoError(rt, err)
@@ -147,7 +147,7 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 		s.Insert(t, db, o, id)
 		done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
-		weeks := s.RetainedPart(firstDayForDailyPoints(db), now-store.WeeklyDays-14).Weekly
+		weeks := s.RetainedPart(firstDayForDailyPoints(db), now-storetest.WeeklyDays-14).Weekly
 		require.EqualValues(t, len(weeks), storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0])
 		require.InDelta(t, 92, len(weeks), 3)
 		daily := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0]
@@ -155,13 +155,13 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 		require.LessOrEqual(t, daily, int64(91+7+31))
 		require.Equal(t, db.SharedByProcesses(), len(done.Months) > 20, "PostgreSQL must drop the partitions of old months, and SQLite must drop nothing, because it has no partitions: %v", done.Months)
 		require.Equal(t, db.SharedByProcesses(), done.Days == 0)
-		points, err := o.History(t.Context(), store.Ref{ID: id}, now-store.WeeklyDays, now)
+		points, err := o.History(t.Context(), store.Ref{ID: id}, now-storetest.WeeklyDays, now)
 		require.NoError(t, err)
-		require.Len(t, points, store.WeeklyDays+1)
+		require.Len(t, points, storetest.WeeklyDays+1)
 		for ago, p := range points {
 			require.EqualValues(t, 100_000-ago, *p.Views, "interpolated points must be exact, because the growth is constant")
 			require.Equal(t, now-store.Date(ago), p.Day)
-			if ago <= store.DailyDays {
+			if ago <= storetest.DailyDays {
 				require.Equal(t, store.QualityMeasured, p.Quality)
 			}
 		}
@@ -277,7 +277,7 @@ func TestRetention_deletesTheOldestPointsOfAccountsAndOrganisations(t *testing.T
 		o := storetest.CreateOrgWithData(t, db)
 		account := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM accounts WHERE tracked")[0]
 		now := storetest.Today(db)
-		for _, ago := range []store.Date{1, store.WeeklyDays, store.WeeklyDays + 14, store.WeeklyDays + 15} {
+		for _, ago := range []store.Date{1, storetest.WeeklyDays, storetest.WeeklyDays + 14, storetest.WeeklyDays + 15} {
 			db.Exec(t, "INSERT INTO account_days (organisation_id, account_id, day, videos) VALUES (?, ?, ?, 1)", o.ID(), account, now-ago)
 			db.Exec(t, "INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, 1, 1, 1, 1, 1)", o.ID(), now-ago)
 		}

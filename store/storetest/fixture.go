@@ -149,8 +149,8 @@ func Collection(t *testing.T, o *store.Org, name string, parent *uuid.UUID) stor
 func StoredRows(t *testing.T, db *DB, o *store.Org) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
-	for name, described := range store.Tables {
-		if described.Class != store.Distributed {
+	for name, described := range Tables {
+		if described.Class != Distributed {
 			continue
 		}
 		query := "SELECT CAST(json_group_array(json(r)) AS text) FROM (SELECT json_object(%s) AS r FROM " + name + " WHERE organisation_id = ? ORDER BY 1)"

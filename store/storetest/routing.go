@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/reeltally/reeltally/store"
 )
 
 // Nodes says which nodes of a Citus cluster run a statement.
@@ -42,7 +40,7 @@ func NodesOf(statement string) (Nodes, []string, error) {
 	if definitions.MatchString(statement) {
 		names := strings.FieldsFunc(monthTables.ReplaceAllString(statement, "snapshots_daily"), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
 		slices.Sort(names)
-		return DefinitionNodes, slices.DeleteFunc(slices.Compact(names), func(name string) bool { _, known := store.Tables[name]; return !known }), nil
+		return DefinitionNodes, slices.DeleteFunc(slices.Compact(names), func(name string) bool { _, known := Tables[name]; return !known }), nil
 	}
 	if err := CheckRouting(statement); err != nil {
 		return "", nil, err
@@ -52,10 +50,10 @@ func NodesOf(statement string) (Nodes, []string, error) {
 		return "", nil, err
 	}
 	var tables []string
-	has := map[store.TableClass]bool{}
+	has := map[TableClass]bool{}
 	for _, name := range root.statement.tables {
 		name = monthTables.ReplaceAllString(name, "snapshots_daily")
-		if described, known := store.Tables[name]; known {
+		if described, known := Tables[name]; known {
 			has[described.Class] = true
 			tables = append(tables, name)
 		}
@@ -63,11 +61,11 @@ func NodesOf(statement string) (Nodes, []string, error) {
 	slices.Sort(tables)
 	tables = slices.Compact(tables)
 	switch {
-	case has[store.Distributed] && has[store.Coordinator]:
+	case has[Distributed] && has[Coordinator]:
 		return MixedNodes, tables, nil
-	case has[store.Distributed]:
+	case has[Distributed]:
 		return ShardNodes, tables, nil
-	case has[store.Coordinator]:
+	case has[Coordinator]:
 		return CoordinatorNode, tables, nil
 	case rowWrites.MatchString(statement):
 		return AllReferenceNodes, tables, nil

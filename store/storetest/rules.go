@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/reeltally/reeltally/store"
 )
 
 // CheckStatement returns an error if a statement breaks one of these rules:
@@ -18,7 +16,7 @@ import (
 //     conflict target that names organisation_id.
 //   - No statement changes an organisation_id.
 //   - No value comes from a clock, a random function or a sequence of the database.
-//   - Every table is listed in store.Tables, and the parser can read the whole statement.
+//   - Every table is listed in Tables, and the parser can read the whole statement.
 //   - All parameters with which an organisation_id is compared have the same value. This rule is checked only if args is not empty.
 func CheckStatement(statement string, args ...any) error {
 	facts, err := checkText(statement)
@@ -415,10 +413,10 @@ var (
 // isDistributed returns true if each statement that uses the table must name the table's organisation_id in a
 // condition. It returns an error for an unknown table.
 func isDistributed(table string) (bool, error) {
-	described, known := store.Tables[table]
-	// Partitions and system tables are not listed in store.Tables.
+	described, known := Tables[table]
+	// Partitions and system tables are not listed in Tables.
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {
 		return false, fmt.Errorf("table %q is missing in db.Tables", table)
 	}
-	return described.Class == store.Distributed || partitions.MatchString(table), nil
+	return described.Class == Distributed || partitions.MatchString(table), nil
 }

@@ -115,8 +115,8 @@ func TestSecret_hidesValueInLogsAndErrors(t *testing.T) {
 	s := boot.Secret("s3cret")
 	slog.New(slog.NewJSONHandler(out, nil)).InfoContext(t.Context(), "shown", "key", s, "keys", fmt.Sprintf("%v %+v %#v %s", s, s, s, s))
 	require.NotContains(t, out.String(), "s3cret")
-	require.NotContains(t, boot.InvalidSetting("key", "REELTALLY_KEY", s, "another").Error(), "s3cret")
-	require.Contains(t, boot.InvalidSetting("key", "REELTALLY_KEY", "seen", "another").Error(), `--key (REELTALLY_KEY) is "seen"; it must be another`)
+	require.NotContains(t, boot.InvalidSetting("REELTALLY_KEY", s, "another").Error(), "s3cret")
+	require.Contains(t, boot.InvalidSetting("REELTALLY_KEY", "seen", "another").Error(), `--key (REELTALLY_KEY) is "seen"; it must be another`)
 }
 
 func TestRun_returnsExitStatusForEachKindOfError(t *testing.T) {
@@ -180,7 +180,7 @@ func TestRunAll_stopsAllServicesIfOneFails(t *testing.T) {
 
 func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 	t.Parallel()
-	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
+	l, err := boot.Listen(t.Context(), "REELTALLY_LISTEN", "127.0.0.1:0")
 	require.NoError(t, err)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -240,14 +240,14 @@ func errorText(err error) string {
 
 func TestListen_reportsTheFlagAndEnvironmentVariableOfTheAddress(t *testing.T) {
 	t.Parallel()
-	l, err := boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "127.0.0.1:0")
+	l, err := boot.Listen(t.Context(), "REELTALLY_LISTEN", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	_, err = boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", l.Addr().String())
+	_, err = boot.Listen(t.Context(), "REELTALLY_LISTEN", l.Addr().String())
 	var inUse *boot.PortInUseError
 	require.ErrorAs(t, err, &inUse)
 	require.ErrorContains(t, err, l.Addr().String()+" is in use by another program: choose another address with --listen or REELTALLY_LISTEN")
-	_, err = boot.Listen(t.Context(), "listen", "REELTALLY_LISTEN", "nonsense")
+	_, err = boot.Listen(t.Context(), "REELTALLY_LISTEN", "nonsense")
 	require.ErrorContains(t, err, "nonsense")
 	require.ErrorContains(t, err, "REELTALLY_LISTEN")
 }
@@ -256,18 +256,18 @@ func TestMetrics_servesMetricsOnlyIfAnAddressIsSet(t *testing.T) {
 	t.Parallel()
 	registry := boot.NewRegistry()
 	handler := boot.CountRequests(registry, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	api, err := boot.Listen(t.Context(), "", "", "127.0.0.1:0")
+	api, err := boot.Listen(t.Context(), "", "127.0.0.1:0")
 	require.NoError(t, err)
 	out := boottest.NewOutput()
-	metrics, enabled, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Service(t.Context(), registry, nil, slog.New(slog.NewTextHandler(out, nil)))
+	metrics, err := boot.Metrics{MetricsListen: "127.0.0.1:0"}.Services(t.Context(), registry, nil, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
-	require.True(t, enabled)
+	require.Len(t, metrics, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- boot.RunAll(ctx, metrics, boot.Service{Run: func(ctx context.Context) error {
+		done <- boot.RunAll(ctx, append(metrics, boot.Service{Run: func(ctx context.Context) error {
 			return boot.Serve(ctx, api, handler, slog.New(slog.DiscardHandler))
-		}})
+		}})...)
 	}()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	requireBody(t, client, boot.URL(api))
@@ -278,9 +278,9 @@ func TestMetrics_servesMetricsOnlyIfAnAddressIsSet(t *testing.T) {
 	require.Contains(t, text, "go_goroutines")
 	stop()
 	require.NoError(t, <-done)
-	_, enabled, err = boot.Metrics{}.Service(t.Context(), registry, nil, slog.New(slog.DiscardHandler))
+	none, err := boot.Metrics{}.Services(t.Context(), registry, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	require.False(t, enabled)
+	require.Empty(t, none)
 }
 
 func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
@@ -331,7 +331,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 // databaseOf returns settings with the given database URL and the defaults of all other settings.
 func databaseOf(url string) boot.Database {
 	const day = 24 * time.Hour
-	return boot.Database{DatabaseURL: boot.Secret(url), MaxCollections: store.DefaultMaxCollections, RetentionDaily: store.DailyDays * day, RetentionWeekly: store.WeeklyDays * day}
+	return boot.Database{DatabaseURL: boot.Secret(url), MaxCollections: store.DefaultMaxCollections, RetentionDaily: storetest.DailyDays * day, RetentionWeekly: storetest.WeeklyDays * day}
 }
 
 // Requirements in docs/coverage.md: 11.8-08
@@ -354,18 +354,18 @@ func TestDatabase_refusesInvalidSettings(t *testing.T) {
 	d.RetentionDaily = 180 * day
 	st, err := d.Open(t.Context(), slog.New(slog.DiscardHandler), boot.MigrateAny)
 	require.NoError(t, err)
-	require.Equal(t, store.Retention{Daily: 180, Weekly: store.WeeklyDays}, st.Retention())
+	require.Equal(t, store.Retention{Daily: 180, Weekly: storetest.WeeklyDays}, st.Retention())
 	require.NoError(t, st.Close())
 }
 
 func TestCheckBaseURL_refusesInvalidURLs(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"http://127.0.0.1:8080", "https://reeltally.example.com/path"} {
-		require.NoError(t, boot.CheckBaseURL("url", "REELTALLY_URL", value))
+		require.NoError(t, boot.CheckBaseURL("REELTALLY_URL", value))
 	}
 	for value, shown := range map[string]string{"http://h/login?x=1": "http://h/login?x=1", "http://h?": "http://h?", "http://h#top": "http://h#top", "example.com": "example.com", "ftp://h": "ftp://h",
 		"http://user:s3cret@host": "http://(hidden)@host", "http://user:s3%cret@host": "http://(hidden)@host", "user:s3cret@host": "(hidden)@host"} {
-		err := boot.CheckBaseURL("url", "REELTALLY_URL", value)
+		err := boot.CheckBaseURL("REELTALLY_URL", value)
 		require.ErrorAs(t, err, new(boot.UsageError))
 		require.EqualError(t, err, fmt.Sprintf("--url (REELTALLY_URL) is %q; it must be an http or https URL without user, password, query and fragment, for example https://reeltally.example.com", shown))
 	}

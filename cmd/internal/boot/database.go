@@ -29,6 +29,8 @@ type Database struct {
 	// If Traced is true, the store records a span for each statement. Traced is not a setting: programs that can send traces set it to the result of
 	// Traces.Enabled.
 	Traced bool `kong:"-"`
+	// If MustExist is true, a SQLite file that does not exist is an error. It is not a setting: the operator's commands set it.
+	MustExist bool `kong:"-"`
 }
 
 // Migration tells Database.Open what to do if the schema is missing or old. Only MigrateAny
@@ -42,30 +44,28 @@ const (
 	MigrateSQLite
 	// MigrateAny creates or updates the schema of a SQLite file or a PostgreSQL database.
 	MigrateAny
+	// CheckOnly checks the schema and changes nothing.
+	CheckOnly
 	// SkipSchemaCheck neither checks nor changes the schema.
 	SkipSchemaCheck
-	// ExistingOnly checks the schema and changes nothing. A SQLite file that does not exist is an error.
-	ExistingOnly
-	// ExistingUnchecked neither checks nor changes the schema. A SQLite file that does not exist is an error.
-	ExistingUnchecked
 )
 
 // Open opens the database, and migrates the schema if the parameter migration allows that. It
 // returns a *store.SchemaError if this program cannot use the schema.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, migration Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 || d.MaxCollections > store.MaxLabels {
-		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, fmt.Sprintf("from 1 to %d", store.MaxLabels))
+		return nil, InvalidSetting("REELTALLY_MAX_COLLECTIONS", d.MaxCollections, fmt.Sprintf("from 1 to %d", store.MaxLabels))
 	}
 	keep, err := d.retentionDays()
 	if err != nil {
 		return nil, err
 	}
 	st, err := store.Open(ctx, store.Options{Retention: keep, URL: d.DatabaseURL.Reveal(), ReadURL: d.ReadURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Traced: d.Traced, Logger: logger,
-		MaxCollections: d.MaxCollections, MustExist: migration == ExistingOnly || migration == ExistingUnchecked})
+		MaxCollections: d.MaxCollections, MustExist: d.MustExist})
 	if err != nil {
 		return nil, err
 	}
-	if migration == SkipSchemaCheck || migration == ExistingUnchecked {
+	if migration == SkipSchemaCheck {
 		return st, nil
 	}
 	if err := prepareSchema(ctx, st, logger, migration); err != nil {
@@ -86,9 +86,9 @@ func (d Database) retentionDays() (store.Retention, error) {
 	daily, weekly := d.RetentionDaily, d.RetentionWeekly
 	switch {
 	case daily < minDailyRetention || daily > maxRetention || daily%day != 0:
-		return store.Retention{}, InvalidSetting("retention-daily", "REELTALLY_RETENTION_DAILY", words.Duration(daily), "a number of whole days, from 31d to 36500d")
+		return store.Retention{}, InvalidSetting("REELTALLY_RETENTION_DAILY", words.Duration(daily), "a number of whole days, from 31d to 36500d")
 	case weekly < daily || weekly > maxRetention || weekly%day != 0:
-		return store.Retention{}, InvalidSetting("retention-weekly", "REELTALLY_RETENTION_WEEKLY", words.Duration(weekly),
+		return store.Retention{}, InvalidSetting("REELTALLY_RETENTION_WEEKLY", words.Duration(weekly),
 			fmt.Sprintf("a number of whole days, from %dd (REELTALLY_RETENTION_DAILY) to 36500d", daily/day))
 	}
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention
@@ -100,7 +100,7 @@ func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m 
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError
 	switch {
-	case !errors.As(err, &schema), schema.Have > schema.Want, m == ExistingOnly, m == CreateSQLite && schema.Have > 0, m != MigrateAny && st.SharedByProcesses():
+	case !errors.As(err, &schema), schema.Have > schema.Want, m == CheckOnly, m == CreateSQLite && schema.Have > 0, m != MigrateAny && st.SharedByProcesses():
 		return err
 	}
 	applied, err := st.Migrate(ctx)

@@ -26,27 +26,27 @@ const (
 	shutdownTimeout = 20 * time.Second
 )
 
-// PortInUseError reports that another program already listens on Address. Flag and Variable are the names of the flag and environment
-// variable that set the address.
-type PortInUseError struct{ Flag, Variable, Address string }
+// PortInUseError reports that another program already listens on Address. Variable is the name of the environment variable that sets the
+// address.
+type PortInUseError struct{ Variable, Address string }
 
 func (e *PortInUseError) Error() string {
 	return fmt.Sprintf("%s is in use by another program: choose another address with --%s or %s, for example 127.0.0.1:0 for any free port",
-		e.Address, e.Flag, e.Variable)
+		e.Address, flagOf(e.Variable), e.Variable)
 }
 
 // Listen listens on a TCP address from a setting. Its errors name the setting's flag and environment
 // variable. If the port is in use, the error is a *PortInUseError.
-func Listen(ctx context.Context, flag, variable, address string) (net.Listener, error) {
+func Listen(ctx context.Context, variable, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, &PortInUseError{flag, variable, address}
+		return nil, &PortInUseError{variable, address}
 	case err != nil:
 		if op, ok := errors.AsType[*net.OpError](err); ok {
 			err = op.Err
 		}
-		return nil, fmt.Errorf("cannot listen on %s (--%s or %s must be HOST:PORT): %w", address, flag, variable, err)
+		return nil, fmt.Errorf("cannot listen on %s (--%s or %s must be HOST:PORT): %w", address, flagOf(variable), variable, err)
 	}
 	return l, nil
 }

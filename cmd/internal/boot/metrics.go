@@ -28,7 +28,7 @@ func (m Metrics) CheckAddress(apiListen string) error {
 	}
 	host, port, err := net.SplitHostPort(m.MetricsListen)
 	if err != nil {
-		return InvalidSetting("metrics-listen", "REELTALLY_METRICS_LISTEN", m.MetricsListen, "HOST:PORT, for example 127.0.0.1:9091")
+		return InvalidSetting("REELTALLY_METRICS_LISTEN", m.MetricsListen, "HOST:PORT, for example 127.0.0.1:9091")
 	}
 	apiHost, apiPort, err := net.SplitHostPort(apiListen)
 	if err != nil || port != apiPort || port == "0" {
@@ -49,15 +49,15 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that answers requests for the metrics of r. If `status` is not nil, the
-// service also answers /status. If MetricsListen is empty, Service returns false.
-func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
+// Services returns a service that answers requests for the metrics of r. If `status` is not nil, the
+// service also answers /status. If MetricsListen is empty, Services returns no service.
+func (m Metrics) Services(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) ([]Service, error) {
 	if m.MetricsListen == "" {
-		return Service{}, false, nil
+		return nil, nil
 	}
-	l, err := Listen(ctx, "metrics-listen", "REELTALLY_METRICS_LISTEN", m.MetricsListen)
+	l, err := Listen(ctx, "REELTALLY_METRICS_LISTEN", m.MetricsListen)
 	if err != nil {
-		return Service{}, false, err
+		return nil, err
 	}
 	logger.InfoContext(ctx, "serving metrics", "address", URL(l)+"/metrics")
 	routes := http.NewServeMux()
@@ -65,7 +65,7 @@ func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status htt
 	if status != nil {
 		routes.Handle("GET /status", status)
 	}
-	return Service{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}, true, nil
+	return []Service{{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}}, nil
 }
 
 // CountRequests returns a handler that passes requests to the given handler, and records the number and the duration of the requests in metrics of

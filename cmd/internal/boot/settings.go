@@ -73,6 +73,12 @@ func Description(text string) kong.Option { return kong.Description(text) }
 // variableOf returns the name of a flag's environment variable, or "" if the flag has none.
 func variableOf(v *kong.Value) string { return v.Tag.Get("setting") }
 
+// flagOf returns the name of the flag that an environment variable sets, for example "app-url" for REELTALLY_APP_URL.
+// It is wrong for REELTALLY_MIGRATE_TOKEN, whose flag is "token".
+func flagOf(variable string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(variable, "REELTALLY_")), "_", "-")
+}
+
 // environmentResolver returns a kong resolver that gives flags the values of environment variables.
 // An empty variable counts as not set.
 func environmentResolver(lookupEnv func(string) (string, bool)) kong.ResolverFunc {
@@ -127,13 +133,13 @@ func addVariable(app *kong.Application, err error) error {
 
 // InvalidSetting returns a UsageError for a setting with an invalid value. The error describes the valid values. It also shows the invalid value,
 // except if this value is a Secret.
-func InvalidSetting(flag, variable string, value any, allowed string) error {
-	return UsageError{fmt.Errorf("--%s (%s) is %q; it must be %s", flag, variable, fmt.Sprint(value), allowed)}
+func InvalidSetting(variable string, value any, allowed string) error {
+	return UsageError{fmt.Errorf("--%s (%s) is %q; it must be %s", flagOf(variable), variable, fmt.Sprint(value), allowed)}
 }
 
 // CheckBaseURL returns a UsageError if `value` is not an http or https URL to which a path can be
 // appended. The error does not show passwords.
-func CheckBaseURL(flag, variable, value string) error {
+func CheckBaseURL(variable, value string) error {
 	u, err := url.Parse(value)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && !strings.ContainsAny(value, "?#") {
 		return nil
@@ -142,7 +148,7 @@ func CheckBaseURL(flag, variable, value string) error {
 		scheme, _, found := strings.Cut(value, "://")
 		value = map[bool]string{true: scheme + "://"}[found] + "(hidden)" + value[beforeHost:]
 	}
-	return InvalidSetting(flag, variable, value, "an http or https URL without user, password, query and fragment, for example https://reeltally.example.com")
+	return InvalidSetting(variable, value, "an http or https URL without user, password, query and fragment, for example https://reeltally.example.com")
 }
 
 // Secret is a setting whose value is not shown in logs and errors. Reveal returns the value.

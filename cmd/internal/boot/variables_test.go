@@ -2,8 +2,10 @@ package boot_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,6 +55,33 @@ func TestVariables_listAllSettings(t *testing.T) {
 	}
 	require.ElementsMatch(t, names, boot.Variables)
 	require.True(t, slices.IsSorted(boot.Variables))
+}
+
+// The errors of settings derive the name of the flag from the name of the variable.
+func TestInvalidSetting_namesTheFlagOfEverySetting(t *testing.T) {
+	t.Parallel()
+	field := regexp.MustCompile("(?m)^\\s*(\\w+)\\s+\\S+\\s+`(.*setting:.*)`$")
+	found := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("../..", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range field.FindAllStringSubmatch(string(text), -1) {
+			tag := reflect.StructTag(match[2])
+			grammar := reflect.New(reflect.StructOf([]reflect.StructField{{Name: match[1], Type: reflect.TypeFor[string](), Tag: reflect.StructTag(fmt.Sprintf("name:%q", tag.Get("name")))}}))
+			parser, err := kong.New(grammar.Interface(), kong.NoDefaultHelp())
+			require.NoError(t, err)
+			variable := tag.Get("setting")
+			found[variable] = true
+			if variable == "REELTALLY_MIGRATE_TOKEN" { // its flag is --token; no error of InvalidSetting names it
+				continue
+			}
+			require.EqualError(t, boot.InvalidSetting(variable, "off", "on"), fmt.Sprintf("--%s (%s) is \"off\"; it must be on", parser.Model.Flags[0].Name, variable))
+		}
+		return err
+	}))
+	require.ElementsMatch(t, slices.Collect(maps.Keys(found)), boot.Variables)
 }
 
 // Requirements in docs/coverage.md: 11.8-06

@@ -101,9 +101,9 @@ func (c Config) HasVendor() bool { return len(c.Vendor) > 0 }
 func (c Config) Check() error {
 	switch {
 	case c.YouTubeUnits < -1 || c.YouTubeUnits == 0:
-		return boot.InvalidSetting("youtube-units", "REELTALLY_YOUTUBE_UNITS", c.YouTubeUnits, allowedLimits)
+		return boot.InvalidSetting("REELTALLY_YOUTUBE_UNITS", c.YouTubeUnits, allowedLimits)
 	case c.YouTubeStats < -1 || c.YouTubeStats == 0:
-		return boot.InvalidSetting("youtube-stats-units", "REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, allowedLimits)
+		return boot.InvalidSetting("REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, allowedLimits)
 	case c.HasInstagram() != (c.InstagramAccountID != ""):
 		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both or neither. The account id is the id of your professional account, to which the token belongs")
 	case !c.HasInstagram() && c.InstagramAppSecret != "":
@@ -239,7 +239,7 @@ func (c Config) NewService(st *store.Store, sources []source.Source, registry *p
 	options := collector.Options{Store: st, Sources: sources, Now: time.Now, Logger: logger, Traces: traces.Provider, Panicked: panics.Inc, Intervals: intervals}
 	if c.Thumbnails {
 		if options.Thumbnails, err = thumbnail.New(thumbnail.Options{BaseURL: c.ThumbnailBaseURL}); err != nil {
-			return boot.Service{}, boot.InvalidSetting("thumbnail-base-url", "REELTALLY_THUMBNAIL_BASE_URL", c.ThumbnailBaseURL, "an http or https URL")
+			return boot.Service{}, boot.InvalidSetting("REELTALLY_THUMBNAIL_BASE_URL", c.ThumbnailBaseURL, "an http or https URL")
 		}
 	}
 	service, err := collector.New(options)
@@ -281,13 +281,9 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	}
 	registry := boot.NewRegistry()
 	sources, results := CountCalls(registry, sources)
-	var services []boot.Service
-	metrics, enabled, err := settings.Service(ctx, registry, monitor.New(st, Describe(sources), results, registry, logger), logger)
+	services, err := settings.Services(ctx, registry, monitor.New(st, Describe(sources), results, registry, logger), logger)
 	if err != nil {
 		return err
-	}
-	if enabled {
-		services = append(services, metrics)
 	}
 	collecting, err := settings.NewService(st, sources, registry, traces, logger)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -108,14 +109,14 @@ type fixedSource struct {
 
 func (fixedSource) Name() string { return "test" }
 
-func (s fixedSource) Fetch(context.Context, []source.Target, *source.CallBudget) ([]source.Result, error) {
+func (s fixedSource) Fetch(context.Context, []queue.Target, *source.CallBudget) ([]source.Result, error) {
 	return s.results, s.err
 }
 
 func TestCountCalls_countsCallsAndResultsOfSources(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	video := source.Target{Platform: link.TikTok, Kind: source.KindVideo}
+	video := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo}
 	counted, results := collect.CountCalls(registry, []source.Source{
 		fixedSource{results: []source.Result{{Target: video, Class: source.OK}, {Target: video, Class: source.Gone}}},
 		fixedSource{err: &source.Failure{Class: source.RateLimited}},
@@ -144,19 +145,60 @@ func TestCountCalls_countsCallsAndResultsOfSources(t *testing.T) {
 	}, lines)
 }
 
-// panickingSource is a source of TikTok videos that panics in every call.
-type panickingSource struct{ fixedSource }
+// tiktokSource is a source of TikTok videos.
+type tiktokSource struct{ fixedSource }
 
-func (panickingSource) Serves(t source.Target) (int, bool) {
-	return 1, t.Platform == link.TikTok && t.Kind == source.KindVideo
+func (tiktokSource) Serves(t queue.Target) (int, bool) {
+	return 1, t.Platform == link.TikTok && t.Kind == queue.KindVideo
 }
-func (panickingSource) Timeout() time.Duration               { return time.Second }
-func (panickingSource) Concurrency() int                     { return 2 }
-func (panickingSource) Group(source.Target) string           { return "" }
-func (panickingSource) NeedsHandle(source.Target) bool       { return false }
-func (panickingSource) Budgets() []source.Budget             { return nil }
-func (panickingSource) Plan([]source.Target) [][]source.Call { return [][]source.Call{{}} }
-func (panickingSource) Fetch(context.Context, []source.Target, *source.CallBudget) ([]source.Result, error) {
+func (tiktokSource) Timeout() time.Duration              { return time.Second }
+func (tiktokSource) Concurrency() int                    { return 2 }
+func (tiktokSource) Group(queue.Target) string           { return "" }
+func (tiktokSource) NeedsHandle(queue.Target) bool       { return false }
+func (tiktokSource) OwnAccountsOnly() bool               { return false }
+func (tiktokSource) Budgets() []source.Budget            { return nil }
+func (tiktokSource) Plan([]queue.Target) [][]source.Call { return [][]source.Call{{}} }
+
+// ownVideosSource is a source that answers for every video that the video belongs to another account.
+type ownVideosSource struct{ tiktokSource }
+
+func (ownVideosSource) OwnAccountsOnly() bool { return true }
+func (ownVideosSource) Fetch(_ context.Context, batch []queue.Target, _ *source.CallBudget) ([]source.Result, error) {
+	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not in the answer"}}, nil
+}
+
+func TestService_saysThatCountedSourcesServeOnlyOwnAccounts(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
+	require.NoError(t, err)
+	org := db.Org(o.ID)
+	l, err := link.Parse("https://www.tiktok.com/@some.body/video/7106594312292453675")
+	require.NoError(t, err)
+	_, err = org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Immediate: 1})
+	require.NoError(t, err)
+	registry := prometheus.NewRegistry()
+	sources, _ := collect.CountCalls(registry, []source.Source{ownVideosSource{}})
+	service, err := collect.Config{}.NewService(db.Store, sources, registry, &boot.Traces{}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx) }()
+	var v store.Video
+	require.Eventually(t, func() bool {
+		v, err = org.Video(t.Context(), store.Ref{Link: l})
+		return err != nil || v.LastAttemptAt != nil
+	}, 30*time.Second, 10*time.Millisecond)
+	stop()
+	require.NoError(t, <-done)
+	require.NoError(t, err)
+	require.Equal(t, "The configured sources give numbers only of the operator's own accounts and their videos, and this video is not one of these", v.FetchReason)
+}
+
+// panickingSource is a source of TikTok videos that panics in every call.
+type panickingSource struct{ tiktokSource }
+
+func (panickingSource) Fetch(context.Context, []queue.Target, *source.CallBudget) ([]source.Result, error) {
 	panic("test panic")
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // CountCalls wraps sources so that two metrics in the registry record the durations of their calls and the numbers of their results. It
@@ -72,7 +73,7 @@ type countingSource struct {
 }
 
 // Fetch asks the wrapped source, and counts the call and its results by class, such as "ok".
-func (s countingSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s countingSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	start := time.Now()
 	results, err := s.Source.Fetch(ctx, batch, budget)
 	class := source.OK

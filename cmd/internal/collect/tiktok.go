@@ -40,11 +40,11 @@ func (c TikTok) check() error {
 	anyOfDisplay := c.ClientKey != "" || c.ClientSecret != "" || len(c.RefreshToken) > 0
 	switch {
 	case c.Requests < -1 || c.Requests == 0:
-		return boot.InvalidSetting("tiktok-requests", "REELTALLY_TIKTOK_REQUESTS", c.Requests, allowedLimits)
+		return boot.InvalidSetting("REELTALLY_TIKTOK_REQUESTS", c.Requests, allowedLimits)
 	case c.ResearchRequests < -1 || c.ResearchRequests == 0:
-		return boot.InvalidSetting("tiktok-research-requests", "REELTALLY_TIKTOK_RESEARCH_REQUESTS", c.ResearchRequests, allowedLimits)
+		return boot.InvalidSetting("REELTALLY_TIKTOK_RESEARCH_REQUESTS", c.ResearchRequests, allowedLimits)
 	case c.ResearchRecords < -1 || c.ResearchRecords == 0:
-		return boot.InvalidSetting("tiktok-research-records", "REELTALLY_TIKTOK_RESEARCH_RECORDS", c.ResearchRecords, allowedLimits)
+		return boot.InvalidSetting("REELTALLY_TIKTOK_RESEARCH_RECORDS", c.ResearchRecords, allowedLimits)
 	case anyOfDisplay && !c.hasDisplayAPI():
 		return usagef("REELTALLY_TIKTOK_CLIENT_KEY, REELTALLY_TIKTOK_CLIENT_SECRET and REELTALLY_TIKTOK_REFRESH_TOKEN go together: set all three or none")
 	case (c.ResearchClientKey == "") != (c.ResearchClientSecret == ""):

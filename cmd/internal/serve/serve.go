@@ -61,29 +61,29 @@ const minWebhookKey = 32
 // Check returns an error for the first invalid setting.
 func (c Config) Check() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return boot.InvalidSetting("listen", "REELTALLY_LISTEN", c.Listen, "HOST:PORT, for example 127.0.0.1:8080")
+		return boot.InvalidSetting("REELTALLY_LISTEN", c.Listen, "HOST:PORT, for example 127.0.0.1:8080")
 	}
 	if c.AppURL != "" {
-		if err := boot.CheckBaseURL("app-url", "REELTALLY_APP_URL", c.AppURL); err != nil {
+		if err := boot.CheckBaseURL("REELTALLY_APP_URL", c.AppURL); err != nil {
 			return err
 		}
 	}
 	if c.ShortLinkBaseURL != "" {
-		if err := boot.CheckBaseURL("shortlink-base-url", "REELTALLY_SHORTLINK_BASE_URL", c.ShortLinkBaseURL); err != nil {
+		if err := boot.CheckBaseURL("REELTALLY_SHORTLINK_BASE_URL", c.ShortLinkBaseURL); err != nil {
 			return err
 		}
 	}
 	if c.PreviewAllowance < 1 {
-		return boot.InvalidSetting("preview-allowance", "REELTALLY_PREVIEW_ALLOWANCE", c.PreviewAllowance, "1 or more")
+		return boot.InvalidSetting("REELTALLY_PREVIEW_ALLOWANCE", c.PreviewAllowance, "1 or more")
 	}
 	if c.WebhookKey != "" && len(c.WebhookKey) < minWebhookKey {
-		return boot.InvalidSetting("webhook-key", "REELTALLY_WEBHOOK_KEY", c.WebhookKey, "at least 32 characters")
+		return boot.InvalidSetting("REELTALLY_WEBHOOK_KEY", c.WebhookKey, "at least 32 characters")
 	}
 	if c.RequestTimeout < time.Second || c.RequestTimeout > maxRequestTimeout {
-		return boot.InvalidSetting("request-timeout", "REELTALLY_REQUEST_TIMEOUT", words.Duration(c.RequestTimeout), "from 1s to 50s")
+		return boot.InvalidSetting("REELTALLY_REQUEST_TIMEOUT", words.Duration(c.RequestTimeout), "from 1s to 50s")
 	}
 	if c.ShutdownDelay < 0 || c.ShutdownDelay > maxShutdownDelay {
-		return boot.InvalidSetting("shutdown-delay", "REELTALLY_SHUTDOWN_DELAY", words.Duration(c.ShutdownDelay), "from 0s to 60s")
+		return boot.InvalidSetting("REELTALLY_SHUTDOWN_DELAY", words.Duration(c.ShutdownDelay), "from 0s to 60s")
 	}
 	if err := server.TierLimits(c.TierLimits).Check(); err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--tier-limits (REELTALLY_TIER_LIMITS): %w", err)}
@@ -106,7 +106,7 @@ func (c Config) trustedProxies() ([]netip.Prefix, error) {
 			network, err = addr.Prefix(addr.BitLen())
 		}
 		if err != nil {
-			return nil, boot.InvalidSetting("trusted-proxies", "REELTALLY_TRUSTED_PROXIES", text, "a network such as 10.0.0.0/8, or an IP address")
+			return nil, boot.InvalidSetting("REELTALLY_TRUSTED_PROXIES", text, "a network such as 10.0.0.0/8, or an IP address")
 		}
 		networks = append(networks, network)
 	}
@@ -118,7 +118,7 @@ func (c Config) trustedProxies() ([]netip.Prefix, error) {
 func (c Config) redisOptions() (*redis.Options, error) {
 	o, err := redis.ParseURL(c.RedisURL.Reveal())
 	if err != nil {
-		return nil, boot.InvalidSetting("redis-url", "REELTALLY_REDIS_URL", c.RedisURL,
+		return nil, boot.InvalidSetting("REELTALLY_REDIS_URL", c.RedisURL,
 			"redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH, with reserved characters of the password percent-encoded, for example @ as %40")
 	}
 	return o, nil
@@ -167,7 +167,7 @@ func (c Config) OpenListener(ctx context.Context) (net.Listener, error) {
 	case len(sockets) == 1 && sockets[0] != nil:
 		return sockets[0], nil
 	}
-	return boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
+	return boot.Listen(ctx, "REELTALLY_LISTEN", c.Listen)
 }
 
 // New creates the server. The listener must come from OpenListener. The statusHandler answers requests for /status. The schema of the
@@ -293,13 +293,9 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err := api.printSetupLink(ctx, st, p.Stdout); err != nil {
 		return errors.Join(err, api.Close())
 	}
-	services := []boot.Service{}
-	metrics, enabled, err := settings.Service(ctx, registry, status, logger)
-	switch {
-	case err != nil:
+	services, err := settings.Services(ctx, registry, status, logger)
+	if err != nil {
 		return errors.Join(err, api.Close())
-	case enabled:
-		services = append(services, metrics)
 	}
 	return boot.RunAll(ctx, append(services, boot.Service{Name: "api", Run: api.Run})...)
 }

@@ -18,29 +18,20 @@ import (
 // InsertRows is a function that inserts rows into a table. Each row has one value for each column.
 type InsertRows func(table string, columns []string, rows [][]any) error
 
-// bulkLoader is a dialect that can insert many rows in a faster way than with INSERT statements.
-type bulkLoader interface {
-	// bulkTx runs f in a transaction. It passes to f the engine's fastest function to insert rows.
-	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
-	// updateStatistics updates the query planner's statistics of a table if they are outdated. rowCount is the present number of rows of the table.
-	updateStatistics(tx *gorm.DB, table string, rowCount int64) error
-}
-
 // UpdateStatistics updates the statistics of the query planner for a table if they are outdated.
 // Call it before you insert many rows with foreign keys to this table.
 func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rowCount int64) error {
-	if b, ok := d.dialect.(bulkLoader); ok {
-		return b.updateStatistics(tx, table, rowCount)
-	}
-	return nil
+	return d.dialect.updateStatistics(tx, table, rowCount)
 }
 
 // BulkTx runs f in one transaction. Like Tx, it retries f after conflicts. The argument insert is a function that inserts rows in the engine's
 // fastest way.
 func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
-	if b, ok := d.dialect.(bulkLoader); ok {
-		return b.bulkTx(ctx, d, f)
-	}
+	return d.dialect.bulkTx(ctx, d, f)
+}
+
+// bulkTx runs f in a transaction. The function "insert", which f receives, uses INSERT.
+func (sqliteDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	return runInsertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, text, args...) // GORM is not used, because it would parse the long statement again
 		return err
@@ -130,6 +121,8 @@ func runCopyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows
 		})
 	})
 }
+
+func (sqliteDialect) updateStatistics(*gorm.DB, string, int64) error { return nil }
 
 // updateStatistics runs ANALYZE if the number of rows has at least doubled since the last ANALYZE
 // of the table.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -18,7 +17,7 @@ func TestSchema_followsTheRulesOfTheTableClasses(t *testing.T) {
 		c := readCatalog(t, db)
 
 		t.Run("every table has a class, and every described table exists", func(t *testing.T) {
-			require.ElementsMatch(t, slices.Collect(maps.Keys(store.Tables)), slices.Collect(maps.Keys(c)))
+			require.ElementsMatch(t, slices.Collect(maps.Keys(storetest.Tables)), slices.Collect(maps.Keys(c)))
 		})
 		for name, tb := range c {
 			t.Run(name, func(t *testing.T) {
@@ -26,7 +25,7 @@ func TestSchema_followsTheRulesOfTheTableClasses(t *testing.T) {
 				require.Empty(t, tb.Triggers)
 				checkDefaults(t, tb)
 				checkForeignKeys(t, name, tb)
-				if store.Tables[name].Class == store.Distributed {
+				if storetest.Tables[name].Class == storetest.Distributed {
 					checkDistributedTable(t, tb)
 				}
 			})
@@ -44,17 +43,17 @@ func checkDistributedTable(t *testing.T, tb *table) {
 }
 
 func checkForeignKeys(t *testing.T, name string, tb *table) {
-	class := store.Tables[name].Class
+	class := storetest.Tables[name].Class
 	for _, f := range tb.ForeignKeys {
 		require.Contains(t, []string{"CASCADE", "NO ACTION"}, f.OnDelete, "%v", f)
 		require.Equal(t, "NO ACTION", f.OnUpdate, "the foreign key %v must have no action ON UPDATE, because keys never change", f)
-		switch store.Tables[f.To].Class {
-		case store.Distributed:
-			require.Equal(t, store.Distributed, class, "a table of the class %s must not refer to the distributed table %s", class, f.To)
+		switch storetest.Tables[f.To].Class {
+		case storetest.Distributed:
+			require.Equal(t, storetest.Distributed, class, "a table of the class %s must not refer to the distributed table %s", class, f.To)
 			require.Equal(t, "organisation_id", f.Columns[0], "%v", f)
 			require.Equal(t, "organisation_id", f.Referenced[0], "%v", f)
-		case store.Reference:
-			require.NotEqual(t, store.Coordinator, class, "a coordinator table must not refer to the reference table %s", f.To)
+		case storetest.Reference:
+			require.NotEqual(t, storetest.Coordinator, class, "a coordinator table must not refer to the reference table %s", f.To)
 			require.Len(t, f.Columns, 1)
 		default:
 			require.Failf(t, "a foreign key must not refer to a coordinator table", "foreign key %v", f)
@@ -123,8 +122,8 @@ func TestSchema_deletesAllDataOfADeletedOrganisation(t *testing.T) {
 		o, other := storetest.CreateOrgWithData(t, db), storetest.CreateOrgWithData(t, db)
 		count := func(id any) map[string]int64 {
 			rows := map[string]int64{}
-			for name, described := range store.Tables {
-				if described.Class == store.Distributed {
+			for name, described := range storetest.Tables {
+				if described.Class == storetest.Distributed {
 					rows[name] = storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+name+" WHERE organisation_id = ?", id)[0]
 				}
 			}

@@ -67,16 +67,16 @@ func TestDistribute_distributesEveryTableAsItsClassRequires(t *testing.T) {
 
 	distributed, err := s.Distribute(t.Context())
 	require.NoError(t, err)
-	want := map[string]store.TableClass{}
-	for name, described := range store.Tables {
+	want := map[string]storetest.TableClass{}
+	for name, described := range storetest.Tables {
 		if described.Class != "coordinator" {
 			want[name] = described.Class
 		}
 	}
 	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), distributed)
-	got, groups := map[string]store.TableClass{}, []string{}
+	got, groups := map[string]storetest.TableClass{}, []string{}
 	for _, name := range storetest.Column[string](t, d, "SELECT CAST(name AS text) FROM citus_calls ORDER BY at") {
-		got[name] = store.TableClass(storetest.Column[string](t, d, "SELECT type FROM citus_calls WHERE name = CAST(CAST(? AS text) AS regclass)", name)[0])
+		got[name] = storetest.TableClass(storetest.Column[string](t, d, "SELECT type FROM citus_calls WHERE name = CAST(CAST(? AS text) AS regclass)", name)[0])
 	}
 	require.Equal(t, want, got)
 	require.Equal(t, []string{"organisation_id"}, storetest.Column[string](t, d, "SELECT DISTINCT col FROM citus_calls WHERE type = 'distributed'"))
@@ -97,7 +97,7 @@ func TestMigrate_distributesTheNewTablesOfADistributedDatabase(t *testing.T) {
 	_, err := s.DB().MigrateTo(t.Context(), 22) // the tables of events and webhooks do not exist yet
 	require.NoError(t, err)
 	for _, name := range storetest.Column[string](t, d, `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`) {
-		if class := store.Tables[name].Class; class == "reference" || class == "distributed" {
+		if class := storetest.Tables[name].Class; class == "reference" || class == "distributed" {
 			d.Exec(t, "INSERT INTO citus_calls (name, type, col) VALUES (CAST(CAST(? AS text) AS regclass), ?, CASE CAST(? AS text) WHEN 'distributed' THEN 'organisation_id' END)", name, class, class)
 		}
 	}

@@ -60,6 +60,10 @@ type dialect interface {
 	// columnsQuery returns a query with a table's name as parameter. Each row has a column's name,
 	// lower-case type, and position in the primary key. Columns outside the key have 0.
 	columnsQuery() string
+	// bulkTx runs f in a transaction. It passes to f the engine's fastest function to insert rows.
+	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
+	// updateStatistics updates the query planner's statistics of a table if they are outdated. rowCount is the present number of rows of the table.
+	updateStatistics(tx *gorm.DB, table string, rowCount int64) error
 	// sortExpression returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order is the
 	// same on both engines.
 	sortExpression(c StoredColumn) string
