@@ -241,7 +241,7 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 func (b pageBackend) Operations(visitorRequest *http.Request) ([]byte, web.Version, error) {
 	version := web.Version{Program: b.s.version, API: b.s.contract.version}
 	if b.s.status == nil {
-		return nil, version, b.problem(visitorRequest.Context(), problem(CodeNotFound, "This server does not know the state of the queue and the sources."))
+		return nil, version, b.problem(visitorRequest.Context(), problem(CodeNotFound, "This server is not configured to show the state of the queue and the sources. Run `reeltally status` instead."))
 	}
 	response := bufferHandler(b.s.status, visitorRequest, 0)
 	if response.status != http.StatusOK {

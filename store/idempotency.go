@@ -224,7 +224,7 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 		if kept.Error != nil || kept.RowsAffected == 0 {
 			return kept.Error
 		}
-		// The total may exceed IdempotencyLimit here.
+		// The limit is checked only when a key is reserved, so that a response is always stored. The total can thus exceed IdempotencyLimit.
 		return addKeyBytes(tx, o.id, int64(len(body)))
 	})
 }

@@ -64,8 +64,8 @@ type OrganisationPoint struct {
 	Followers *int64
 	Following *int64
 	Counts    // sums of the latest counts of all videos, including stopped videos
-	// ViewsGained are the views that the videos gained since the previous point with totals. The views of a video on its first day are no gain. It is nil
-	// if no views are known, if there is no previous point, or if the sum of the first views is not stored for both points.
+	// ViewsGained is the number of views that the videos gained since the previous point with totals. The views of a video on its first day are no gain.
+	// ViewsGained is nil if no views are known, if there is no previous point, or if the sum of the first views is not stored for both points.
 	ViewsGained *int64
 	UploadsOnly bool // true if no totals are stored for the day; all numbers except Uploads are then unknown, and Accounts and Videos are 0 in the point
 }

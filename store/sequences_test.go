@@ -206,8 +206,8 @@ func TestListVideos_limitsCollectionPagesToMaxBytes(t *testing.T) {
 	})
 }
 
-// The test removes a video after the server has read the order of the list. A concurrent request can also
-// remove a video between the read of the order and the read of the rows.
+// TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached removes a video after the server has read the order of the list. A concurrent
+// request can also remove a video between the read of the order and the read of the rows.
 func TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -106,8 +106,8 @@ func (r *fullRateRun) operationsTable(b *strings.Builder, minutes float64) {
 	b.WriteString("\n## Requests by operation\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
 		o := r.sent[operation]
-		all := make([]timing, len(o.duration))
-		for i, d := range o.duration {
+		all := make([]timing, len(o.durations))
+		for i, d := range o.durations {
 			all[i].duration = d
 		}
 		fmt.Fprintf(b, "| %s | %d | %.0f | %s | %s | %s |\n", operation, r.limits[operation], float64(o.sentRequests())/minutes,

@@ -71,7 +71,7 @@ type killedCounts struct {
 	duration                                time.Duration
 }
 
-// The test kills the server at random moments while four organisations change videos and collections.
+// TestKill_killedServerLosesNoAcknowledgedWrites kills the server at random moments while four organisations change videos and collections.
 // The server must keep all acknowledged changes: see compareVideos.
 func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ type moveStep struct {
 	duration time.Duration
 }
 
-// The test backs up databases under load and restores the backups into another engine. Then it moves
+// TestMoves_keepEveryRow backs up databases under load and restores the backups into another engine. Then it moves
 // the data from SQLite to PostgreSQL and to Citus.
 func TestMoves_keepEveryRow(t *testing.T) {
 	t.Parallel()

@@ -223,7 +223,7 @@ func (c *exportAccounts) Run(ctx context.Context, p boot.Process) error {
 
 type exportCollections struct{ exportCommand }
 
-// Run exports the collections.
+// Run writes all collections, including subcollections, to the file or to standard output. The order is that of the API.
 func (c *exportCollections) Run(ctx context.Context, p boot.Process) error {
 	return c.saveEntries(ctx, p, "collections", nil, func(api *client.ReelTally, w io.Writer) error {
 		query := url.Values{"limit": {pageLimit}, "paginated": {"true"}, "include_children": {"true"}}
@@ -246,7 +246,7 @@ func (exportHistories) Help() string {
 		"Example: reeltally export histories --format ndjson --updated-since 2026-02-01T00:00:00Z"
 }
 
-// Run exports the stored points of all videos.
+// Run writes the stored points of all videos to the file or to standard output. With --updated-since, it leaves out points that were fetched earlier.
 func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
 	query := url.Values{}
 	if !c.UpdatedSince.IsZero() {

@@ -206,11 +206,11 @@ func FuzzDecodeAnswers(f *testing.F) {
 					continue
 				}
 				for _, ids := range [][]string{requested, requested[:1]} {
-					answers := call.decodeResults(items, ids, now)
-					require.Len(t, answers, len(ids))
+					results := call.decodeResults(items, ids, now)
+					require.Len(t, results, len(ids))
 					for _, id := range ids {
-						require.Equal(t, answers[id].Class == source.OK, answers[id].Facts != nil)
-						if facts := answers[id].Facts; facts != nil {
+						require.Equal(t, results[id].Class == source.OK, results[id].Facts != nil)
+						if facts := results[id].Facts; facts != nil {
 							checkFacts(t, *facts, now)
 						}
 					}

@@ -24,7 +24,7 @@ func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	switch {
 	case d.sharded:
 	case d.dialect.name() == "sqlite":
-		return nil, fmt.Errorf("%w: Citus needs a PostgreSQL database, and this database is SQLite", ErrNoCitus)
+		return nil, fmt.Errorf("%w: this database is SQLite; set REELTALLY_DATABASE_URL to a PostgreSQL database with Citus", ErrNoCitus)
 	default:
 		return nil, fmt.Errorf("%w: run CREATE EXTENSION citus in the database on every node, and add the nodes with citus_add_node", ErrNoCitus)
 	}
