@@ -229,7 +229,7 @@ func TestSDKs_reportSuccessfulAnswersThatAreNotFromTheServer(t *testing.T) {
 				var got []unexpectedOutput
 				require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address+path, "rt_x", "testdata/sdk/unexpected"+s.extension)), &got))
 				requireUnexpectedAnswers(t, path, got)
-				require.EqualValues(t, 5, requests.Load(), "such an answer must not be repeated")
+				require.EqualValues(t, 5, requests.Load(), "such a response must not be repeated")
 			}
 		})
 	}
@@ -264,7 +264,7 @@ func TestGoSDK_reportsSuccessfulAnswersThatAreNotFromTheServer(t *testing.T) {
 		collect(err)
 		require.Empty(t, file.Bytes(), "the page of a proxy must not be written to the file")
 		requireUnexpectedAnswers(t, path, got)
-		require.EqualValues(t, 5, requests.Load(), "such an answer must not be repeated")
+		require.EqualValues(t, 5, requests.Load(), "such a response must not be repeated")
 	}
 }
 

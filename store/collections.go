@@ -212,7 +212,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
 		} else if made, err := o.collectionForUpdate(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
-			c = made // an earlier attempt of the request created the collection, but the server crashed before it sent the answer
+			c = made // an earlier attempt of the request created the collection, but the server crashed before it sent the response
 			return err
 		}
 		if n.ParentID != nil {

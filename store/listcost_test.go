@@ -77,7 +77,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 }
 
 // An Org must read the version before the data. Otherwise the data can change between the two
-// reads, and the answer has old data with a new ETag.
+// reads, and the response has old data with a new ETag.
 func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

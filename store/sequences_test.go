@@ -84,7 +84,7 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 }
 
 // TestCollectionVideos_showEveryChange makes changes through one store. Another store has the order of the list in memory, and its next
-// answer must show each change.
+// result must show each change.
 func TestCollectionVideos_showEveryChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -114,7 +114,7 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 			{"remove the account", func() error { return changed(writer.RemoveAccounts(ctx, launch, []uuid.UUID{author})) }, nil},
 		} {
 			require.NoError(t, step.do(), step.name)
-			for range 2 { // the second answer comes from the cache
+			for range 2 { // the second result comes from the cache
 				page, err := reader.ListVideos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views", Descending: true}, Window: store.Window{Limit: 10}})
 				require.NoError(t, err, step.name)
 				var got []uuid.UUID

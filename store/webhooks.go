@@ -97,7 +97,7 @@ func (w *Webhook) ValidSecrets(at db.Instant) ([][]byte, error) {
 }
 
 // replaceSecret makes the secret of the webhook the previous secret. Earlier secrets stay valid until their ends, because the receiver can still use
-// one of them: the answers with the later secrets can have been lost.
+// one of them: the responses with the later secrets can have been lost.
 func (w *Webhook) replaceSecret(secret []byte, now db.Instant) error {
 	older, err := w.olderSecrets()
 	if err != nil {

@@ -195,7 +195,7 @@ A statement without restrictions uses only tables that all organisations share, 
 
 ` +
 		"The column \"Not required\" counts conditions that a statement may lack. Most of them belong to the tables `fetch_subscriptions`, `org_turns`, `share_pages`, `api_tokens` and `webhook_queue`.\nSome statements use these tables for all organisations. " +
-		"The tests in `store/tenancy_test.go` and `server/tenancy_test.go` check these tables: they compare the answers and the stored rows of several organisations.\n" +
+		"The tests in `store/tenancy_test.go` and `server/tenancy_test.go` check these tables: they compare the responses and the stored rows of several organisations.\n" +
 		"One other condition is redundant: the search for the collections below a collection compares the organisation in a join and again in its `WHERE`.\n" +
 		`
 ## Nodes of Citus that run each statement

@@ -52,7 +52,7 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 
 ## The requests
 
-| # | Request | Server, ms | PostgreSQL, ms | Memory, MiB | Duration, ms | Answers | Before |
+| # | Request | Server, ms | PostgreSQL, ms | Memory, MiB | Duration, ms | Responses | Before |
 |--:|---|--:|--:|--:|--:|---|--:|
 `, len(rows), maxCPUTime, maxMemory>>20, formatThousands(size.videos), size.days, wideCollections, size.runs)
 	before := parseCosts(hostileBefore)

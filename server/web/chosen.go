@@ -266,7 +266,7 @@ func (v *visit) stopVideos(ids []string) ([]videoChange, error) {
 			continue
 		}
 		changes[n].Kind = changeFailed
-		// The API gives the same answer for an unknown video and for a video that was stopped before.
+		// The API gives the same response for an unknown video and for a video that was stopped before.
 		video, err := v.readVideo(r.ID.String())
 		if err != nil {
 			return nil, err
