@@ -130,7 +130,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// isHandleConfirmed returns true if a fetch of the account has confirmed the handle. A link in a request must not replace such a handle: for example,
+// isHandleConfirmed returns true if a fetch of the account has confirmed the handle. A link in a request must not replace such a handle. For example,
 // the link of a Facebook page can contain the page's title and id in place of its handle.
 func (a *Account) isHandleConfirmed() bool {
 	return a.HandleCurrent && a.CheckedAt != nil && a.ExternalID != nil && a.Username != "" && a.Username != *a.ExternalID

@@ -156,8 +156,9 @@ func (o *Org) readNumberedVideos(ctx context.Context) (*numberedVideos, error) {
 	return v, err
 }
 
-// videoGroup is a group of videos that belongs to collections as a whole: the videos of an account, of a hashtag, or the videos that were added
-// to one collection. It has their numbers or, for many videos, a videoSet, because the set is then smaller and faster.
+// videoGroup is a group of videos that belongs to collections as a whole. These are the videos of an account, the videos of a hashtag, or the videos
+// that were added to one collection. A group has the numbers of its videos or, for many videos, a videoSet, because the set is then smaller and
+// faster.
 type videoGroup struct {
 	numbers []int32
 	set     videoSet

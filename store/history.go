@@ -46,8 +46,8 @@ type Point struct {
 	Day db.Date
 	Counts
 	Provenance
-	// EngagementUnknown is true for an interpolated point if one of the two points around it has a count of likes, comments, bookmarks or shares that
-	// the other point lacks. Without this count, the engagement would be too low.
+	// EngagementUnknown is true for an interpolated point if one of its two neighbours has a count of likes, comments, bookmarks or shares that the
+	// other lacks. Without this count, the engagement would be too low.
 	EngagementUnknown bool
 }
 

@@ -131,8 +131,8 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 	})
 }
 
-// If the order of a list is in memory, a page needs two statements: one reads the version, and one reads the
-// rows of the page by their ids. The test counts them.
+// If the order of a list is in memory, a page needs two statements. One reads the version, and one reads the rows of the page by their ids. The test
+// counts them.
 func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

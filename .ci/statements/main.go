@@ -4,8 +4,8 @@
 //
 //	statements FOLDER > docs/evidence/statements.md
 //
-// FOLDER is the value of storetest.StatementsVariable during the tests. The exit status is 1 if the check accepts a statement from
-// which a required condition was removed, or if a statement for Citus is sent to the shards of several organisations.
+// FOLDER is the value of storetest.StatementsVariable during the tests. The exit status is 1 if the check accepts a statement from which a required
+// condition was removed. It is also 1 if a statement for Citus is sent to the shards of several organisations.
 package main
 
 import (

@@ -127,8 +127,8 @@ func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video
 	if p != link.Instagram {
 		key = id
 	}
-	// If the id contains no upload time, or a time in the future, the upload time is a random time in the last
-	// anchorInterval before an anchor: see anchorTimeFor.
+	// If the id contains no upload time, or a time in the future, the upload time is a random time in the last anchorInterval before an anchor. See
+	// anchorTimeFor.
 	if v.uploaded == 0 {
 		d := rng{hashTexts(w.seed, "uploaded", string(p), key)}
 		v.uploaded = anchorTimeFor(at) - int64(d.floatBetween(3600, anchorInterval-day))

@@ -118,8 +118,8 @@ func roseImplausibly(t source.Target, f *source.Facts, now time.Time) bool {
 }
 
 // checkRise returns nil if an earlier answer confirms an implausible rise of the views. One confirmation is enough, because the views of a viral
-// video can really rise so fast. The second answer must have at least nine tenths and less than about ten times the views of the first: if a source sends
-// random numbers, its next answer is usually not in this range.
+// video can really rise so fast. The second answer must have at least nine tenths and less than about ten times the views of the first. If a source
+// sends random numbers, its next answer is usually not in this range.
 func checkRise(before Suspicion, views int64, now time.Time) *Suspicion {
 	if before.Why != risenViews || views < before.RisenTo-before.RisenTo/10 || views/10 > before.RisenTo {
 		before = Suspicion{Why: risenViews, Since: now, RisenTo: views}

@@ -151,7 +151,7 @@ class Limit {
 }
 
 // partSize is the smallest size of a part of a download in bytes, except the last part. With smaller parts, a download is slow if the caller is
-// slower than the network: for each part, fetch in Node 20 copies all bytes that have arrived but were not read yet.
+// slower than the network. For each part, fetch in Node 20 copies all bytes that have arrived but were not read yet.
 const partSize = 256 * 1024;
 
 // partsOf yields a response in parts. The time limit holds for each read from the network. It does not include the time in which the caller uses

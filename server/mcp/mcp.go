@@ -99,8 +99,8 @@ type requestKey struct{}
 
 // Serve answers a request with the body `message`. If it returns a Refusal, it has written nothing, and the caller must answer the request.
 //
-// The caller must limit the size of the message, and refuse a message that is not strict JSON: text after the JSON value, duplicate members,
-// or too many values.
+// The caller must limit the size of the message, and refuse a message that is not strict JSON. Such a message has text after the JSON value,
+// duplicate members, or too many values.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, message []byte) *Refusal {
 	if err := checkMessage(message); err != nil {
 		return &Refusal{http.StatusBadRequest, err.Error()}

@@ -29,8 +29,8 @@ type firstFetch struct {
 	Unit               string
 }
 
-// hasArrived returns true if the page no longer needs to wait for the first numbers. This is so if the video or account has numbers, or if its fetch
-// status says that the next fetches will probably give none, for example because the video is private.
+// hasArrived returns true if the page no longer needs to wait for the first numbers. This is so if the video or account has numbers. It is also so if
+// the fetch status says that the next fetches will probably give none, for example because the video is private.
 func (f firstFetch) hasArrived() bool {
 	switch client.FetchStatus(f.Status) {
 	case "", client.FetchStatusPending:
@@ -63,7 +63,7 @@ const (
 	// one video or account from the API.
 	maxLookUps = 10
 	// manyLinks is the highest number of links for which the page promises the numbers within a minute. For more links, the page promises them within
-	// some minutes, because the API fetches the items of a request with more than 50 links after those of smaller requests.
+	// some minutes. The API fetches the items of a request with more than 50 links after those of smaller requests.
 	manyLinks = 50
 )
 

@@ -25,7 +25,7 @@ type videosPage struct {
 	Platforms   []string
 	Statuses    []string
 	Collections []client.Collection
-	// UnlistedFilter is the text of the present filter by collections if no entry of Collections has this filter, for example because it names
+	// UnlistedFilter is the text of the present filter by collections if no entry of Collections has this filter. For example, the filter names
 	// several collections, or one that the tier hides. Otherwise it is "".
 	UnlistedFilter string
 	// Similar are accounts whose usernames begin with the filter by account. The page offers them if no video matches its filters.

@@ -126,8 +126,8 @@ func (m *mergedVideo) likesHiddenSince() *db.Date {
 	return since
 }
 
-// trackedSince returns the first day whose sums include the video: the day of the first step or the day on
-// which the organisation began to track the video, whichever is earlier.
+// trackedSince returns the first day whose sums include the video. It is the day of the first step or the day on which the organisation began to
+// track the video, whichever is earlier.
 func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {

@@ -235,8 +235,8 @@
     if (field.tagName === "SELECT") return field.selectedIndex !== Math.max(0, [...field.options].findIndex(option => option.defaultSelected));
     return field.type !== "hidden" && field.value !== field.defaultValue;
   }
-  // isInUse returns true if the visitor uses the page: if a part of it has the focus, a menu or the search dialog is open, a field is changed, or
-  // text is selected.
+  // isInUse returns true if the visitor uses the page. This is so if a part of the page has the focus, a menu or the search dialog is open, a field
+  // is changed, or text is selected.
   function isInUse() {
     const main = document.getElementById("content");
     return (main.contains(document.activeElement) && document.activeElement !== main) || main.querySelector("details[open]") !== null ||
