@@ -19,7 +19,7 @@ func killedWritesPage(results []*killedCounts, machine string) string {
 
 `+
 		"`make kills` writes this page. "+
-		`%d organisations write at the same time. Each organisation tracks %d links in one request, adds the first %d videos to a collection, removes these videos again, stops the tracking of all %d videos, and
+		`%d organisations write at the same time. Each organisation tracks %d links in one request, adds the first %d videos to a collection, and removes these videos again. It also stops the tracking of all %d videos, and
 creates a collection. Then it does the same with a second list of links, and begins again.
 
 `+
