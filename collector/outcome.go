@@ -183,7 +183,8 @@ func (w *worker) failedOutcome(t queue.Target, a attempt, r source.Result, faile
 	return o
 }
 
-// noAnswerOutcome returns the outcome if no source could answer for a target.
+// noAnswerOutcome returns the outcome if no source gave numbers of a target. In this order of preference, the target counts as failed, waits for a
+// paused source, or counts as refused.
 func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	// A source that failed or is paused will be asked again, so the target does not count as
 	// refused.

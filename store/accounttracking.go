@@ -193,7 +193,7 @@ func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane qu
 	return t.recordRestart(ids)
 }
 
-// accountKeys returns the keys of accounts of an organisation.
+// accountKeys returns the keys of the rows of accounts, in the order of accounts.
 func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
@@ -314,7 +314,7 @@ func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restar
 		len(ids), restartedCount, t.id).Error
 }
 
-// addAccountMembers adds each account to each collection.
+// addAccountMembers adds each account to each collection, in the order of the keys. An account that is already in a collection keeps its time.
 func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []Tracked) error {
 	var rows []collectionAccount
 	for _, c := range collections {

@@ -120,7 +120,7 @@ type numberedVideos struct {
 // words returns the length of a videoSet that can have every video.
 func (v *numberedVideos) words() int { return (len(v.views) + 63) / 64 }
 
-// sum returns the sums over the videos in the set s.
+// sum returns the number of videos in the set s and the sum of their known views. Views is nil if no views are known.
 func (v *numberedVideos) sum(s videoSet) CollectionSum {
 	var sum CollectionSum
 	var views int64
@@ -164,7 +164,7 @@ type videoGroup struct {
 	set     videoSet
 }
 
-// newGroup returns the group of the videos with the given numbers.
+// newGroup returns the group of the videos with the given numbers. If there are more numbers than words of a videoSet, the group has a videoSet.
 func (v *numberedVideos) newGroup(numbers []int32) *videoGroup {
 	if len(numbers) <= v.words() {
 		return &videoGroup{numbers: numbers}

@@ -109,7 +109,7 @@ func (s *Sums) Add(c Counts) {
 	}
 }
 
-// Subtract subtracts the given sums.
+// Subtract subtracts the sums of other from s, metric by metric.
 func (s *Sums) Subtract(other Sums) {
 	for i, sum := range s.Fields() {
 		*sum -= *other.Fields()[i]

@@ -192,7 +192,7 @@ func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (R
 	return r, err
 }
 
-// ReportDocument returns a report and the bytes of its document, or ErrNotFound.
+// ReportDocument returns a report and its document: the JSON that was stored when the report was made. It returns ErrNotFound for an unknown id.
 func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte, error) {
 	row, err := o.reportRow(o.scopedQuery(ctx, "reports"), id)
 	if err != nil {

@@ -93,7 +93,7 @@ const (
 	TokenRevoked TokenState = "revoked"
 )
 
-// State returns the present state of the token.
+// State returns the state of the token at the time now. A token that was revoked and has expired counts as revoked.
 func (t Token) State(now db.Instant) TokenState {
 	switch {
 	case t.RevokedAt != nil:

@@ -180,7 +180,7 @@ func (c *migrateCommand) distributeTables(ctx context.Context, p boot.Process, s
 
 type versionCommand struct{}
 
-// Run prints the version.
+// Run prints the name of the program and its version on one line.
 func (versionCommand) Run(p boot.Process) error {
 	_, err := fmt.Fprintln(p.Stdout, "reeltally "+boot.Version())
 	return err

@@ -49,7 +49,7 @@ type AccountName struct {
 	SecUID string `json:"sec_uid,omitempty"` // the sec_uid, which TikTok uses besides the numeric id; "" on other platforms
 }
 
-// Song is the song of a video.
+// Song is the song of a video, as the sources give it.
 type Song struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
@@ -150,7 +150,7 @@ func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video
 	return v, true
 }
 
-// stateAt returns the state of the video at the given time.
+// stateAt returns the state of the video at the given time. Some videos become private or are deleted at v.changesAt.
 func (v *video) stateAt(at time.Time) State {
 	switch {
 	case v.state != Public:

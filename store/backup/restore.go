@@ -213,7 +213,7 @@ func (l *loader) isFull(next []any, nextSize int) bool {
 	return len(l.rows) >= maxRowsPerInsert || l.bytes+nextSize > maxBytesPerInsert
 }
 
-// insertRows inserts the collected rows.
+// insertRows inserts the collected rows and empties the list, also after an error.
 func (l *loader) insertRows() error {
 	err := l.insert(l.table, l.names, l.rows)
 	l.rows, l.bytes = l.rows[:0], 0

@@ -41,7 +41,7 @@ type sourceMetrics struct {
 	counts map[string]map[string]int64 // numbers of results by the name of the source and by class
 }
 
-// countResults counts the results of a call of a source.
+// countResults counts the results of a call of a source by class: in a metric, also by the kind of the target, and in m.counts, which /status shows.
 func (m *sourceMetrics) countResults(name string, results []source.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

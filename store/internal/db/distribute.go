@@ -95,7 +95,7 @@ type citusTable struct {
 // foreignKey is a foreign key of a table to another table or to itself, with its definition in SQL.
 type foreignKey struct{ Table, Name, Referenced, Definition string }
 
-// readLayout reads the layout of the database.
+// readLayout reads the version of Citus, the tables that are distributed or reference tables, and the foreign keys.
 func readLayout(tx *gorm.DB) (l layout, err error) {
 	l.tables = map[string]citusTable{}
 	if err := tx.Raw("SELECT citus_version()").Scan(&l.version).Error; err != nil {
