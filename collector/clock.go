@@ -18,7 +18,8 @@ const (
 	// clockSteadyFor is how long the clock must run without going back before times are repaired. A machine without a battery starts with a clock
 	// that is far behind, and all times would seem to lie in the future.
 	clockSteadyFor = 10 * time.Minute
-	// repairEvery is the interval of the repairs if the clock does not go back. They correct the times of other collectors that have stopped.
+	// repairEvery is the interval of the repairs if the clock does not go back. These repairs correct the times of other collectors that have
+	// stopped.
 	repairEvery = 24 * time.Hour
 	// longestPause is the longest pause of a source: until midnight in the time zone of the source, on a day of 25 hours.
 	longestPause = 25 * time.Hour

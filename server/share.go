@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// The dashboard uses the functions in this file to show share pages. They find a collection or report by the hash of its share page, and
+// The dashboard uses the functions in this file to show share pages. These functions find a collection or report by the hash of its share page, and
 // check the password of the page.
 
 // shareViewLimit is the maximum number of requests for share pages from one IP address in a minute. Requests with a wrong hash or a wrong

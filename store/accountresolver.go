@@ -78,8 +78,8 @@ func (b *AccountResolver) indexNames(row *Account) {
 	add(handle, row.Username)
 }
 
-// Resolve returns the account record of an author. If no record matches, it creates one. The record gets the
-// ids that it lacks. It also gets the author's handle and name, unless a later fetch has updated it.
+// Resolve returns the account record of an author. If no record matches, it creates one. The record gets the ids that it lacks. The record also gets
+// the author's handle and name, unless a later fetch has updated it.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	matches := func(r *Account) bool { return r.Matches(a) }
 	row := b.findRecord(a.Platform, externalID, a.ExternalID, matches)

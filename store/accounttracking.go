@@ -162,10 +162,10 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 const maxResumed = 5000
 
 // resumeVideosOf restarts the tracking of stopped videos. For each account, it restarts the newest stopped videos, as many as the tracking type
-// includes. It leaves out videos that were tracked by their own links.
+// includes. resumeVideosOf leaves out videos that were tracked by their own links.
 //
-// TrackAccounts passes only accounts whose next fetch is not due soon. It does not call resumeVideosOf for an organisation without a subscription,
-// because only a few videos of each account are fetched for such an organisation. The next fetch of the account chooses these videos.
+// TrackAccounts passes only accounts whose next fetch is not due soon. TrackAccounts does not call resumeVideosOf for an organisation without a
+// subscription, because only a few videos of each account are fetched for such an organisation. The next fetch of the account chooses these videos.
 func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
 	var resumed []Video
 	for _, a := range accounts {
@@ -217,9 +217,9 @@ func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, 
 	return e
 }
 
-// enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had the
-// handle before and whose id is known now can still have a subscription to this target. Its subscription then moves to a target whose name is its id. If
-// its id is not known, markUnreachable marks the account.
+// enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had
+// the handle before can still have a subscription to this target. If the id of that account is known now, the subscription moves to a target whose
+// name is the id. Otherwise, markUnreachable marks the account.
 func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error {
 	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
 	for _, e := range entries {

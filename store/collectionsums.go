@@ -71,8 +71,8 @@ type CollectionSum struct {
 	Views  *int64 // sum of the known latest views; nil if the views of no video are known
 }
 
-// CollectionSums returns the sums of all collections of the organisation by their ids. Collections without tracked videos are not in the map.
-// It can return a *TooManyMembersError.
+// CollectionSums returns the sums of all collections of the organisation by their ids. Collections without tracked videos are not in the map. The
+// error can be a *TooManyMembersError.
 func (o *Org) CollectionSums(ctx context.Context) (map[uuid.UUID]CollectionSum, error) {
 	// A join of collections, hashtags and videos can have tens of millions of rows. So the members of collections, accounts and hashtags are
 	// read separately, and this function joins them as sets of bits.

@@ -136,7 +136,7 @@ func (c Counts) engagementCounts() [4]*int64 {
 	return [4]*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares}
 }
 
-// Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. It returns nil if all four counts are unknown.
+// Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. If all four counts are unknown, the sum is nil.
 func (c Counts) Engagement() *int64 {
 	var sum int64
 	known := false

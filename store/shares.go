@@ -42,8 +42,8 @@ type SharingPatch struct {
 // ShareExpiryChange is a change of the time when a share page closes. The field At is nil if the page stays open.
 type ShareExpiryChange struct{ At *db.Instant }
 
-// change applies a patch. When the access first becomes public or protected, it adds a hash and stores the page with this hash.
-// It returns ErrPasswordRequired if a protected page would have no password. The caller must store the changed Sharing.
+// change applies a patch. When the access first becomes public or protected, it adds a hash and stores the page with this hash. change returns
+// ErrPasswordRequired if a protected page would have no password. The caller must store the changed Sharing.
 func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage) error {
 	db.Assign(&s.Access, p.Access)
 	db.AssignPointer(&s.PasswordHash, p.PasswordHash)
@@ -173,9 +173,8 @@ func (s *Store) SaveShareVisit(ctx context.Context, share Share) error {
 	})
 }
 
-// LastShareVisit returns when a visitor last opened the share page with the given hash. The
-// time can be too early by up to ShareVisitInterval. It is nil if the organisation has no such page, or
-// the page was never opened.
+// LastShareVisit returns when a visitor last opened the share page with the given hash. The time can be too early by up to ShareVisitInterval. The
+// time is nil if the organisation has no such page, or the page was never opened.
 func (o *Org) LastShareVisit(ctx context.Context, hash string) (*db.Instant, error) {
 	var page sharePage
 	err := o.s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error

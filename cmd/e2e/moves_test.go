@@ -34,7 +34,7 @@ const (
 	moveLinks   = 20 // number of links in one request
 )
 
-// loadedBackup is the result of a backup under load. The backup was made while callers and a collector wrote. It was then restored into a
+// loadedBackup is the result of a backup under load. The backup was made while callers and a collector wrote. The backup was then restored into a
 // database of the other engine.
 type loadedBackup struct {
 	engine, into  string

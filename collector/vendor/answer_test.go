@@ -220,8 +220,7 @@ func FuzzDecodeAnswers(f *testing.F) {
 	})
 }
 
-// checkFacts requires that the data of a video are plausible. They must be plausible even if the answer was
-// malformed.
+// checkFacts requires that the data of a video are plausible, even if the answer was malformed.
 func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	hasCounts := false
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments, f.Shares, f.Bookmarks} {

@@ -23,8 +23,8 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox returns true if the data is made up. The handler calls it for the instructions of each session, because an empty database can
-	// get data of either kind while the server runs. It does not affect the results of tool calls. Nil means that the data is real.
+	// Sandbox returns true if the data is made up. The handler calls it for the instructions of each session, because an empty database can get data
+	// of either kind while the server runs. The value does not affect the results of tool calls. Nil means that the data is real.
 	Sandbox func(context.Context) bool
 	// AnyHost must be true behind a proxy on this machine: it allows every Host header. If it is false,
 	// requests to a loopback address must name a loopback host, to prevent DNS rebinding.

@@ -67,8 +67,8 @@ type evidence struct {
 	any       string // the first value of the column, in any format
 }
 
-// addValue records one value of the column. `slot` is the field of e that describes the value: &e.first,
-// &e.second or &e.ambiguous. It is nil if the value is invalid, or means the same in both formats.
+// addValue records one value of the column. `slot` is the field of e that describes the value: &e.first, &e.second or &e.ambiguous. The pointer is
+// nil if the value is invalid, or means the same in both formats.
 func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text

@@ -39,8 +39,8 @@ const (
 type Table struct {
 	Class TableClass
 	Bound TableBound
-	// Retention is how long a row is kept after its creation, last use or end, such as the expiry of a token. Later, a clean-up deletes the row. It is
-	// set only if Bound is ByTime.
+	// Retention is how long a row is kept after its creation, last use or end, such as the expiry of a token. Later, a clean-up deletes the row.
+	// Retention is set only if Bound is ByTime.
 	Retention time.Duration
 }
 
