@@ -380,7 +380,8 @@ func (w *World) randomTitle(p link.Platform, d *rng) string {
 	return title
 }
 
-// randomLength returns the random length of a video in seconds.
+// randomLength returns the random length of a video in seconds: whole seconds on YouTube, milliseconds on other platforms, and 0 for live broadcasts
+// and photos.
 func randomLength(p link.Platform, c Category, d *rng) float64 {
 	seconds := d.logUniform(6, 90)
 	if kind := d.fraction(); p == link.YouTube && kind < 0.15 {
