@@ -267,7 +267,7 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error 
 }
 
 // handleLost is the reason of the status of an account that markUnreachable marks.
-const handleLost = "The handle of the account belongs to another account now, and the id of the account is not known, so it is not fetched any more; track it with its new handle"
+const handleLost = "The handle of the account belongs to another account now, and the id of the account is not known; track the account with its new handle"
 
 // markUnreachable gives accounts the status "gone" that can no longer be fetched, because they have lost their handle to another account and have no id.
 func (o *Org) markUnreachable(tx *gorm.DB, ids []uuid.UUID) error {
