@@ -244,7 +244,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	return o
 }
 
-// storedSourceName returns the source name that is stored with the history points of a result: the name of the worker's source, or
+// storedSourceName returns the source name that is stored with the history points of a result. It is the name of the worker's source, or
 // store.SandboxSource if a sandbox answered.
 func (w *worker) storedSourceName(r source.Result) string {
 	if r.Sandbox {

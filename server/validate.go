@@ -429,7 +429,8 @@ func arrayLength(v any) int {
 	return 0
 }
 
-// formatValue returns the text of a decoded JSON value for an error message: the JSON of the value, or only the type of an array or object.
+// formatValue returns the text of a decoded JSON value for an error message. The text is the JSON of the value, or only the type of an array or
+// object.
 func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -88,8 +88,8 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 	return out, nil
 }
 
-// engineCounts counts the statements of one engine, and their mutants. A mutant is a copy of a statement without one of the parts that
-// restrict a table to one organisation: a condition, a column or a conflict target.
+// engineCounts counts the statements of one engine, and their mutants. A mutant is a copy of a statement without one of the parts that restrict a
+// table to one organisation. Such a part is a condition, a column or a conflict target.
 type engineCounts struct {
 	statements int            // number of all statements
 	restricted int            // number of statements for which the check must refuse at least one mutant

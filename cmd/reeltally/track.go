@@ -79,7 +79,8 @@ func (c *trackCommand) trackLinks(ctx context.Context, p boot.Process,
 	return nil
 }
 
-// printResult writes the result of one link as one line: status, link, and the id or the reason of the failure; with --json, the object of the API.
+// printResult writes the result of one link as one line: status, link, and the id or the reason of the failure. With --json, the line is the object
+// of the API.
 func (c *trackCommand) printResult(w io.Writer, result trackedLink) error {
 	if c.JSON {
 		return writeJSON(w, result.json)

@@ -81,8 +81,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// A target with the suspicion otherVideosViews keeps it while its views are implausible, even if
-		// mixedUp is false: the other video may just be missing from this batch.
+		// A target with the suspicion otherVideosViews keeps it while its views are implausible, even if mixedUp is false. The other video may just
+		// be missing from this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews

@@ -99,8 +99,8 @@ var roundedImport = store.StoredSource(ImportSource, true)
 // isImported returns true if s was imported.
 func (s *storedPoint) isImported() bool { return s.Source == ImportSource || s.Source == roundedImport }
 
-// isReplacedBy returns true if the stored point s must be replaced by the imported point p: s was imported without any count, and p has at
-// least one.
+// isReplacedBy returns true if the stored point s must be replaced by the imported point p. This is so if s was imported without any count, and p has
+// at least one.
 func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 	return s.isImported() && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
