@@ -217,9 +217,9 @@ func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, 
 	return e
 }
 
-// enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had
-// the handle before can still have a subscription to this target. If the id of that account is known now, the subscription moves to a target whose
-// name is the id. Otherwise, markUnreachable marks the account.
+// enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had the
+// handle before and whose id is known now can still have a subscription to this target. Its subscription then moves to a target whose name is its id. If
+// its id is not known, markUnreachable marks the account.
 func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) error {
 	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
 	for _, e := range entries {

@@ -24,7 +24,7 @@ type FetchState struct {
 }
 
 // setStatusAt replaces the stored status by the status that the video or account has now. If the next fetch is late, the new status can be "delayed".
-// setStatusAt also sets isDue.
+// It also sets isDue.
 func (s *FetchState) setStatusAt(now db.Instant) {
 	s.isDue = s.NextFetchAt != nil && *s.NextFetchAt < now
 	if status := queue.StatusOf(s.FetchStatus, s.NextFetchAt, now); status != s.FetchStatus {

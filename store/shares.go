@@ -42,8 +42,8 @@ type SharingPatch struct {
 // ShareExpiryChange is a change of the time when a share page closes. The field At is nil if the page stays open.
 type ShareExpiryChange struct{ At *db.Instant }
 
-// change applies a patch. When the access first becomes public or protected, it adds a hash and stores the page with this hash. change returns
-// ErrPasswordRequired if a protected page would have no password. The caller must store the changed Sharing.
+// change applies a patch. When the access first becomes public or protected, it adds a hash and stores the page with this hash.
+// It returns ErrPasswordRequired if a protected page would have no password. The caller must store the changed Sharing.
 func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage) error {
 	db.Assign(&s.Access, p.Access)
 	db.AssignPointer(&s.PasswordHash, p.PasswordHash)

@@ -2187,7 +2187,7 @@ type TrackAccountsResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, or if the request had more than 50 distinct links. Also false if an organisation without a subscription sent more links than its allowance, or if no configured source can fetch one of the items. Items that are tracked already, and stopped videos and accounts whose counts are less than 4 hours old, keep their schedule and count as being fetched.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, or if no configured source can fetch one of the items. Items that are tracked already, and stopped videos and accounts whose counts are less than 4 hours old, keep their schedule and count as being fetched.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
@@ -2331,7 +2331,7 @@ type TrackVideosResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, or if the request had more than 50 distinct links. Also false if an organisation without a subscription sent more links than its allowance, or if no configured source can fetch one of the items. Items that are tracked already, and stopped videos and accounts whose counts are less than 4 hours old, keep their schedule and count as being fetched.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, or if no configured source can fetch one of the items. Items that are tracked already, and stopped videos and accounts whose counts are less than 4 hours old, keep their schedule and count as being fetched.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// readTimeout ends a read of the status that takes too long. The next request can then start a new read.
+	// readTimeout is the timeout of one read of the status.
 	readTimeout = 20 * time.Second
 	// responseTimeout limits how long a request waits for the status. So /status and /metrics
 	// respond within two seconds even if the database does not respond.
