@@ -120,7 +120,7 @@ func (c Config) Check() error {
 		return usagef("the number of vendors in REELTALLY_VENDOR is %d (%s), but the number of keys in REELTALLY_VENDOR_KEY is %d: each vendor needs its own key, in the same order",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorKey))
 	case len(c.VendorBaseURL) > 0 && len(c.VendorBaseURL) != len(c.Vendor):
-		return usagef("the numbers of vendors in REELTALLY_VENDOR (%d: %s) and of URLs in REELTALLY_VENDOR_BASE_URL (%d) differ: set a URL for each vendor, in the same order, or no URL",
+		return usagef("the number of vendors in REELTALLY_VENDOR is %d (%s), but the number of URLs in REELTALLY_VENDOR_BASE_URL is %d: set a URL for each vendor, in the same order, or no URL",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorBaseURL))
 	}
 	if _, err := schedule.ParseIntervals(c.FetchIntervals); err != nil {
