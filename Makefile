@@ -155,9 +155,9 @@ webhooks-killed: ## send 10,000 events to webhooks while processes are killed an
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedProcessesLoseNoEventsForWebhooks$$' $(ARGS) -args $(WEBHOOKS_KILLED) \
 		-webhooks.out=$(CURDIR)/docs/evidence/webhooks.md
 
-# KILLS sets three numbers, for example KILLS='-kills.count=100 -kills.links=500 -kills.answers=10'. The option -kills.count is how often the
-# server of each engine is killed, -kills.links is the number of links in one bulk request, and -kills.answers is the largest number of answers
-# between two kills.
+# KILLS sets three numbers, for example KILLS='-kills.count=100 -kills.links=500 -kills.answers=10'. The option -kills.count is how often the server
+# of each engine is killed. The option -kills.links is the number of links in one bulk request. The option -kills.answers is the largest number of
+# responses between two kills.
 KILLS ?= -kills.count=500 -kills.links=500 -kills.answers=30
 .PHONY: kills
 kills: ## kill the server of each engine 500 times during a million writes and write docs/evidence/killed-writes.md (1 hour; KILLS)

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// layerCases compares small requests with the least work that could give the same answer: net/http
+// layerCases compares small requests with the least work that could give the same response: net/http
 // alone, or one SQL query.
 func layerCases(b *bench) []benchCase {
 	o := b.pg.large

@@ -14,8 +14,8 @@ const videoColumns = `organisation_id, id, platform, link, username, linked_acco
  latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,
  views_gained_7d, fetch_status, fetch_reason, last_attempt_at, next_fetch_at`
 
-// createLimitTables creates tables for the SQL statements that the benchmark compares with
-// ReelTally. To make these statements fast, the tables have only the necessary rows and indexes.
+// createLimitTables creates copies of tables, for the SQL statements that the benchmark compares with ReelTally. A copy has only the indexes that
+// its statements need, so that the statements are fast. Only bench_tracked_indexed has all indexes of the table videos.
 func (b *bench) createLimitTables(ctx context.Context) error {
 	for _, statement := range []string{
 		"VACUUM ANALYZE",

@@ -130,7 +130,7 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...
 		}
 		skipped.Answers = append(skipped.Answers, ended.Answers[at])
 	}
-	// If all sources would be skipped, none is skipped.
+	// Every source that serves the target would be skipped. In this case, the next fetch asks the first of them again, and the answers are deleted.
 	if first := c.nextSource(o.Target, attempt{}); first != nil {
 		o.Route, o.Answers = first.Name(), nil
 	}

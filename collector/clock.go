@@ -18,12 +18,13 @@ const (
 	// clockSteadyFor is how long the clock must run without going back before times are repaired. A machine without a battery starts with a clock
 	// that is far behind, and all times would seem to lie in the future.
 	clockSteadyFor = 10 * time.Minute
-	// repairEvery is the interval of the repairs if the clock does not go back. They correct the times of other collectors that have stopped.
+	// repairEvery is the interval of the repairs if the clock does not go back. These repairs correct the times of other collectors that have
+	// stopped.
 	repairEvery = 24 * time.Hour
 	// longestPause is the longest pause of a source: until midnight in the time zone of the source, on a day of 25 hours.
 	longestPause = 25 * time.Hour
-	// longestUsualPause replaces longestPause in a repair after the clock went back. A longer pause may have begun with a right clock. The next call
-	// of the source then fails, and the pause begins again.
+	// longestUsualPause replaces longestPause in a repair after the clock went back: the repair shortens all longer pauses. If a shortened pause was
+	// right, the next call of the source fails, and the pause begins again.
 	longestUsualPause = time.Hour
 	// clockWarnEvery is the shortest time between two warnings about a wrong clock.
 	clockWarnEvery = 10 * time.Minute
@@ -38,7 +39,8 @@ type clockGuard struct {
 	warnedAt time.Time // the time of the last warning; zero if the clock was right since
 }
 
-// note records the present time. If the clock went back since the last call, a repair is due after clockSteadyFor.
+// note records the present time. The first call makes a repair due after clockSteadyFor, and so does a call that finds the clock more than
+// clockStep behind the latest recorded time.
 func (g *clockGuard) note(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

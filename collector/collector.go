@@ -1,9 +1,9 @@
 // Package collector fetches the numbers of videos and accounts. It claims due targets from the queue, asks a source for their numbers,
 // and stores the answers.
 //
-// Each source has its own queue and its own workers. A worker (worker.go) leases a batch of due targets and calls the source (package
-// quota). It decides what each answer means (outcome.go, package verify) and when the target is due next (package schedule). One
-// transaction stores the answers and the due times.
+// Each source has its own queue and its own workers. A worker (worker.go) leases a batch of due targets and calls the source (package quota). The
+// worker decides what each answer means (outcome.go, package verify) and when the target is due next (package schedule). One transaction stores the
+// answers and the due times.
 //
 // If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). If a collector dies, other
 // collectors take over its targets when its heartbeat is missing or its leases expire. If the same answer is stored a second time,
@@ -68,8 +68,9 @@ const DefaultPoll = 500 * time.Millisecond
 // deadAfter is the time without a heartbeat after which other collectors free a collector's targets.
 const deadAfter = 10 * time.Second
 
-// maxMissedHeartbeats is the number of consecutive heartbeats that can fail before the collector claims no more targets. They take at most
-// five minutes. An export of histories does not wait for the answers of a collector without heartbeats for ever: see queue.Queue.OldestFetch.
+// maxMissedHeartbeats is the number of consecutive heartbeats that can fail before the collector claims no more targets. This number of heartbeats
+// takes at most five minutes. An export of histories does not wait for the answers of a collector without heartbeats for ever: see
+// queue.Queue.OldestFetch.
 const maxMissedHeartbeats = 20
 
 // laneWeights has a weight for each lane (the priority in the queue). The larger the weight, the

@@ -365,8 +365,8 @@ func (c *tally) reportText() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Generated hostile answers
 
-%[1]smake hostile%[1]s writes this page. The command changes correct answers of every platform at random: wrong types, impossible numbers, members that are missing, repeated, renamed or
-swapped, lists in another order, invalid bytes, other status codes. Each changed answer passes over HTTP through the real source, collector and store.
+%[1]smake hostile%[1]s writes this page. The command changes correct answers of every platform at random. A changed answer has wrong types, impossible numbers, lists in another order, invalid bytes or
+another status code, or its members are missing, repeated, renamed or swapped. Each changed answer passes over HTTP through the real source, collector and store.
 
 The run requires the following of all videos:
 

@@ -178,7 +178,7 @@ func (h *hostileTest) normalVideos(handle string) []sandbox.VideoTruth {
 	return found
 }
 
-// trackedLink returns the link by which the tests track a video.
+// trackedLink returns the link with which the tests track a video. A link of Instagram also contains the handle.
 func (h *hostileTest) trackedLink(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {
 		// The source of the Graph API needs the handle to find a video.

@@ -23,8 +23,8 @@ import (
 // stateQueries return the stored counts and the data derived from them, as one text per row. They
 // leave out data that differs between runs.
 var stateQueries = map[string]string{
-	// The query also removes two details that differ between runs: the milliseconds of the length, which some
-	// methods of YouTube do not return, and the number of failed attempts in the fetch reason.
+	// The query also removes two details that differ between runs. These are the number of failed attempts in the fetch reason, and the milliseconds
+	// of the length, which some methods of YouTube do not return.
 	"videos": `SELECT o.name || ' ' || v.platform || ' ' || v.external_id || ' ' || (to_jsonb(v) - 'organisation_id' - 'id' - 'linked_account_id' - 'created_at' - 'latest_updated_at' - 'last_attempt_at' - 'next_fetch_at' - 'video_length' - 'fetch_reason')
   || ' ' || regexp_replace(COALESCE(v.fetch_reason, ''), ' [0-9]+ attempts', ' attempts') || ' ' || COALESCE(floor(CAST(v.video_length AS numeric)), -1) || ' ' || COALESCE(v.latest_updated_at / 86400000000, 0) || ' ' || COALESCE(a.external_id, a.username, '') FROM videos v JOIN organisations o ON o.id = v.organisation_id
   LEFT JOIN accounts a ON a.organisation_id = v.organisation_id AND a.id = v.linked_account_id`,

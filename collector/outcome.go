@@ -186,7 +186,8 @@ func (w *worker) failedOutcome(t queue.Target, a attempt, r source.Result, faile
 	return o
 }
 
-// noAnswerOutcome returns the outcome if no source could answer for a target.
+// noAnswerOutcome returns the outcome if no source gave numbers of a target. In this order of preference, the target counts as failed, waits for a
+// paused source, or counts as refused.
 func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	// A source that failed or is paused will be asked again, so the target does not count as
 	// refused.
@@ -246,7 +247,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	return o
 }
 
-// storedSourceName returns the source name that is stored with the history points of a result: the name of the worker's source, or
+// storedSourceName returns the source name that is stored with the history points of a result. It is the name of the worker's source, or
 // store.SandboxSource if a sandbox answered.
 func (w *worker) storedSourceName(r source.Result) string {
 	if r.Sandbox {

@@ -198,7 +198,7 @@ type call struct {
 	group    string // the result of Source.Group for these targets
 }
 
-// describeCall returns the call with which the worker asks its source for a target.
+// describeCall returns the call with which the worker asks its source for a target. The batch size is 0 if the source does not serve the target.
 func (w *worker) describeCall(t queue.Target) call {
 	size, served := w.source.Serves(t)
 	if !served {
@@ -388,7 +388,7 @@ func (w *worker) addToBatch(batches [][]queue.Target, t queue.Target) [][]queue.
 	return append(batches, []queue.Target{t})
 }
 
-// panicError is the error for a recovered panic.
+// panicError is the error for a recovered panic. The field value is the argument of panic.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }

@@ -10,8 +10,8 @@ import (
 // private, multicast, reserved, documentation and cloud metadata addresses.
 func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 
-// NonPublicNameReason returns the reason why a host name never has a public address, such as "a name of a local network". For other names,
-// and for the usual form of an IP address, it returns "". It does not ask the DNS.
+// NonPublicNameReason returns the reason why a host name never has a public address, such as "a name of a local network". For other names, and for
+// the usual form of an IP address, it returns "". NonPublicNameReason does not ask the DNS.
 func NonPublicNameReason(host string) string {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return ""

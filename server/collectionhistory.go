@@ -126,8 +126,8 @@ func toAPICollectionStatistics(q store.CollectionTotalsQuery, c store.Collection
 	}
 }
 
-// percentOf returns gained/start in percent. If gained is 5 and start is 10, it returns 50. It returns nil if gained or start is nil, or if
-// start is 0.
+// percentOf returns gained/start in percent. If gained is 5 and start is 10, it returns 50. The result is nil if gained or start is nil, or if start
+// is 0.
 func percentOf(gained, start *int64) *float64 {
 	if gained == nil || start == nil || *start == 0 {
 		return nil

@@ -222,8 +222,8 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		change(`{"access":"private"}`) // the collection keeps the password hash that it got when it became protected
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
-		// The server returns display_settings exactly as they were sent: the members keep their order, and a number that is too long for a
-		// float keeps all its digits.
+		// The server returns display_settings exactly as they were sent. The members keep their order, and a number that is too long for a float
+		// keeps all its digits.
 		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
 		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
 		change(`{"name":"Spring"}`)

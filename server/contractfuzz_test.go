@@ -279,10 +279,10 @@ func (y *fuzzTally) report(seed int) []byte {
 	fmt.Fprintf(&out, "# Requests generated from the contract\n\n"+
 		"`make fuzz-contract` writes this page. It generates requests from `openapi.yaml` and sends them to the server on SQLite.\n"+
 		"Some requests are valid. Each of the other requests has one fault.\n"+
-		"The run fails if an answer is not declared in the contract, or if its status is 5xx.\n"+
+		"The run fails if a response is not declared in the contract, or if its status is 5xx.\n"+
 		"The run also fails if a valid request is refused, or if a request with a fault is accepted.\n"+
 		"The code of the run is in `server/contractfuzz_test.go`.\n\n"+
-		"Contract %s, seed %d, %d requests.\n\n| Operation | Requests | Seconds | Answers |\n|---|--:|--:|---|\n", sharedContract().doc.Info.Version, seed, y.done)
+		"Contract %s, seed %d, %d requests.\n\n| Operation | Requests | Seconds | Responses |\n|---|--:|--:|---|\n", sharedContract().doc.Info.Version, seed, y.done)
 	for _, id := range slices.Sorted(maps.Keys(y.operations)) {
 		o := y.operations[id]
 		var statuses []string

@@ -97,7 +97,7 @@ func toCell(value json.RawMessage) (any, error) {
 	return json.Number(value), nil
 }
 
-// writeNames writes the row with the names of the columns.
+// writeNames writes the heading: a row with the names of the columns.
 func writeNames(to rowWriter, columns []string) error {
 	cells := make([]any, len(columns))
 	for i, name := range columns {

@@ -241,7 +241,7 @@ func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, m
 func (b pageBackend) Operations(visitorRequest *http.Request) ([]byte, web.Version, error) {
 	version := web.Version{Program: b.s.version, API: b.s.contract.version}
 	if b.s.status == nil {
-		return nil, version, b.problem(visitorRequest.Context(), problem(CodeNotFound, "This server does not know the state of the queue and the sources."))
+		return nil, version, b.problem(visitorRequest.Context(), problem(CodeNotFound, "This server is not configured to show the state of the queue and the sources. Run `reeltally status` instead."))
 	}
 	response := bufferHandler(b.s.status, visitorRequest, 0)
 	if response.status != http.StatusOK {
@@ -276,8 +276,8 @@ func (b pageBackend) Reports(ctx context.Context, identity store.Identity) ([]st
 	return reports, err
 }
 
-// readInSlot calls read with the organisation. Meanwhile, it holds one of the organisation's slots for concurrent requests, as each API request
-// does. A page that holds a slot must not call Do: the API request needs a slot too, and pages that hold all slots would wait for each other.
+// readInSlot calls read with the organisation. Meanwhile, it holds one of the organisation's slots for concurrent requests, as each API request does.
+// A page that holds a slot must not call Do. The API request needs a slot too, and pages that hold all slots would wait for each other.
 func (b pageBackend) readInSlot(ctx context.Context, organisation uuid.UUID, read func(o *store.Org) error) error {
 	release, err := b.s.inFlight.work.acquire(ctx, organisation)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 		{http.MethodGet, "/videos?username=%40", nil, `username must be a handle, with or without a leading @, not "@".`},
 		{http.MethodGet, "/videos?hashtag=%23", nil, `hashtag must be a hashtag, with or without a leading #, not "#".`},
 		{http.MethodGet, "/videos?q=%20", nil, `q must be a text with at least one word, not " ".`},
-		{http.MethodGet, "/videos?cursor=a.b", nil, `cursor must be a cursor from an earlier answer, which has only letters, digits, - and _, not "a.b".`},
+		{http.MethodGet, "/videos?cursor=a.b", nil, `cursor must be a cursor from an earlier response, which has only letters, digits, - and _, not "a.b".`},
 		{http.MethodGet, "/videos/a%00b", nil, "ad_id contains a NUL character."},
 		{http.MethodGet, video + "/history?end_date=" + a.daysAgo(40), nil, fmt.Sprintf("end_date %s is before the default start_date, which is %s (30 days ago); "+
 			"send a start_date that is not after end_date.", a.daysAgo(40), a.daysAgo(30))},

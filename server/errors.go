@@ -95,7 +95,7 @@ var codes = [...]CodeInfo{
 	{CodeCollectionCycle, 409, "Collection cycle", "A collection cannot be its own parent, directly or through other collections."},
 	{CodeCollectionTooDeep, 409, "Collection too deep", "Collections can be nested at most 16 levels deep."},
 	{CodeTooManyCollections, 409, "Too many collections", "The organisation has reached its limit of collections. Delete some, or ask the operator for a higher limit."},
-	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more videos than the limit (5,000, or fewer for a long period), the collections have too many members, or the report would have more than 75,000 points. Choose a smaller collection or a shorter period."},
+	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more videos than the limit (5,000, or fewer for a long period), or the collections have too many members. Or the report would have more than 75,000 points. Choose a smaller collection or a shorter period."},
 	{CodeTooManyReports, 409, "Too many reports", "The organisation has 1,000 reports, which is the limit. Reports are never deleted."},
 	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens also count. They are deleted 90 days after they expired or were revoked."},
 	{CodeTooManyWebhooks, 409, "Too many webhooks", "The organisation has 20 webhooks, which is the limit. Delete one first."},

@@ -299,7 +299,7 @@ func (a *app) exchange(t *testing.T, method, target string, body any, headers ..
 	return response{t, resp, read}, err
 }
 
-// requireStatus requires that the response has the given status. It returns the response.
+// requireStatus fails the test if the response has another status, and shows the body. It returns the response, so that calls can be chained.
 func (a response) requireStatus(status int) response {
 	a.t.Helper()
 	require.Equal(a.t, status, a.StatusCode, "%s", a.body)

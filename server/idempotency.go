@@ -60,7 +60,7 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 	}
 	switch known.State {
 	case store.KeyDone:
-		return sendStoredResponse(c, known.Answer)
+		return sendStoredResponse(c, known.Response)
 	case store.KeyRunning:
 		e := problem(CodeIdempotencyKeyInUse, "The first request with the Idempotency-Key %s is still running, or it was interrupted. "+
 			"Send the request again in %s.", quoteText(key), inSeconds(known.RetryAfter))
@@ -78,7 +78,7 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 	}
 	// A repetition after a failure gets the same record id, because the failed request may have changed data.
 	c.SetRequest(r.WithContext(context.WithValue(r.Context(), recordIDKey{}, known.EffectID)))
-	result := store.KeptAnswer{Status: http.StatusInternalServerError} // the status stays 500 if the operation panics; then storeResponseForKey releases the key
+	result := store.KeptResponse{Status: http.StatusInternalServerError} // the status stays 500 if the operation panics; then storeResponseForKey releases the key
 	stopRenewing := s.renewKey(c, org, op.id, key)
 	defer func() {
 		stopRenewing()
@@ -92,7 +92,7 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 	if err != nil {
 		return err
 	}
-	result = store.KeptAnswer{Status: response.status, ContentType: response.header.Get(echo.HeaderContentType), Body: body}
+	result = store.KeptResponse{Status: response.status, ContentType: response.header.Get(echo.HeaderContentType), Body: body}
 	return response.send(c)
 }
 
@@ -151,7 +151,7 @@ func (s *Server) renewKey(c echo.Context, org *store.Org, operation, key string)
 
 // storeResponseForKey stores the response to a request with an Idempotency-Key. If the status is
 // 500 or more, it releases the key instead, so that a repetition runs the operation again.
-func (s *Server) storeResponseForKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
+func (s *Server) storeResponseForKey(c echo.Context, org *store.Org, operation, key string, a store.KeptResponse) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), storeResponseTimeout)
 	defer cancel()
 	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller waits, so this function must return soon after the deadline of the request
@@ -184,7 +184,7 @@ func requestHash(c echo.Context) ([]byte, error) {
 }
 
 // sendStoredResponse answers a repeated request with the response that was stored for the first request with the same Idempotency-Key.
-func sendStoredResponse(c echo.Context, a store.KeptAnswer) error {
+func sendStoredResponse(c echo.Context, a store.KeptResponse) error {
 	c.Response().Header().Set("Idempotent-Replayed", "true")
 	if len(a.Body) == 0 {
 		return c.NoContent(a.Status)

@@ -11,7 +11,7 @@ import (
 
 // maxRequestsPerOrganisation limits how many requests of one organisation this server works on at the same time. Requests of its share pages have
 // their own limit, maxShareRequestsPerOrganisation. One organisation cannot use all connections to the database, because the pool for reads has more
-// connections than both limits together: by default at least 16 on SQLite and 8 on PostgreSQL.
+// connections than both limits together. By default, it has at least 16 on SQLite and 8 on PostgreSQL.
 const maxRequestsPerOrganisation = 4
 
 // maxShareRequestsPerOrganisation limits on how many requests of the share pages of one organisation this server works at the same time. Share pages

@@ -110,8 +110,8 @@ func TestInFlight_sharePagesHaveTheirOwnLimit(t *testing.T) {
 	requestsDone.Wait()
 }
 
-// The test holds as many connections as all concurrent requests of one organisation need. A request of another organisation must get a
-// connection.
+// TestInFlight_oneOrganisationCannotUseAllConnectionsForReads holds as many connections as all concurrent requests of one organisation need. A
+// request of another organisation must get a connection.
 func TestInFlight_oneOrganisationCannotUseAllConnectionsForReads(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

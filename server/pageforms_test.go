@@ -96,7 +96,7 @@ func TestAnswersToForms_canBeShownAgainIfTheyHaveNoSecret(t *testing.T) {
 	for _, path := range []string{"/", "/track", "/video", "/video?csv=videos", "/account", "/collection", "/search?q=x", "/compare", "/operations", "/video/unknown"} {
 		require.Equal(t, "no-store", v.visit(path).Header.Get("Cache-Control"), path)
 	}
-	require.Contains(t, v.post("/track", "links", "nonsense").Header.Values("Vary"), "Cookie", "the browser must not show the answer again after the sign-out")
+	require.Contains(t, v.post("/track", "links", "nonsense").Header.Values("Vary"), "Cookie", "the browser must not show the response again after the sign-out")
 	require.Equal(t, `"cache"`, v.post("/logout").requireStatus(http.StatusSeeOther).Header.Get("Clear-Site-Data"))
 }
 

@@ -70,7 +70,7 @@ func numbersIn(n *html.Node) []string {
 	return out
 }
 
-// parsePage parses the HTML of a page.
+// parsePage requires status 200 and returns the parsed HTML of the response.
 func (a response) parsePage() *html.Node {
 	a.t.Helper()
 	a.requireStatus(http.StatusOK)

@@ -11,31 +11,31 @@ import (
 
 // RefreshVideo answers POST /refresh/videos: it schedules an immediate fetch of a video.
 func (s *Server) RefreshVideo(ctx context.Context, r api.RefreshVideoRequestObject) (api.RefreshVideoResponseObject, error) {
-	notDue, err := s.refreshItem(ctx, videoResource, r.Body.Link)
+	earlyResponse, err := s.refreshItem(ctx, videoResource, r.Body.Link)
 	switch {
 	case err != nil:
 		return nil, err
-	case notDue == nil:
+	case earlyResponse == nil:
 		return api.RefreshVideo202Response{}, nil
 	}
-	return api.RefreshVideo200JSONResponse(*notDue), nil
+	return api.RefreshVideo200JSONResponse(*earlyResponse), nil
 }
 
 // RefreshAccount answers POST /refresh/accounts: it schedules an immediate fetch of an account.
 func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequestObject) (api.RefreshAccountResponseObject, error) {
-	notDue, err := s.refreshItem(ctx, accountResource, r.Body.Link)
+	earlyResponse, err := s.refreshItem(ctx, accountResource, r.Body.Link)
 	switch {
 	case err != nil:
 		return nil, err
-	case notDue == nil:
+	case earlyResponse == nil:
 		return api.RefreshAccount202Response{}, nil
 	}
-	return api.RefreshAccount200JSONResponse(*notDue), nil
+	return api.RefreshAccount200JSONResponse(*earlyResponse), nil
 }
 
-// refreshItem schedules an immediate fetch of a video or account. If the last fetch is less than
-// four hours old, refreshItem returns the response notDue instead. It refuses an item that is only saved, or that no configured source can fetch.
-func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (notDue *api.RefreshNotDue, err error) {
+// refreshItem schedules an immediate fetch of a video or account, and returns nil. If the last fetch is less than four hours old, refreshItem
+// schedules nothing and returns earlyResponse. It refuses an item that is only saved, or that no configured source can fetch.
+func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (earlyResponse *api.RefreshNotDue, err error) {
 	ref, err := s.parseReferenceOrFailure(ctx, res.kind, idOrLink)
 	if f := permanentFailure(err); f != nil {
 		if f.Code == failedWrongKind {

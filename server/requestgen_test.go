@@ -222,8 +222,8 @@ func (g *generator) makeRequestConsistent(r *generatedRequest) {
 	}
 }
 
-// validEndDate returns a random valid last day for a request without a first day: at most 29 days ago, because
-// the server then uses 30 days ago as the first day.
+// validEndDate returns a random valid last day for a request without a first day. It is at most 29 days ago, because the server then uses the day 30
+// days ago as the first day.
 func (g *generator) validEndDate() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }

@@ -299,7 +299,7 @@ func allowsOtherMembers(s *openapi3.Schema) bool {
 	return s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has
 }
 
-// wrongTexts returns texts that violate a string schema.
+// wrongTexts returns texts that violate a string schema: of the wrong form, in another case, or too long.
 func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	var out []string
 	switch {

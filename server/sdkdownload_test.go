@@ -50,7 +50,8 @@ func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, s := range sdks {
-		// 422 is the status of a result if the type is application/json.
+		// A client library treats status 422 with the type application/json as a result, not as an error. So it must repeat a
+		// request whose response with status 422 is incomplete.
 		for _, status := range []int{http.StatusOK, http.StatusUnprocessableEntity, http.StatusServiceUnavailable} {
 			address, requests := a.startTruncatingServer(t, status)
 			require.Equal(t, "accepted\n", s.runProgram(t, address, c.token, "testdata/sdk/authenticate"+s.extension), "%s, %d", s.name, status)

@@ -104,7 +104,7 @@ func TestSDKs_reportAnUnreachableServerAndAnEmptyToken(t *testing.T) {
 			require.Zero(t, *got.Status)
 			require.Empty(t, got.Code)
 			require.True(t, got.Cause)
-			require.Contains(t, got.Message, "the server sent no complete answer: ")
+			require.Contains(t, got.Message, "the server sent no complete response: ")
 			require.Contains(t, strings.ToLower(got.Message), "refused")
 		})
 	}
@@ -119,7 +119,7 @@ func TestSDKs_timeoutIsTheTimeWithoutAnyData(t *testing.T) {
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for path, want := range map[string]string{"/slow": "12345\n", "/hanging": "the server sent no complete answer: "} {
+			for path, want := range map[string]string{"/slow": "12345\n", "/hanging": "the server sent no complete response: "} {
 				var requests atomic.Int64
 				slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					requests.Add(1)
@@ -139,7 +139,7 @@ func TestSDKs_timeoutIsTheTimeWithoutAnyData(t *testing.T) {
 				out := s.runProgram(t, slow.URL+path, "rt_x", "testdata/sdk/timeout"+s.extension, strconv.Itoa(timeoutSeconds))
 				require.Contains(t, out, want)
 				require.Equal(t, 1, strings.Count(out, "\n"), out)
-				require.LessOrEqual(t, strings.Count(out, "complete answer"), 1, out)
+				require.LessOrEqual(t, strings.Count(out, "complete response"), 1, out)
 				require.EqualValues(t, 1, requests.Load())
 			}
 		})
@@ -229,7 +229,7 @@ func TestSDKs_reportSuccessfulAnswersThatAreNotFromTheServer(t *testing.T) {
 				var got []unexpectedOutput
 				require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address+path, "rt_x", "testdata/sdk/unexpected"+s.extension)), &got))
 				requireUnexpectedAnswers(t, path, got)
-				require.EqualValues(t, 5, requests.Load(), "such an answer must not be repeated")
+				require.EqualValues(t, 5, requests.Load(), "such a response must not be repeated")
 			}
 		})
 	}
@@ -264,7 +264,7 @@ func TestGoSDK_reportsSuccessfulAnswersThatAreNotFromTheServer(t *testing.T) {
 		collect(err)
 		require.Empty(t, file.Bytes(), "the page of a proxy must not be written to the file")
 		requireUnexpectedAnswers(t, path, got)
-		require.EqualValues(t, 5, requests.Load(), "such an answer must not be repeated")
+		require.EqualValues(t, 5, requests.Load(), "such a response must not be repeated")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// slowTransport imitates a server that sends the parts of its answer, with the same pause before each part. After the last part, the server sends
+// slowTransport imitates a server that sends the parts of its response, with the same pause before each part. After the last part, the server sends
 // nothing if hangs is true. For the first `silent` requests, the server sends nothing at all.
 type slowTransport struct {
 	silent int
@@ -40,7 +40,7 @@ func (s *slowTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: http.Header{"Content-Type": {r.Header.Get("Accept")}}}, nil
 }
 
-// slowBody is the body of an answer of slowTransport.
+// slowBody is the body of a response of slowTransport.
 type slowBody struct {
 	*slowTransport
 	request *http.Request
@@ -67,7 +67,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 func (*slowBody) Close() error { return nil }
 
-// authenticateParts are the parts of an answer to GET /authenticate.
+// authenticateParts are the parts of a response to GET /authenticate.
 var authenticateParts = []string{`{"organisation": {`, `"name": `, `"North`, `wind"`, `}`, `}`}
 
 // accept is a client option that sets the header Accept, because slowTransport answers with this type.
@@ -86,11 +86,11 @@ func TestGoSDK_timeoutIsTheTimeWithoutAnyData(t *testing.T) {
 		least, most   time.Duration // least and greatest duration of the call
 		failsWithText string        // a part of the error; "" if the call succeeds
 	}{
-		"repeats an attempt without an answer": {transport: slowTransport{silent: 1}, requests: 2, least: 60 * time.Second, most: 61 * time.Second},
-		"fails if no attempt gets an answer": {transport: slowTransport{silent: 9}, requests: 5, least: 5 * 60 * time.Second, most: 5*60*time.Second + 20*time.Second,
+		"repeats an attempt without a response": {transport: slowTransport{silent: 1}, requests: 2, least: 60 * time.Second, most: 61 * time.Second},
+		"fails if no attempt gets a response": {transport: slowTransport{silent: 9}, requests: 5, least: 5 * 60 * time.Second, most: 5*60*time.Second + 20*time.Second,
 			failsWithText: "the server sent nothing for 1m0s"},
-		"allows a slow answer":                {transport: slowTransport{pause: 50 * time.Second}, requests: 1, least: 300 * time.Second, most: 300 * time.Second},
-		"repeats an answer that stops":        {transport: slowTransport{hangs: true}, requests: 5, least: 5 * 60 * time.Second, most: 5*60*time.Second + 20*time.Second, failsWithText: "the server sent nothing for 1m0s"},
+		"allows a slow response":              {transport: slowTransport{pause: 50 * time.Second}, requests: 1, least: 300 * time.Second, most: 300 * time.Second},
+		"repeats a response that stops":       {transport: slowTransport{hangs: true}, requests: 5, least: 5 * 60 * time.Second, most: 5*60*time.Second + 20*time.Second, failsWithText: "the server sent nothing for 1m0s"},
 		"has an option":                       {transport: slowTransport{silent: 1}, options: []client.ClientOption{client.WithTimeout(5 * time.Second)}, requests: 2, least: 5 * time.Second, most: 6 * time.Second},
 		"can be switched off":                 {transport: slowTransport{pause: time.Hour}, options: []client.ClientOption{client.WithTimeout(0)}, requests: 1, least: 6 * time.Hour, most: 6 * time.Hour},
 		"keeps the timeout of an http.Client": {transport: slowTransport{silent: 1}, own: http.Client{Timeout: 7 * time.Second}, requests: 2, least: 7 * time.Second, most: 8 * time.Second},

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// The dashboard uses the functions in this file to show share pages. They find a collection or report by the hash of its share page, and
+// The dashboard uses the functions in this file to show share pages. These functions find a collection or report by the hash of its share page, and
 // check the password of the page.
 
 // shareViewLimit is the maximum number of requests for share pages from one IP address in a minute. Requests with a wrong hash or a wrong
@@ -91,7 +91,8 @@ func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity
 // is a signed text that expires after web.ShareSessionLife.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Hash
-	// The limit of the address comes first: an attempt that it refuses does not count for the page, so one address cannot use up the limit of the page.
+	// The limit of the address comes first. An attempt that this limit refuses does not count for the page, so one address cannot use up the limit of
+	// the page.
 	limits := []struct {
 		key string
 		guessLimit

@@ -156,7 +156,7 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 		return nil, nil, nil
 	}
 	if e := r.Header.Get(echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
-		return nil, nil, problem(CodeUnsupportedMedia, "Content-Encoding is not supported; the request has %s.", quoteText(e))
+		return nil, nil, problem(CodeUnsupportedMedia, "The Content-Encoding %s is not supported. Send the body uncompressed, without this header.", quoteText(e))
 	}
 	sent := r.Header.Get(echo.HeaderContentType)
 	if media, _, err := mime.ParseMediaType(sent); err != nil || media != echo.MIMEApplicationJSON {
@@ -441,7 +441,8 @@ func arrayLength(v any) int {
 	return 0
 }
 
-// formatValue returns the text of a decoded JSON value for an error message: the JSON of the value, or only the type of an array or object.
+// formatValue returns the text of a decoded JSON value for an error message. The text is the JSON of the value, or only the type of an array or
+// object.
 func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:

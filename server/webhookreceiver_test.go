@@ -14,7 +14,7 @@ type receiver struct {
 
 	mu       sync.Mutex
 	requests []received
-	answer   func(w http.ResponseWriter, r *http.Request) // function that answers a request; nil for an answer with status 200
+	answer   func(w http.ResponseWriter, r *http.Request) // function that answers a request; nil for a response with status 200
 }
 
 // received is one of the requests that a receiver got.

@@ -39,7 +39,7 @@ func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
 	})
 }
 
-// The answers to the second and third rotation are lost. The receiver still has the first or the second secret.
+// The responses to the second and third rotation are lost. The receiver still has the first or the second secret.
 func TestRotateWebhookSecret_keepsEachEarlierSecretForItsDay(t *testing.T) {
 	t.Parallel()
 	runWebhookTest(t, func(t *testing.T, a *app) {

@@ -36,12 +36,11 @@ const (
 	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim. During
 	// the claim, no other server sends events to this webhook.
 	webhookBatch = 8
-	// webhookLease is the maximum duration of a claim. Afterwards, another server can claim the webhook. It
-	// must be longer than the attempts of sendBatch, which can take two times webhookTimeout.
+	// webhookLease is the maximum duration of a claim. Afterwards, another server can claim the webhook. The time must be longer than the attempts of
+	// sendBatch, which can take two times webhookTimeout.
 	webhookLease = 3 * webhookTimeout
-	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook,
-	// the next search follows immediately. It also follows immediately when a sender has sent a full batch, or when the last free sender
-	// becomes free.
+	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook, the next
+	// search follows immediately. A search also follows immediately when a sender has sent a full batch, or when the last free sender becomes free.
 	webhookPoll = time.Second
 	// maxResponseBytes is the maximum number of bytes of a webhook's response that are stored.
 	maxResponseBytes = 1024

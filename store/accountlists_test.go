@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// createManyAccounts creates tracked accounts, stopped accounts, and accounts that exist only because a video is linked to them. Some have counts
-// and others have none. It returns all of them.
+// createManyAccounts creates tracked accounts, stopped accounts, and accounts that exist only because a video is linked to them. Some have counts and
+// others have none. createManyAccounts returns all of these accounts.
 func createManyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Account {
 	t.Helper()
 	handles := []string{"ann", "bob", "cyd", "dan", "Eve", "fay", "gus", "hal"}

@@ -78,8 +78,8 @@ func (b *AccountResolver) indexNames(row *Account) {
 	add(handle, row.Username)
 }
 
-// Resolve returns the account record of an author. If no record matches, it creates one. The record gets the
-// ids that it lacks. It also gets the author's handle and name, unless a later fetch has updated it.
+// Resolve returns the account record of an author. If no record matches, it creates one. The record gets the ids that it lacks. The record also gets
+// the author's handle and name, unless a later fetch has updated it.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	matches := func(r *Account) bool { return r.Matches(a) }
 	row := b.findRecord(a.Platform, externalID, a.ExternalID, matches)
@@ -130,7 +130,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	return row
 }
 
-// isHandleConfirmed returns true if a fetch of the account has confirmed the handle. A link in a request must not replace such a handle: for example,
+// isHandleConfirmed returns true if a fetch of the account has confirmed the handle. A link in a request must not replace such a handle. For example,
 // the link of a Facebook page can contain the page's title and id in place of its handle.
 func (a *Account) isHandleConfirmed() bool {
 	return a.HandleCurrent && a.CheckedAt != nil && a.ExternalID != nil && a.Username != "" && a.Username != *a.ExternalID

@@ -122,7 +122,7 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (A
 	return s, nil
 }
 
-// accountKey returns the key of the video's account.
+// accountKey returns the key of the row of the video's account.
 func (v *AccountVideo) accountKey() db.RowKey {
 	return db.RowKey{Org: v.OrganisationID, ID: v.LinkedAccountID}
 }

@@ -28,7 +28,7 @@ func accountSubscriptions(t *testing.T, db *storetest.DB, o *store.Org) map[stri
 }
 
 // followTwice tracks the handle of storetest.AccountURL twice, each time with the given allowance. Between both calls, the author of a tracked video
-// takes this handle and gives it up. It returns the ids of the two accounts.
+// takes this handle and gives it up. followTwice returns the ids of the two accounts.
 func followTwice(t *testing.T, db *storetest.DB, o *store.Org, firstAllowance, secondAllowance int) (first, second uuid.UUID) {
 	t.Helper()
 	follow := func(allowance int) uuid.UUID {

@@ -178,10 +178,10 @@ func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisatio
 const maxResumed = 5000
 
 // resumeVideosOf restarts the tracking of stopped videos. For each account, it restarts the newest stopped videos, as many as the tracking type
-// includes. It leaves out videos that were tracked by their own links.
+// includes. resumeVideosOf leaves out videos that were tracked by their own links.
 //
-// TrackAccounts passes only accounts whose next fetch is not due soon. It does not call resumeVideosOf for an organisation without a subscription,
-// because only a few videos of each account are fetched for such an organisation. The next fetch of the account chooses these videos.
+// TrackAccounts passes only accounts whose next fetch is not due soon. TrackAccounts does not call resumeVideosOf for an organisation without a
+// subscription, because only a few videos of each account are fetched for such an organisation. The next fetch of the account chooses these videos.
 func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
 	var resumed []Video
 	for _, a := range accounts {
@@ -209,7 +209,7 @@ func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane qu
 	return t.recordRestart(ids)
 }
 
-// accountKeys returns the keys of accounts of an organisation.
+// accountKeys returns the keys of the rows of accounts, in the order of accounts.
 func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
@@ -285,7 +285,7 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]que
 }
 
 // handleLost is the reason of the status of an account that markUnreachable marks.
-const handleLost = "The handle of the account belongs to another account now, and the id of the account is not known, so it is not fetched any more; track it with its new handle"
+const handleLost = "The handle of the account belongs to another account now, and the id of the account is not known; track the account with its new handle"
 
 // markUnreachable gives accounts the status "gone" that can no longer be fetched, because they have lost their handle to another account and have no id.
 func (o *Org) markUnreachable(tx *gorm.DB, ids []uuid.UUID) error {
@@ -332,7 +332,7 @@ func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restar
 		len(ids), restartedCount, t.id).Error
 }
 
-// addAccountMembers adds each account to each collection.
+// addAccountMembers adds each account to each collection, in the order of the keys. An account that is already in a collection keeps its time.
 func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []Tracked) error {
 	var rows []collectionAccount
 	for _, c := range collections {

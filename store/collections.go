@@ -212,7 +212,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
 		} else if made, err := o.collectionForUpdate(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
-			c = made // an earlier attempt of the request created the collection, but the server crashed before it sent the answer
+			c = made // an earlier attempt of the request created the collection, but the server crashed before it sent the response
 			return err
 		}
 		if n.ParentID != nil {
@@ -380,8 +380,8 @@ func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 	return err
 }
 
-// subtreeHeight returns the number of levels of the subtree of the collection with the given id. The collection itself is one level. It returns 1
-// if the id is zero.
+// subtreeHeight returns the number of levels of the subtree of the collection with the given id. The collection itself is one level. If the id is
+// zero, the result is 1.
 func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
 	levels, ids := 1, []uuid.UUID{id}
 	for id != uuid.Nil {
@@ -397,8 +397,8 @@ func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
 	return levels, nil
 }
 
-// DeleteCollection deletes a collection, and moves its children to its parent. Videos and accounts
-// stay tracked. It can return ErrNotFound, and also ErrStale if expectedUpdatedAt is set.
+// DeleteCollection deletes a collection, and moves its children to its parent. Videos and accounts stay tracked. DeleteCollection can return
+// ErrNotFound, and also ErrStale if expectedUpdatedAt is set.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdatedAt *db.Instant) error {
 	return o.changeData(ctx, func(tx *gorm.DB) error {
 		c, err := o.collectionForUpdate(tx, id, expectedUpdatedAt)

@@ -277,7 +277,7 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 	})
 }
 
-// sumOfVideos returns the sums of the videos of a collection.
+// sumOfVideos returns the number of videos and the sum of their known views. Views is nil if no views are known.
 func sumOfVideos(videos []store.Video) store.CollectionSum {
 	sum := store.CollectionSum{Videos: int64(len(videos))}
 	for _, v := range videos {

@@ -71,8 +71,8 @@ type CollectionSum struct {
 	Views  *int64 // sum of the known latest views; nil if the views of no video are known
 }
 
-// CollectionSums returns the sums of all collections of the organisation by their ids. Collections without tracked videos are not in the map.
-// It can return a *TooManyMembersError.
+// CollectionSums returns the sums of all collections of the organisation by their ids. Collections without tracked videos are not in the map. The
+// error can be a *TooManyMembersError.
 func (o *Org) CollectionSums(ctx context.Context) (map[uuid.UUID]CollectionSum, error) {
 	// A join of collections, hashtags and videos can have tens of millions of rows. So the members of collections, accounts and hashtags are
 	// read separately, and this function joins them as sets of bits.
@@ -120,7 +120,7 @@ type numberedVideos struct {
 // words returns the length of a videoSet that can have every video.
 func (v *numberedVideos) words() int { return (len(v.views) + 63) / 64 }
 
-// sum returns the sums over the videos in the set s.
+// sum returns the number of videos in the set s and the sum of their known views. Views is nil if no views are known.
 func (v *numberedVideos) sum(s videoSet) CollectionSum {
 	var sum CollectionSum
 	var views int64
@@ -156,14 +156,15 @@ func (o *Org) readNumberedVideos(ctx context.Context) (*numberedVideos, error) {
 	return v, err
 }
 
-// videoGroup is a group of videos that belongs to collections as a whole: the videos of an account, of a hashtag, or the videos that were added
-// to one collection. It has their numbers or, for many videos, a videoSet, because the set is then smaller and faster.
+// videoGroup is a group of videos that belongs to collections as a whole. These are the videos of an account, the videos of a hashtag, or the videos
+// that were added to one collection. A group has the numbers of its videos or, for many videos, a videoSet, because the set is then smaller and
+// faster.
 type videoGroup struct {
 	numbers []int32
 	set     videoSet
 }
 
-// newGroup returns the group of the videos with the given numbers.
+// newGroup returns the group of the videos with the given numbers. If there are more numbers than words of a videoSet, the group has a videoSet.
 func (v *numberedVideos) newGroup(numbers []int32) *videoGroup {
 	if len(numbers) <= v.words() {
 		return &videoGroup{numbers: numbers}

@@ -108,7 +108,7 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	}
 }
 
-// countVideo returns a video's counts on d.Day, and increments a field such as d.Measured that says where they
+// countVideo returns a video's counts on d.Day, or no counts before the first point. It increments a field such as d.Measured that says where they
 // come from. The points are ordered by day, and points[nextPoint] is the first point after d.Day.
 func (d *CollectionDay) countVideo(points []Point, nextPoint int) Counts {
 	switch {

@@ -115,10 +115,10 @@ func (e *TooManyPointsError) Error() string {
 	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
-// collectionTotalsVideos selects the videos in the collections @in. The column added_at tells when a video first became
-// a member. For a member through an account or hashtag, this is never before the video was tracked. For speed, the query reads the
-// videos of each account and hashtag only once, with the earliest time at which one of the collections got the account or hashtag.
-const collectionTotalsVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
+// videosForTotalsQuery selects the videos in the collections @in. The column added_at tells when a video first became a member. For a member through
+// an account or hashtag, this is never before the video was tracked. For speed, the query reads the videos of each account and hashtag only once.
+// Their time is the earliest one at which one of the collections got the account or hashtag.
+const videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
   UNION ALL
@@ -204,7 +204,7 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery)
 		return c, err
 	}
 	args := map[string]any{"org": o.id, "in": ids, "until": db.InstantOf((q.To + 1).Time()), "limit": MaxTotalsVideos + 1}
-	if err := o.s.db.Read(ctx).Raw(collectionTotalsVideos, args).Scan(&c.Videos).Error; err != nil {
+	if err := o.s.db.Read(ctx).Raw(videosForTotalsQuery, args).Scan(&c.Videos).Error; err != nil {
 		return c, db.Translate(err)
 	}
 	if len(c.Videos) > MaxTotalsVideos {

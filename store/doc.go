@@ -2,7 +2,7 @@
 // collections, histories and idempotency keys.
 //
 // Start reading at [Open] and [Org]. Open connects to the database. [Store.Org] returns an Org for one organisation. Every method of Org
-// reads and writes the data of that organisation only. An id that belongs to another organisation gets the same answer as an unknown id.
+// reads and writes the data of that organisation only. An id that belongs to another organisation gives the same result as an unknown id.
 //
 // These are the packages in this folder, from the lowest to the highest. A package imports only packages that are listed before it:
 //

@@ -114,8 +114,8 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// lastExpiredEvent reads the given number of events of a query, in the order of the feed. It returns the position of the last event before
-// the first one that is not older than "before", or 0 if the first event of the feed is not older.
+// lastExpiredEvent reads the given number of events of a query, in the order of the feed. It returns the position of the last event that is older
+// than "before" and follows only older events. If the first event of the feed is not older, the position is 0.
 func (o *Org) lastExpiredEvent(q *gorm.DB, before db.Instant, events int) (position int64, err error) {
 	var first []struct {
 		Position  int64

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// finishDueFetches claims the TikTok videos that are due. For each video, it stores a fetch with
-// "change" but without numbers. It returns how many videos it claimed.
+// finishDueFetches claims the TikTok videos that are due. For each video, it stores a fetch with "change" but without numbers. finishDueFetches
+// returns how many videos it claimed.
 func finishDueFetches(t *testing.T, db *storetest.DB, change queue.FetchChange, next time.Duration) int {
 	t.Helper()
 	db.Clock.Advance(time.Second)

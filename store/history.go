@@ -46,8 +46,8 @@ type Point struct {
 	Day db.Date
 	Counts
 	Provenance
-	// EngagementUnknown is true for an interpolated point if likes, comments, bookmarks or shares are known in only one of the points before and
-	// after it. Its sum would then lack a count that one of them has.
+	// EngagementUnknown is true for an interpolated point if one of its two neighbours has a count of likes, comments, bookmarks or shares that the
+	// other lacks. Without this count, the engagement would be too low.
 	EngagementUnknown bool
 }
 

@@ -18,11 +18,11 @@ const (
 	// KeyLease is how long an idempotency key is reserved for its request. While the request runs,
 	// its server renews the lease with RenewKey.
 	KeyLease = 15 * time.Second
-	// IdempotencyLimit is the maximum size of all idempotency keys and answers of an organisation, in bytes. It
-	// is checked when a key is added. It allows 120 small answers a minute for a day.
+	// IdempotencyLimit is the maximum size of all idempotency keys and responses of an organisation, in bytes. It
+	// is checked when a key is added. It allows 120 small responses a minute for a day.
 	IdempotencyLimit = 128 << 20
 	// idempotencyRowBytes is the estimated size, in bytes, of one row in the table idempotency_keys and the index entries of this row. The
-	// key's text and the answer are not included.
+	// key's text and the response are not included.
 	idempotencyRowBytes = 400
 	// IdempotencyBatch is the highest number of expired keys that one transaction deletes.
 	IdempotencyBatch = 100
@@ -33,10 +33,10 @@ type IdempotencyState int
 
 // The states that ReserveKey returns.
 const (
-	// KeyFresh: the key is new, or its earlier request got no answer before the lease ended. The
+	// KeyFresh: the key is new, or its earlier request got no response before the lease ended. The
 	// caller executes the request, then calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota
-	// KeyDone: the request was already answered. The caller returns the stored answer.
+	// KeyDone: the request was already answered. The caller returns the stored response.
 	KeyDone
 	// KeyRunning: another request with the same key is running, or its server crashed within the last KeyLease.
 	KeyRunning
@@ -47,8 +47,8 @@ const (
 	KeyStoreFull
 )
 
-// KeptAnswer is the HTTP answer that is stored for a request with an idempotency key.
-type KeptAnswer struct {
+// KeptResponse is the HTTP response that is stored for a request with an idempotency key.
+type KeptResponse struct {
 	Status      int // HTTP status code
 	ContentType string
 	Body        []byte
@@ -60,7 +60,7 @@ type IdempotencyKey struct {
 	// EffectID is the id of the object that the request creates. A repeated request gets the same
 	// id, so it creates no second object.
 	EffectID uuid.UUID
-	Answer   KeptAnswer // the stored answer; set only if State is KeyDone
+	Response KeptResponse // the stored response; set only if State is KeyDone
 	// RetryAfter is the time to wait before the request is sent again. It is set only if State is
 	// KeyRunning or KeyStoreFull.
 	RetryAfter time.Duration
@@ -75,7 +75,7 @@ type idempotencyRow struct {
 	EffectID       uuid.UUID
 	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`
 	StartedAt      db.Instant // when the lease began or was last renewed; 0 if the request released the key
-	Status         *int       // HTTP status code of the answer; nil until the request is answered
+	Status         *int       // HTTP status code of the response; nil until the request is answered
 	ContentType    *string
 	Body           []byte
 	Bytes          int64
@@ -87,7 +87,7 @@ func (idempotencyRow) TableName() string { return "idempotency_keys" }
 // encodingZstd is the encoding of a compressed body. Bodies that older versions stored are not compressed and have the encoding "".
 const encodingZstd = "zstd"
 
-// bodyCoder compresses and decompresses the bodies of stored answers. Both fields can be used concurrently.
+// bodyCoder compresses and decompresses the bodies of stored responses. Both fields can be used concurrently.
 type bodyCoder struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -164,17 +164,17 @@ func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint
 }
 
 // stateOfKey returns the result of ReserveKey for a stored key. If the key's lease ended without an
-// answer, the new request takes over the key.
+// response, the new request takes over the key.
 func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now db.Instant) (IdempotencyKey, error) {
 	out := IdempotencyKey{EffectID: row.EffectID}
 	switch {
 	case !bytes.Equal(row.Fingerprint, fingerprint):
 		out.State = KeyMismatch
 	case row.Status != nil:
-		out.State, out.Answer = KeyDone, KeptAnswer{Status: *row.Status}
-		db.Assign(&out.Answer.ContentType, row.ContentType)
+		out.State, out.Response = KeyDone, KeptResponse{Status: *row.Status}
+		db.Assign(&out.Response.ContentType, row.ContentType)
 		var err error
-		out.Answer.Body, err = row.decompressBody()
+		out.Response.Body, err = row.decompressBody()
 		return out, err
 	case row.StartedAt > now.Add(-KeyLease):
 		out.State, out.RetryAfter = KeyRunning, min(row.StartedAt.Add(KeyLease).Sub(now), KeyLease) // if the clocks of two servers differ, the calculated time can be longer than KeyLease
@@ -185,7 +185,7 @@ func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, n
 	return out, nil
 }
 
-// decompressBody returns the stored body of the answer, decompressed.
+// decompressBody returns the stored body of the response, decompressed.
 func (r *idempotencyRow) decompressBody() ([]byte, error) {
 	if r.Encoding != encodingZstd {
 		return r.Body, nil
@@ -197,20 +197,20 @@ func (r *idempotencyRow) decompressBody() ([]byte, error) {
 	return c.decoder.DecodeAll(r.Body, nil)
 }
 
-// RenewKey begins the lease of a key again, for a request that got KeyFresh and still runs. If the key has an answer, RenewKey changes nothing.
+// RenewKey begins the lease of a key again, for a request that got KeyFresh and still runs. If the key has a response, RenewKey changes nothing.
 func (o *Org) RenewKey(ctx context.Context, operation, key string) error {
 	return o.startLease(ctx, operation, key, o.s.db.Now())
 }
 
-// startLease sets the time at which the lease of a key began. It changes nothing if the key already has an answer.
+// startLease sets the time at which the lease of a key began. It changes nothing if the key already has a response.
 func (o *Org) startLease(ctx context.Context, operation, key string, at db.Instant) error {
 	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", at).Error
 	})
 }
 
-// FinishKey stores the answer to a request that got KeyFresh. If the key already has a stored answer, FinishKey changes nothing.
-func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer) error {
+// FinishKey stores the response to a request that got KeyFresh. If the key already has a stored response, FinishKey changes nothing.
+func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptResponse) error {
 	c, err := sharedBodyCoder()
 	if err != nil {
 		return err
@@ -218,18 +218,18 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 	body := c.encoder.EncodeAll(a.Body, nil)
 	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		kept := db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).
-			Model(&idempotencyRow{}). // without Model, GORM would write the whole map, with the body of the answer, to the log
+			Model(&idempotencyRow{}). // without Model, GORM would write the whole map, with the body of the response, to the log
 			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": body, "encoding": encodingZstd,
 				"bytes": gorm.Expr("bytes + ?", len(body))})
 		if kept.Error != nil || kept.RowsAffected == 0 {
 			return kept.Error
 		}
-		// The total may exceed IdempotencyLimit here.
+		// The limit is checked only when a key is reserved, so that a response is always stored. The total can thus exceed IdempotencyLimit.
 		return addKeyBytes(tx, o.id, int64(len(body)))
 	})
 }
 
-// ReleaseKey ends the lease of a request that got no answer. The caller can then send the request
+// ReleaseKey ends the lease of a request that got no response. The caller can then send the request
 // again immediately. The key keeps its EffectID.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.startLease(ctx, operation, key, 0)

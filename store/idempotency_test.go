@@ -31,10 +31,10 @@ func TestIdempotencyKey_returnsTheStoredAnswerToARepeatedRequest(t *testing.T) {
 		require.Equal(t, store.IdempotencyKey{State: store.KeyRunning, EffectID: first.EffectID, RetryAfter: store.KeyLease}, reserveKey(t, o, "TrackVideo", "k", "body"))
 		require.Equal(t, store.KeyMismatch, reserveKey(t, o, "TrackVideo", "k", "other").State)
 
-		answer := store.KeptAnswer{Status: 201, ContentType: "application/json", Body: []byte("{\"a\":\x00\xff}")}
-		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", answer))
-		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "a key with an answer must not be released")
-		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Answer: answer}, reserveKey(t, o, "TrackVideo", "k", "body"))
+		response := store.KeptResponse{Status: 201, ContentType: "application/json", Body: []byte("{\"a\":\x00\xff}")}
+		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", response))
+		require.NoError(t, o.ReleaseKey(t.Context(), "TrackVideo", "k"), "a key with a response must not be released")
+		require.Equal(t, store.IdempotencyKey{State: store.KeyDone, EffectID: first.EffectID, Response: response}, reserveKey(t, o, "TrackVideo", "k", "body"))
 		require.Equal(t, store.KeyMismatch, reserveKey(t, o, "TrackVideo", "k", "other").State)
 
 		for name, other := range map[string]store.IdempotencyKey{"operation": reserveKey(t, o, "StopVideo", "k", "x"), "key": reserveKey(t, o, "TrackVideo", "l", "x"),
@@ -85,9 +85,9 @@ func TestIdempotencyKey_isReservedAsLongAsItsLeaseIsRenewed(t *testing.T) {
 		require.Equal(t, store.KeyLease, reserveKey(t, o, "TrackVideo", "k", "body").RetryAfter)
 		db.Clock.Advance(time.Hour)
 
-		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", store.KeptAnswer{Status: 201}))
+		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "k", store.KeptResponse{Status: 201}))
 		require.NoError(t, o.RenewKey(t.Context(), "TrackVideo", "k"))
-		require.Equal(t, store.KeyDone, reserveKey(t, o, "TrackVideo", "k", "body").State, "RenewKey must not change a key that already has an answer")
+		require.Equal(t, store.KeyDone, reserveKey(t, o, "TrackVideo", "k", "body").State, "RenewKey must not change a key that already has a response")
 	})
 }
 
@@ -141,7 +141,7 @@ func TestIdempotencyKeys_useNoMoreDiskSpaceThanTheLimit(t *testing.T) {
 			key := fmt.Sprint(db.Clock.Now().Day(), "-", n)
 			if reserveKey(t, o, "TrackVideos", key, "f").State == store.KeyFresh {
 				kept++
-				require.NoError(t, o.FinishKey(t.Context(), "TrackVideos", key, store.KeptAnswer{Status: 422, Body: body}))
+				require.NoError(t, o.FinishKey(t.Context(), "TrackVideos", key, store.KeptResponse{Status: 422, Body: body}))
 			}
 			db.Clock.Advance(24 * time.Hour / time.Duration(calls))
 		}
@@ -160,13 +160,13 @@ func TestIdempotencyKey_isRefusedAboveTheOrganisationsLimit(t *testing.T) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		fillKeyStorage(t, db, o, 1000)
 		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "a", "f").State)
-		answer := store.KeptAnswer{Status: 200, ContentType: "application/json", Body: []byte(strings.Repeat("x", 100_000))}
-		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "a", answer))
+		response := store.KeptResponse{Status: 200, ContentType: "application/json", Body: []byte(strings.Repeat("x", 100_000))}
+		require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", "a", response))
 		db.Clock.Advance(time.Hour)
-		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "b", "f").State, "an answer that compresses well must use few bytes")
+		require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", "b", "f").State, "a response that compresses well must use few bytes")
 
 		require.Equal(t, store.IdempotencyKey{State: store.KeyStoreFull, RetryAfter: 23 * time.Hour}, reserveKey(t, o, "TrackVideo", "c", "f"))
-		require.Equal(t, answer, reserveKey(t, o, "TrackVideo", "a", "f").Answer, "stored answers must still be returned")
+		require.Equal(t, response, reserveKey(t, o, "TrackVideo", "a", "f").Response, "stored responses must still be returned")
 		require.Equal(t, store.KeyRunning, reserveKey(t, o, "TrackVideo", "b", "f").State)
 		require.Equal(t, store.KeyFresh, reserveKey(t, other, "TrackVideo", "c", "f").State, "another organisation must have its own limit")
 
@@ -183,8 +183,8 @@ func TestIdempotencyUsage_isTheSumOfTheSizesOfTheKeys(t *testing.T) {
 			key := fmt.Sprint("k", n)
 			require.Equal(t, store.KeyFresh, reserveKey(t, o, "TrackVideo", key, "f").State)
 			if n%3 > 0 {
-				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptAnswer{Status: 200, Body: []byte(key)}))
-				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptAnswer{Status: 500, Body: []byte("a second answer")}))
+				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptResponse{Status: 200, Body: []byte(key)}))
+				require.NoError(t, o.FinishKey(t.Context(), "TrackVideo", key, store.KeptResponse{Status: 500, Body: []byte("a second response")}))
 			}
 			db.Clock.Advance(time.Second)
 		}

@@ -23,7 +23,7 @@ func labelNames(labels []*store.Label) []string {
 }
 
 // TestLabels_showEveryChangeThatAnotherProcessHasCommitted makes changes through one Store. A
-// second Store has cached the labels, but its next answer must show each change.
+// second Store has cached the labels, but its next result must show each change.
 func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -17,7 +17,7 @@ import (
 )
 
 // A collection contains a video if the video, its account or one of its hashtags was added to the
-// collection. Only this file, CollectionSums and collectionTotalsVideos implement this rule.
+// collection. Only this file, CollectionSums and videosForTotalsQuery implement this rule.
 
 // videoIsMember is a SQL condition: a video is in at least one collection that matches
 // {collections}. The subqueries do not refer to the video, so they run only once.
@@ -229,10 +229,10 @@ func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*la
 }
 
 // readMemberships reads the organisation's collections and the members that match the conditions.
-// It returns errTooManyMembers if there are more than limit members.
+// It returns errTooManyMembers if there are more than limit members. args has the named arguments of
+// both conditions.
 func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondition string, args map[string]any, limit int) (*labels, error) {
 	named := map[string]any{"org": o.id}
-	// args has the named arguments of both conditions.
 	maps.Copy(named, args)
 	// One statement reads all rows, because three statements would take longer.
 	query := strings.NewReplacer("{m.video_id}", videoCondition, "{m.account_id}", accountCondition).Replace(memberships)
@@ -251,7 +251,9 @@ func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondit
 		} else if tag, ok := row.Text(2); ok {
 			tags = append(tags, tagged{tag, collection})
 		} else if members = append(members, added{row.ID(3), collection}); len(members) > limit {
-			return errTooManyMembers // never happens for a single video while the organisation has at most maxMembers/2 collections: each collection contributes at most two members, the video and its account
+			// A single video has at most two members in each collection: the video and its account. So with at most maxMembers/2 collections, the
+			// members of a single video never exceed the limit.
+			return errTooManyMembers
 		}
 		return nil
 	})

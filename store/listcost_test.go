@@ -77,7 +77,7 @@ func TestListVideos_isPlannedOnceForEachConnectionToPostgreSQL(t *testing.T) {
 }
 
 // An Org must read the version before the data. Otherwise the data can change between the two
-// reads, and the answer has old data with a new ETag.
+// reads, and the response has old data with a new ETag.
 func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -102,12 +102,14 @@ func TestWithRememberedVersion_readsTheVersionOnceBeforeAllOtherData(t *testing.
 				_, err := o.ListVideos(t.Context(), query)
 				return err
 			}, 3}, // the third statement counts the rows
+			// The statements read the version, the ids of the collections, and the order of their videos. There is no such collection, so no
+			// fourth statement reads rows.
 			"a list of the videos in a collection": {func(o *store.Org) error {
 				query := storetest.OrderedBy("created_at", true)
 				query.Collections = []string{"Launch"}
 				_, err := o.ListVideos(t.Context(), query)
 				return err
-			}, 3}, // the statements read the version, the ids of the collections, and the order of their videos; there is no such collection, so a fourth statement for the rows is not needed
+			}, 3},
 			"a history that begins before the range": {func(o *store.Org) error {
 				db.Clock.Advance(24 * time.Hour)
 				_, err := o.History(t.Context(), store.Ref{ID: video}, today+1, today+1)

@@ -109,7 +109,7 @@ func (s *Sums) Add(c Counts) {
 	}
 }
 
-// Subtract subtracts the given sums.
+// Subtract subtracts the sums of other from s, metric by metric.
 func (s *Sums) Subtract(other Sums) {
 	for i, sum := range s.Fields() {
 		*sum -= *other.Fields()[i]
@@ -136,7 +136,7 @@ func (c Counts) engagementCounts() [4]*int64 {
 	return [4]*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares}
 }
 
-// Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. It returns nil if all four counts are unknown.
+// Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. If all four counts are unknown, the sum is nil.
 func (c Counts) Engagement() *int64 {
 	var sum int64
 	known := false

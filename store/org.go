@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Org gives access to the data of one organisation. Other packages reach this data only through Org. It treats an id, link or name from another
+// Org gives access to the data of one organisation. Other packages reach this data only through Org. Org treats an id, link or name from another
 // organisation's data like an unknown one.
 type Org struct {
 	s     *Store

@@ -64,14 +64,14 @@ type OrganisationPoint struct {
 	Followers *int64
 	Following *int64
 	Counts    // sums of the latest counts of all videos, including stopped videos
-	// ViewsGained are the views that the videos gained since the previous point with totals. The views of a video on its first day are no gain. It is nil
-	// if no views are known, if there is no previous point, or if the sum of the first views is not stored for both points.
+	// ViewsGained is the number of views that the videos gained since the previous point with totals. The views of a video on its first day are no gain.
+	// ViewsGained is nil if no views are known, if there is no previous point, or if the sum of the first views is not stored for both points.
 	ViewsGained *int64
 	UploadsOnly bool // true if no totals are stored for the day; all numbers except Uploads are then unknown, and Accounts and Videos are 0 in the point
 }
 
-// organisationDays is a SQL query for the points of an organisation in a range of days, the newest first, and for the last point with totals before the
-// range. A day has a point if totals are stored for it, or if videos were uploaded on it.
+// organisationDays is a SQL query for the points of an organisation in a range of days, the newest first. It also reads the last point with totals
+// before the range. A day has a point if totals are stored for it, or if videos were uploaded on it.
 var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), MAX(first_views), " + MetricColumns("MAX({m})") + ` FROM (
  SELECT day, accounts, videos, NULL AS uploads, followers, following, first_views, ` + MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day <= @to
  AND day >= COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = @org AND d.day < @from), @from)

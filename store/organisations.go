@@ -122,8 +122,8 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 	return organisations, db.Translate(s.db.Read(ctx).Order("created_at, id").Find(&organisations).Error)
 }
 
-// SetTier changes an organisation's tier and moves its targets to the new lane. Requests see the
-// new tier within a second. It returns ErrNotFound for an unknown organisation. A failed call can be repeated.
+// SetTier changes an organisation's tier and moves its targets to the new lane. Requests see the new tier within a second. SetTier returns
+// ErrNotFound for an unknown organisation. A failed call can be repeated.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }

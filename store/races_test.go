@@ -129,8 +129,8 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 	})
 }
 
-// The test checks that a target is fetched again if a collector claims it while Track runs. Track read the
-// clock before the claim, but adds the subscription after it.
+// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoMeanwhile checks that a target is fetched again if a collector claims it while Track runs. Track
+// read the clock before the claim, but adds the subscription after it.
 func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -23,7 +23,7 @@ const MaxReports = 1000
 // maxDocumentAttempts is the maximum number of times that CreateReport makes the document of a report. It must not be greater than db.MaxAttempts.
 const maxDocumentAttempts = 3
 
-// Report is a report of a collection. Only its Sharing can change. It is kept when its collection is deleted.
+// Report is a report of a collection. Only its Sharing can change. A report is kept when its collection is deleted.
 type Report struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
@@ -67,8 +67,8 @@ type NewReport struct {
 	Document func(w io.Writer, r Report, c CollectionTotals) error
 }
 
-// CreateReport makes a report from the points as they are now. If a report with n.ID exists, it
-// returns that report. It can return the errors of CollectionTotals and *TooManyReportsError.
+// CreateReport makes a report from the points as they are now. If a report with n.ID exists, it returns that report. CreateReport can return the
+// errors of CollectionTotals and *TooManyReportsError.
 func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	if n.ID == uuid.Nil {
 		n.ID = db.NewID()
@@ -192,7 +192,7 @@ func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (R
 	return r, err
 }
 
-// ReportDocument returns a report and the bytes of its document, or ErrNotFound.
+// ReportDocument returns a report and its document: the JSON that was stored when the report was made. It returns ErrNotFound for an unknown id.
 func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte, error) {
 	row, err := o.reportRow(o.scopedQuery(ctx, "reports"), id)
 	if err != nil {

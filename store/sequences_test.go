@@ -84,7 +84,7 @@ func TestCollectionVideos_haveTheSameOrderAsInTheListOfAllVideos(t *testing.T) {
 }
 
 // TestCollectionVideos_showEveryChange makes changes through one store. Another store has the order of the list in memory, and its next
-// answer must show each change.
+// result must show each change.
 func TestCollectionVideos_showEveryChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -114,7 +114,7 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 			{"remove the account", func() error { return changed(writer.RemoveAccounts(ctx, launch, []uuid.UUID{author})) }, nil},
 		} {
 			require.NoError(t, step.do(), step.name)
-			for range 2 { // the second answer comes from the cache
+			for range 2 { // the second result comes from the cache
 				page, err := reader.ListVideos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views", Descending: true}, Window: store.Window{Limit: 10}})
 				require.NoError(t, err, step.name)
 				var got []uuid.UUID
@@ -131,8 +131,8 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 	})
 }
 
-// If the order of a list is in memory, a page needs two statements: one reads the version, and one reads the
-// rows of the page by their ids. The test counts them.
+// If the order of a list is in memory, a page needs two statements. One reads the version, and one reads the rows of the page by their ids. The test
+// counts them.
 func TestListsOfMembers_readNoRowsOutsideThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -206,8 +206,8 @@ func TestListVideos_limitsCollectionPagesToMaxBytes(t *testing.T) {
 	})
 }
 
-// The test removes a video after the server has read the order of the list. A concurrent request can also
-// remove a video between the read of the order and the read of the rows.
+// TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached removes a video after the server has read the order of the list. A concurrent
+// request can also remove a video between the read of the order and the read of the rows.
 func TestCollectionVideos_omitAVideoThatIsRemovedAfterTheOrderIsCached(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

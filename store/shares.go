@@ -180,9 +180,8 @@ func (s *Store) SaveShareVisit(ctx context.Context, share Share) error {
 	})
 }
 
-// LastShareVisit returns when a visitor last opened the share page with the given hash. The
-// time can be too early by up to ShareVisitInterval. It is nil if the organisation has no such page, or
-// the page was never opened.
+// LastShareVisit returns when a visitor last opened the share page with the given hash. The time can be too early by up to ShareVisitInterval. The
+// time is nil if the organisation has no such page, or the page was never opened.
 func (o *Org) LastShareVisit(ctx context.Context, hash string) (*db.Instant, error) {
 	var page sharePage
 	err := o.s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error

@@ -352,7 +352,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(err, k)
 	}},
 	"FinishKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		return newAnswer(o.FinishKey(ctx, "TrackVideo", x.key, store.KeptAnswer{Status: 200}))
+		return newAnswer(o.FinishKey(ctx, "TrackVideo", x.key, store.KeptResponse{Status: 200}))
 	}},
 	"RenewKey": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		return newAnswer(o.RenewKey(ctx, "TrackVideo", x.key))

@@ -93,7 +93,7 @@ const (
 	TokenRevoked TokenState = "revoked"
 )
 
-// State returns the present state of the token.
+// State returns the state of the token at the time now. A token that was revoked and has expired counts as revoked.
 func (t Token) State(now db.Instant) TokenState {
 	switch {
 	case t.RevokedAt != nil:
@@ -245,7 +245,7 @@ func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error
 			return repeated.Error
 		}
 		if repeated.RowsAffected > 0 {
-			return db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Take(&row).Error // the token keeps its times
+			return db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Take(&row).Error // the token keeps its creation and expiry times
 		}
 		var have int64
 		if err := db.Scoped(tx, "api_tokens", o.id).Count(&have).Error; err != nil {

@@ -417,7 +417,7 @@ func (t Tracking) accountsOf(videos []storedVideo) []db.RowKey {
 	return db.KeysOf(t.id, db.Distinct(ids))
 }
 
-// addMembers adds each video to each collection.
+// addMembers adds each video to each collection, in the order of the keys. A video that is already in a collection keeps its time.
 func (t Tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
 	if len(collections) == 0 || len(tracked) == 0 {
 		return nil

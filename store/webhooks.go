@@ -97,7 +97,7 @@ func (w *Webhook) ValidSecrets(at db.Instant) ([][]byte, error) {
 }
 
 // replaceSecret makes the secret of the webhook the previous secret. Earlier secrets stay valid until their ends, because the receiver can still use
-// one of them: the answers with the later secrets can have been lost.
+// one of them: the responses with the later secrets can have been lost.
 func (w *Webhook) replaceSecret(secret []byte, now db.Instant) error {
 	older, err := w.olderSecrets()
 	if err != nil {
@@ -252,8 +252,8 @@ func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "older_secrets": w.OlderSecrets, "rotation_id": w.RotationID}).Error
 }
 
-// disableWebhook marks a webhook as disabled and removes it from the queue of webhooks. The caller
-// must save the webhook. Its deliveries keep their remaining attempts.
+// disableWebhook marks a webhook as disabled and removes it from the queue of webhooks. The caller must save the webhook. The deliveries of the
+// webhook keep their remaining attempts.
 func disableWebhook(tx *gorm.DB, w *Webhook, reason DisabledReason, now db.Instant) error {
 	w.Enabled, w.DisabledReason = false, &reason
 	return stopSending(tx, w.OrganisationID, w.ID, now)
@@ -282,9 +282,9 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RotateWebhookSecret replaces the encrypted secret of a webhook. For the time PreviousSecretLife,
-// deliveries are also signed with the old secret, even if the new secret is replaced within this time. It returns ErrNotFound for an
-// unknown id. The parameter effectID is the EffectID of the request's IdempotencyKey, or zero.
+// RotateWebhookSecret replaces the encrypted secret of a webhook. For the time PreviousSecretLife, deliveries are also signed with the old secret,
+// even if the new secret is replaced within this time. RotateWebhookSecret returns ErrNotFound for an unknown id. The parameter effectID is the
+// EffectID of the request's IdempotencyKey, or zero.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -357,8 +357,8 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Del
 	return w, nil, nil
 }
 
-// ReplayDelivery makes a new delivery of an earlier delivery's event. The new delivery is due
-// immediately. It can return ErrNotFound and ErrWebhookDisabled. For effectID, see TestWebhook.
+// ReplayDelivery makes a new delivery of an earlier delivery's event. The new delivery is due immediately. ReplayDelivery can return ErrNotFound and
+// ErrWebhookDisabled. For effectID, see TestWebhook.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.changeData(ctx, func(tx *gorm.DB) error {

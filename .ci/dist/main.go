@@ -1,6 +1,6 @@
-// Command dist builds the files of a release into a folder: an archive of the programs for each platform, a container image, the list of the
-// used modules (SBOM), checksums, and the provenance, a statement that names the commit and the built files. `make dist` runs the command.
-// To read the code, start at the method release.build.
+// Command dist builds the files of a release into a folder. The files are an archive of the programs for each platform, a container image, the list
+// of the used modules (SBOM), checksums, and the provenance. The provenance is a statement that names the commit and the built files. `make dist`
+// runs the command. To read the code, start at the method release.build.
 //
 // Two builds of the same commit with the same version of Go give the same bytes.
 package main

@@ -20,7 +20,7 @@ type modules struct {
 	compiler string            // version of Go that compiled the programs
 }
 
-// addPrograms adds the modules of all programs in a folder.
+// addPrograms adds the modules that are compiled into the programs of a folder, with their versions. It also sets the version of the compiler.
 func (m *modules) addPrograms(t target, folder string) error {
 	if m.versions == nil {
 		m.versions = map[string]string{}

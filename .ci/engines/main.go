@@ -6,8 +6,8 @@
 // A test case is a test without subtests. One part of its name is an engine, as in TestVideos_list/sqlite/empty. The table shows this case as
 // TestVideos_list/*/empty.
 //
-// The exit status is 1 if a test failed or was skipped, if a test case did not run on every engine, or if there is no test case. Two flags
-// change this:
+// The exit status is 1 if a test failed or was skipped. It is also 1 if a test case did not run on every engine, or if there is no test case. Two
+// flags change this:
 //
 //   - -short allows skipped tests.
 //   - -part is for a run of only some tests. The command then does not check the test cases, and prints no table. Only failed and skipped

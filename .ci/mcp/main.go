@@ -51,8 +51,8 @@ func runChecks(ctx context.Context, w io.Writer, server, token string) error {
 	if err != nil {
 		return err
 	}
-	j := checker{w: w, bin: filepath.Join(".ci", "mcp", "node_modules", ".bin"), endpoint: endpoint + "/mcp"}
-	return errors.Join(j.runConformanceSuite(ctx), j.checkTools(ctx))
+	c := checker{w: w, bin: filepath.Join(".ci", "mcp", "node_modules", ".bin"), endpoint: endpoint + "/mcp"}
+	return errors.Join(c.runConformanceSuite(ctx), c.checkTools(ctx))
 }
 
 // startProxy starts a proxy in front of the server and returns the proxy's URL. The proxy adds the
@@ -80,11 +80,11 @@ type checker struct {
 }
 
 // runTool runs the conformance suite or the MCP inspector and returns the standard output of the program.
-func (j checker) runTool(ctx context.Context, name string, args ...string) ([]byte, error) {
-	c := exec.CommandContext(ctx, filepath.Join(j.bin, name), args...) //nolint:gosec // the pinned tools in node_modules
+func (c checker) runTool(ctx context.Context, name string, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, filepath.Join(c.bin, name), args...) //nolint:gosec // the pinned tools in node_modules
 	var errs bytes.Buffer
-	c.Stderr = &errs
-	out, err := c.Output()
+	command.Stderr = &errs
+	out, err := command.Output()
 	if err != nil {
 		return out, fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out, errs.Bytes())
 	}
@@ -97,7 +97,7 @@ var (
 )
 
 // runConformanceSuite runs every scenario of the conformance suite that applies to the server, according to docs/mcp.md.
-func (j checker) runConformanceSuite(ctx context.Context) error {
+func (c checker) runConformanceSuite(ctx context.Context) error {
 	page, err := os.ReadFile(filepath.Join("docs", "mcp.md"))
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (j checker) runConformanceSuite(ctx context.Context) error {
 	for _, row := range declaredScenario.FindAllStringSubmatch(string(page), -1) {
 		applies[row[1]] = row[2] == "passes"
 	}
-	list, err := j.runTool(ctx, "conformance", "list", "--server")
+	list, err := c.runTool(ctx, "conformance", "list", "--server")
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,12 @@ func (j checker) runConformanceSuite(ctx context.Context) error {
 		if !wanted {
 			continue
 		}
-		if _, err := j.runTool(ctx, "conformance", "server", "--url", j.endpoint, "--scenario", found[1]); err != nil {
+		if _, err := c.runTool(ctx, "conformance", "server", "--url", c.endpoint, "--scenario", found[1]); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		passed++
-		_, _ = fmt.Fprintln(j.w, "conformance:", found[1], "passes")
+		_, _ = fmt.Fprintln(c.w, "conformance:", found[1], "passes")
 	}
 	for name := range applies {
 		errs = append(errs, fmt.Errorf("docs/mcp.md lists the scenario %s, but the conformance suite does not have it", name))
@@ -139,14 +139,14 @@ func (j checker) runConformanceSuite(ctx context.Context) error {
 
 // checkTools lists the tools of the server with the MCP inspector, and makes all calls that calls.go contains. It fails if a listed tool is
 // not called.
-func (j checker) checkTools(ctx context.Context) error {
+func (c checker) checkTools(ctx context.Context) error {
 	var listed struct {
 		Tools []struct{ Name string }
 	}
-	if err := j.runInspector(ctx, &listed, "--method", "tools/list"); err != nil {
+	if err := c.runInspector(ctx, &listed, "--method", "tools/list"); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintln(j.w, "inspector:", len(listed.Tools), "tools")
+	_, _ = fmt.Fprintln(c.w, "inspector:", len(listed.Tools), "tools")
 	if len(listed.Tools) < minTools {
 		return fmt.Errorf("the inspector lists %d tools, but there must be at least %d", len(listed.Tools), minTools)
 	}
@@ -155,12 +155,12 @@ func (j checker) checkTools(ctx context.Context) error {
 		left[t.Name] = true
 	}
 	known := map[string]string{}
-	for _, c := range calls {
-		delete(left, c.tool)
-		if err := j.callTool(ctx, c, known); err != nil {
+	for _, next := range calls {
+		delete(left, next.tool)
+		if err := c.callTool(ctx, next, known); err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintln(j.w, "inspector:", c.tool, "answers")
+		_, _ = fmt.Fprintln(c.w, "inspector:", next.tool, "answers")
 	}
 	for name := range left {
 		return fmt.Errorf("the tool %s is not called: add it to calls in .ci/mcp/calls.go", name)
@@ -169,10 +169,10 @@ func (j checker) checkTools(ctx context.Context) error {
 }
 
 // callTool calls a tool through the MCP inspector. The map `known` contains the values that earlier
-// calls saved. callTool adds the values that c.saves lists.
-func (j checker) callTool(ctx context.Context, c call, known map[string]string) error {
-	args := []string{"--method", "tools/call", "--tool-name", c.tool}
-	for _, a := range c.arguments {
+// calls saved. callTool adds the values that next.saves lists.
+func (c checker) callTool(ctx context.Context, next call, known map[string]string) error {
+	args := []string{"--method", "tools/call", "--tool-name", next.tool}
+	for _, a := range next.arguments {
 		for name, value := range known {
 			a = strings.ReplaceAll(a, "{"+name+"}", value)
 		}
@@ -183,16 +183,16 @@ func (j checker) callTool(ctx context.Context, c call, known map[string]string) 
 		StructuredContent map[string]any
 		Content           []struct{ Text string }
 	}
-	if err := j.runInspector(ctx, &result, args...); err != nil {
+	if err := c.runInspector(ctx, &result, args...); err != nil {
 		return err
 	}
 	if result.IsError || result.StructuredContent == nil {
 		return fmt.Errorf("%v: %v", args, result.Content)
 	}
-	for name, path := range c.saves {
+	for name, path := range next.saves {
 		value, ok := stringAt(result.StructuredContent, strings.Split(path, "."))
 		if !ok {
-			return fmt.Errorf("the result of the tool %s has no value at %s: %v", c.tool, path, result.StructuredContent)
+			return fmt.Errorf("the result of the tool %s has no value at %s: %v", next.tool, path, result.StructuredContent)
 		}
 		known[name] = value
 	}
@@ -200,8 +200,8 @@ func (j checker) callTool(ctx context.Context, c call, known map[string]string) 
 }
 
 // runInspector runs the MCP inspector with args and decodes its JSON output into the value to which result points.
-func (j checker) runInspector(ctx context.Context, result any, args ...string) error {
-	out, err := j.runTool(ctx, "mcp-inspector", append([]string{"--cli", j.endpoint, "--transport", "http"}, args...)...)
+func (c checker) runInspector(ctx context.Context, result any, args ...string) error {
+	out, err := c.runTool(ctx, "mcp-inspector", append([]string{"--cli", c.endpoint, "--transport", "http"}, args...)...)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@
 //
 //	statements FOLDER > docs/evidence/statements.md
 //
-// FOLDER is the value of storetest.StatementsVariable during the tests. The exit status is 1 if the check accepts a statement from
-// which a required condition was removed, or if a statement for Citus is sent to the shards of several organisations.
+// FOLDER is the value of storetest.StatementsVariable during the tests. The exit status is 1 if the check accepts a statement from which a required
+// condition was removed. It is also 1 if a statement for Citus is sent to the shards of several organisations.
 package main
 
 import (
@@ -88,8 +88,8 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 	return out, nil
 }
 
-// engineCounts counts the statements of one engine, and their mutants. A mutant is a copy of a statement without one of the parts that
-// restrict a table to one organisation: a condition, a column or a conflict target.
+// engineCounts counts the statements of one engine, and their mutants. A mutant is a copy of a statement without one of the parts that restrict a
+// table to one organisation. Such a part is a condition, a column or a conflict target.
 type engineCounts struct {
 	statements int            // number of all statements
 	restricted int            // number of statements for which the check must refuse at least one mutant
@@ -195,7 +195,7 @@ A statement without restrictions uses only tables that all organisations share, 
 
 ` +
 		"The column \"Not required\" counts conditions that a statement may lack. Most of them belong to the tables `fetch_subscriptions`, `org_turns`, `share_pages`, `api_tokens` and `webhook_queue`.\nSome statements use these tables for all organisations. " +
-		"The tests in `store/tenancy_test.go` and `server/tenancy_test.go` check these tables: they compare the answers and the stored rows of several organisations.\n" +
+		"The tests in `store/tenancy_test.go` and `server/tenancy_test.go` check these tables: they compare the responses and the stored rows of several organisations.\n" +
 		"One other condition is redundant: the search for the collections below a collection compares the organisation in a join and again in its `WHERE`.\n" +
 		`
 ## Nodes of Citus that run each statement

@@ -24,9 +24,9 @@ type cost struct {
 	memory   int64         // peak memory of the server minus its memory before the requests, in bytes
 }
 
-// meter measures the CPU time and memory of a server process, and the CPU time of its PostgreSQL.
+// meter measures the CPU time and memory of a process, usually a server, and the CPU time of the server's PostgreSQL.
 type meter struct {
-	server     int    // process id of the server
+	pid        int    // process id of the measured process
 	postmaster int    // process id of PostgreSQL's main process
 	metrics    string // URL of the server's metrics
 }
@@ -85,12 +85,12 @@ func (m *meter) awaitIdle(t *testing.T) {
 	})
 }
 
-// procFile returns the path of a file in the server's folder of /proc.
+// procFile returns the path of a file in the folder of /proc that belongs to the measured process.
 func (m *meter) procFile(name string) string {
-	return filepath.Join("/proc", strconv.Itoa(m.server), name)
+	return filepath.Join("/proc", strconv.Itoa(m.pid), name)
 }
 
-// requireMemorySize returns the memory size with the given name, such as VmRSS, in bytes. It fails the test if the server has ended.
+// requireMemorySize returns the memory size with the given name, such as VmRSS, in bytes. It fails the test if the measured process has ended.
 func (m *meter) requireMemorySize(t *testing.T, name string) int64 {
 	t.Helper()
 	size, err := m.memorySize(name)
@@ -98,8 +98,8 @@ func (m *meter) requireMemorySize(t *testing.T, name string) int64 {
 	return size
 }
 
-// memorySize reads the memory size with the given name, such as VmRSS, from the server's /proc/PID/status and returns it in bytes. It returns
-// an error if the server has ended.
+// memorySize reads the memory size with the given name, such as VmRSS, from /proc/PID/status of the measured process. It returns the size in
+// bytes, or an error if the process has ended.
 func (m *meter) memorySize(name string) (int64, error) {
 	text, err := os.ReadFile(m.procFile("status"))
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *meter) reusableMemory(t *testing.T) int64 {
 // serverTime returns the CPU time that the server has used so far.
 func (m *meter) serverTime(t *testing.T) time.Duration {
 	t.Helper()
-	used, err := cpuTime(m.server, false)
+	used, err := cpuTime(m.pid, false)
 	require.NoError(t, err)
 	return used
 }

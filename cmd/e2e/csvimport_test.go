@@ -93,7 +93,7 @@ type csvFile struct {
 // videos.
 const maxDownloadMemory = 64 << 20
 
-// The test opens CSV downloads in Gnumeric, a spreadsheet. No cell may be a formula, and each count
+// TestDownload_csvOpensInASpreadsheetAndCanBeImported opens CSV downloads in Gnumeric, a spreadsheet. No cell may be a formula, and each count
 // must be a number.
 //
 // Requirements in docs/coverage.md: 14.4-03, 14.4-05
@@ -125,7 +125,7 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 		s.startServer(t) // start a new server, because the memory of a server grows with its requests
 		path := filepath.Join(dir, format.name+".csv")
 		file := s.downloadCSV(t, token, format.name, path)
-		s.openInGnumeric(t, &file, path, format.locale)
+		s.countCellsInGnumeric(t, &file, path, format.locale)
 		// Another organisation imports the file, and must get the same videos.
 		copied := organisation(format.name)
 		runOperator(t, s.env, "import", "--org", format.name, path)
@@ -141,13 +141,13 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 // downloadCSV downloads the videos of an organisation with `reeltally export videos`. It measures the time and the memory.
 func (s *stack) downloadCSV(t *testing.T, token, format, path string) csvFile {
 	t.Helper()
-	server := &meter{server: s.server.cmd.Process.Pid}
+	server := &meter{pid: s.server.cmd.Process.Pid}
 	require.Equal(t, http.StatusOK, requireResponse(t, http.MethodGet, s.base+"/videos?limit=100", token, nil).status) // the first response needs more memory than later ones
 	before := server.requireMemorySize(t, "VmRSS")
 	require.NoError(t, os.WriteFile(server.procFile("clear_refs"), []byte("5"), 0)) // the text "5" resets VmHWM, the peak of the resident memory: see proc(5)
 	began := time.Now()
 	p := startProgram(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "export", "videos", "--format", format, "-o", path)
-	client, peak := &meter{server: p.cmd.Process.Pid}, int64(0)
+	client, peak := &meter{pid: p.cmd.Process.Pid}, int64(0)
 	for running := true; running; { // read VmHWM while the program runs: the peak that the system reports at the program's end includes memory of the test process
 		select {
 		case <-p.done:
@@ -181,8 +181,8 @@ func germanLocale(t *testing.T) string {
 // numericColumns are the columns of the CSV file whose cells must be numbers.
 var numericColumns = []string{"latest_views", "latest_likes", "video_length"}
 
-// openInGnumeric opens a CSV file in Gnumeric, saves it as a workbook and counts the kinds of its cells.
-func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string) {
+// countCellsInGnumeric opens a CSV file in Gnumeric, saves it as a workbook and counts the kinds of its cells in file.
+func (s *stack) countCellsInGnumeric(t *testing.T, file *csvFile, path, locale string) {
 	t.Helper()
 	book := path + ".xlsx"
 	convert := exec.CommandContext(t.Context(), "ssconvert", path, book)

@@ -13,7 +13,7 @@ import (
 
 var shellBlocks = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// The test runs all commands of docs/operating.md in the order of the page. Each command must succeed.
+// TestOperatingGuide_commandsWork runs all commands of docs/operating.md in the order of the page. Each command must succeed.
 func TestOperatingGuide_commandsWork(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"operating.md"} {

@@ -40,8 +40,8 @@ type timedResponse struct {
 	err      error
 }
 
-// The test freezes PostgreSQL, so that queries on open connections get no results. Requests must get responses in
-// time. Server and collector must later recover without a restart.
+// TestFrozenDatabase_serverRespondsInTimeAndRecovers freezes PostgreSQL, so that queries on open connections get no results. Requests must get
+// responses in time. Server and collector must later recover without a restart.
 func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -158,9 +158,9 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY COALE
 // outcome counts the requests of one operation by their responses.
 type outcome struct {
 	mu        sync.Mutex
-	responses map[string]int // number of responses by status
-	skipped   int            // number of requests not sent, because maxInFlight requests were running
-	duration  []time.Duration
+	responses map[string]int  // number of responses by status
+	skipped   int             // number of requests not sent, because maxInFlight requests were running
+	durations []time.Duration // duration of each request
 }
 
 func (o *outcome) sentRequests() int {
@@ -253,7 +253,7 @@ func (c *customer) sendRequest(ctx context.Context, client *http.Client, request
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.responses[status]++
-	o.duration = append(o.duration, time.Since(began))
+	o.durations = append(o.durations, time.Since(began))
 }
 
 // decodeJSON decodes JSON into a value. If the JSON is invalid, the test fails but continues.

@@ -103,11 +103,11 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
 
 // operationsTable writes the table of docs/evidence/full-rate.md with the number of requests of each operation.
 func (r *fullRateRun) operationsTable(b *strings.Builder, minutes float64) {
-	b.WriteString("\n## Requests by operation\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
+	b.WriteString("\n## Requests by operation\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Responses |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
 		o := r.sent[operation]
-		all := make([]timing, len(o.duration))
-		for i, d := range o.duration {
+		all := make([]timing, len(o.durations))
+		for i, d := range o.durations {
 			all[i].duration = d
 		}
 		fmt.Fprintf(b, "| %s | %d | %.0f | %s | %s | %s |\n", operation, r.limits[operation], float64(o.sentRequests())/minutes,

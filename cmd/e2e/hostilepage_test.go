@@ -28,7 +28,7 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 
 `+
 		"`make hostile-requests` writes this page. "+
-		`It sends %d hostile requests to the real server on PostgreSQL and fails if one of them takes more than
+		`It sends %d hostile requests to the real server on PostgreSQL. It fails if one of them takes more than
 %s of CPU time or %d MiB of memory. `+
 		"`make check` does the same with less data, and runs each request once.\n"+
 		"The requests are in `cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites_test.go`.\n"+
@@ -52,7 +52,7 @@ func hostilePage(t *testing.T, rows []hostileRow, honest honestResult, size host
 
 ## The requests
 
-| # | Request | Server, ms | PostgreSQL, ms | Memory, MiB | Duration, ms | Answers | Before |
+| # | Request | Server, ms | PostgreSQL, ms | Memory, MiB | Duration, ms | Responses | Before |
 |--:|---|--:|--:|--:|--:|---|--:|
 `, len(rows), maxCPUTime, maxMemory>>20, formatThousands(size.videos), size.days, wideCollections, size.runs)
 	before := parseCosts(hostileBefore)

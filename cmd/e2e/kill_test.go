@@ -19,7 +19,7 @@ const (
 	linksPerBulk  = 25
 )
 
-// The test kills server and collector during bulk requests. Acknowledged links must be tracked, and no
+// TestKill_killedServerLosesAndDuplicatesNoLinks kills server and collector during bulk requests. Acknowledged links must be tracked, and no
 // request may have tracked only some of its links.
 func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()

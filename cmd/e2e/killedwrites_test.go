@@ -71,7 +71,7 @@ type killedCounts struct {
 	duration                                time.Duration
 }
 
-// The test kills the server at random moments while four organisations change videos and collections.
+// TestKill_killedServerLosesNoAcknowledgedWrites kills the server at random moments while four organisations change videos and collections.
 // The server must keep all acknowledged changes: see compareVideos.
 func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
@@ -276,8 +276,8 @@ func expectTrue(t *testing.T, condition bool, format string, args ...any) {
 	}
 }
 
-// createNextCollection creates a collection. This is the last step of a writer's cycle. It returns false if the
-// server sent no response: then repeatUnansweredCreations sends the request again.
+// createNextCollection creates a collection. This is the last step of a writer's cycle. createNextCollection returns false if the server sent no
+// response: then repeatUnansweredCreations sends the request again.
 func (k *killedRun) createNextCollection(t *testing.T, w *killedWriter, b *killedBlock) bool {
 	w.names++
 	name, key := fmt.Sprintf("Run %d", w.names), uuid.NewString()

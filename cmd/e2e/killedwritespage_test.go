@@ -19,18 +19,18 @@ func killedWritesPage(results []*killedCounts, machine string) string {
 
 `+
 		"`make kills` writes this page. "+
-		`%d organisations write at the same time. Each organisation tracks %d links in one request, adds the first %d videos to a collection, removes these videos again, stops the tracking of all %d videos, and
+		`%d organisations write at the same time. Each organisation tracks %d links in one request, adds the first %d videos to a collection, and removes these videos again. It also stops the tracking of all %d videos, and
 creates a collection. Then it does the same with a second list of links, and begins again.
 
 `+
-		`The test waits for one to %d answers, and then for up to 30 ms. Then it kills the server (SIGKILL) and starts it again.
+		`The test waits for one to %d responses, and then for up to 30 ms. Then it kills the server (SIGKILL) and starts it again.
 
 `+
-		`After each kill, the test compares the lists, counts and members of each organisation with the acknowledged requests. A request without an answer must have had its whole effect or no effect.
-Each answer must also say that the request changed every video. This shows that the earlier writes were not lost.
+		`After each kill, the test compares the lists, counts and members of each organisation with the acknowledged requests. A request without a response must have had its whole effect or no effect.
+Each response must also say that the request changed every video. This shows that the earlier writes were not lost.
 
 `+
-		`A request that creates a collection has an Idempotency-Key. If such a request got no answer, the test repeats the request at the end with the same key. The collection must then exist once.
+		`A request that creates a collection has an Idempotency-Key. If such a request got no response, the test repeats the request at the end with the same key. The collection must then exist once.
 
 `+
 		`| Engine | Kills | Acknowledged requests | Acknowledged writes | Lost | Doubled | Half-applied | Videos and members compared | Duration |

@@ -34,7 +34,7 @@ const (
 	moveLinks   = 20 // number of links in one request
 )
 
-// loadedBackup is the result of a backup under load. The backup was made while callers and a collector wrote. It was then restored into a
+// loadedBackup is the result of a backup under load. The backup was made while callers and a collector wrote. The backup was then restored into a
 // database of the other engine.
 type loadedBackup struct {
 	engine, into  string
@@ -65,7 +65,7 @@ type moveStep struct {
 	duration time.Duration
 }
 
-// The test backs up databases under load and restores the backups into another engine. Then it moves
+// TestMoves_keepEveryRow backs up databases under load and restores the backups into another engine. Then it moves
 // the data from SQLite to PostgreSQL and to Citus.
 func TestMoves_keepEveryRow(t *testing.T) {
 	t.Parallel()

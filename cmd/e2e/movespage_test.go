@@ -36,7 +36,7 @@ The new database has every video that was acknowledged before the backup began. 
 ## Moves
 
 The commands are those of [scale.md](../scale.md#move-a-running-installation). The programs must be stopped during all commands but the last, which only compares. The checksum of the whole content is the same before and after
-the move, and so is the checksum of an export of the largest organisation with its histories.
+the move. The checksum of an export of the largest organisation with its histories is also the same.
 `)
 	for _, r := range moved {
 		fmt.Fprintf(&b, "\n**%s**, %s rows; the new database has %s:\n\n| Database | Command | Time |\n| --- | --- | --: |\n", r.name, formatThousands(r.rows), formatMegabytes(r.databaseBytes))

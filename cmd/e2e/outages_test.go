@@ -61,7 +61,7 @@ type outageCounts struct {
 	duration      time.Duration
 }
 
-// The test repeatedly makes PostgreSQL and Redis fail while callers track and list videos. The server
+// TestOutages_serverLosesNoAcknowledgedWriteAndRecovers repeatedly makes PostgreSQL and Redis fail while callers track and list videos. The server
 // must recover without a restart and lose no acknowledged video.
 func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 	t.Parallel()

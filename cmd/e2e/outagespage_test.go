@@ -21,7 +21,7 @@ func outagesPage(results []outageCounts, machine string) string {
 		"`make outages` writes this page. %d callers track new videos, one caller lists videos, and one caller requests `/livez`. "+
 		`Meanwhile, one part of the system fails and comes back, again and again. The server is never restarted.
 
-| What happens | Database | Outages | Acknowledged videos | Lost | Doubled | Successful reads | Refused writes | Refused reads | Slowest answer | Longest time until a write succeeded again |
+| What happens | Database | Outages | Acknowledged videos | Lost | Doubled | Successful reads | Refused writes | Refused reads | Slowest response | Longest time until a write succeeded again |
 | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
 `, outageWriters)
 	limited := 0
@@ -31,10 +31,10 @@ func outagesPage(results []outageCounts, machine string) string {
 			r.slowest.Round(time.Millisecond), r.recovery.Round(time.Millisecond))
 	}
 	fmt.Fprintf(&b, `
-- Every request got an answer. The refused requests in the table got status 503 with the header Retry-After. `+
+- Every request got a response. The refused requests in the table got status 503 with the header Retry-After. `+
 		"Requests of `/livez` always succeeded. "+
 		`No connection was broken.
-- While a disk is full, reads succeed and writes are refused. An outage of a disk or of Redis ends after %d answers of each kind.
+- While a disk is full, reads succeed and writes are refused. An outage of a disk or of Redis ends after %d responses of each kind.
 - PostgreSQL is started again at once. After the kill, it first recovers its data from the write-ahead log.
 - While Redis does not run, the server counts requests for rate limits in its own memory, so it still answers every request. The other runs have no rate limits. In the run with Redis, %s requests got 429, which the table does not count.
 - At the end of each run, the list of videos must contain each acknowledged video exactly once.

@@ -29,7 +29,8 @@ func startProxyForServers(t *testing.T, program *proxyProgram, servers ...*httpt
 	return p
 }
 
-// The test server first sends 64 KiB. It sends the rest after the caller has read some of these bytes.
+// TestProxy_forwardsDownloadsBeforeTheyAreComplete requires that a proxy forwards data before the download is complete. The test server first sends
+// 64 KiB. It sends the rest after the caller has read some of these bytes.
 func TestProxy_forwardsDownloadsBeforeTheyAreComplete(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

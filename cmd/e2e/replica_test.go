@@ -24,7 +24,7 @@ func metricValue(text, name string) string {
 	return ""
 }
 
-// The test tracks videos while the replica pauses and resumes its replay. Lists must contain each
+// TestReplica_readsNeverMissAnAcknowledgedWrite tracks videos while the replica pauses and resumes its replay. Lists must contain each
 // acknowledged video, even after the replica was stopped.
 func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,7 @@ func (l *loadedPair) requireNothingLost(t *testing.T) {
 	require.Equal(t, l.tracked.Load(), list.Pagination.Total, "each video whose tracking was acknowledged must be stored once")
 }
 
-// The test restarts two servers behind nginx alternately, while callers read and track videos. Each request must succeed.
+// TestProxy_rollingRestartsLoseNoRequest restarts two servers behind nginx alternately, while callers read and track videos. Each request must succeed.
 func TestProxy_rollingRestartsLoseNoRequest(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -179,7 +179,7 @@ Each server waits %s (REELTALLY_SHUTDOWN_DELAY) after SIGTERM before it stops, s
 		"The command was `make restarts RESTARTS=%d`. `make check` runs the same test with 20 restarts. The test is in `cmd/e2e/restart_test.go`.\n", *restartsCount, formatThousands(tracked), formatThousands(read), duration.Round(time.Second), shutdownDelay, machine, *restartsCount)
 }
 
-// The test checks the systemd units in docs/systemd.
+// TestSystemd_unitsAreValid checks the systemd units in docs/systemd.
 func TestSystemd_unitsAreValid(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

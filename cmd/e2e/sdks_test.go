@@ -133,7 +133,7 @@ func (s *sdkTest) goEnvironment(t *testing.T) []string {
 	}
 }
 
-// The test installs each client library from a clone, as its users do. It checks the types of
+// TestSDKs_installedPackagesWork installs each client library from a clone, as its users do. It checks the types of
 // programs that use the library, and runs these programs.
 //
 // Requirements in docs/coverage.md: 14.2-06, 14.6-04

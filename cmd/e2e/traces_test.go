@@ -198,8 +198,7 @@ func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	}
 }
 
-// requireSpansOfToolAndWebhook requires that the trace of a tool call has the span of its API request, and that
-// each call to a webhook begins a new trace.
+// requireSpansOfToolAndWebhook requires that the trace of a tool call has the span of its API request. Each call to a webhook must begin a new trace.
 func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	t.Helper()
 	mcp := all.withName("POST /mcp")

@@ -66,7 +66,7 @@ func migrate(t *testing.T, folder string, env []string) string {
 	return p.stdout.String()
 }
 
-// The test upgrades two servers one by one while callers send requests. It then returns to the old
+// TestUpgradeAndDowngrade_loseNoRequest upgrades two servers one by one while callers send requests. It then returns to the old
 // version, which must work with the new schema.
 func TestUpgradeAndDowngrade_loseNoRequest(t *testing.T) {
 	t.Parallel()
@@ -85,8 +85,8 @@ func TestUpgradeAndDowngrade_loseNoRequest(t *testing.T) {
 	l.requireNothingLost(t)
 }
 
-// The test migrates the database to the next version while a collector of the old version fetches videos. The collector must store each answer, so it
-// asks for no video twice.
+// TestUpgrade_collectorStoresEachAnswer migrates the database to the next version while a collector of the old version fetches videos. The collector
+// must store each answer, so it asks for no video twice.
 func TestUpgrade_collectorStoresEachAnswer(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -61,7 +61,7 @@ type webhookResult struct {
 	duration                 time.Duration
 }
 
-// The test kills servers and the collector while events are sent. Each stored change must have
+// TestKill_killedProcessesLoseNoEventsForWebhooks kills servers and the collector while events are sent. Each stored change must have
 // exactly one event, which may arrive more than once.
 //
 // Requirements in docs/coverage.md: 14.5-06

@@ -121,7 +121,8 @@ type exportVideos struct{ exportCommand }
 // Help returns the text that --help shows below the summary of the command.
 func (exportVideos) Help() string { return "Example: reeltally export videos -o videos.csv" }
 
-// Run exports the videos.
+// Run writes all tracked videos to the file or to standard output. If a sandbox made up the numbers, each video has the source of the sandbox, so
+// that an import does not store them as real numbers.
 func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 	count := func(api *client.ReelTally) (int64, error) {
 		page, err := api.ListVideos(ctx, client.ListVideosOptions{Limit: 1})
@@ -155,7 +156,7 @@ type sandboxDetector struct {
 	madeUp bool // true if at least one response had numbers of the sandbox
 }
 
-// Do sends a request.
+// Do sends a request, and sets madeUp if the response has the header of the sandbox.
 func (d *sandboxDetector) Do(r *http.Request) (*http.Response, error) {
 	response, err := d.HttpRequestDoer.Do(r)
 	if err == nil && response.Header.Get(sandbox.Header) == "true" {
@@ -205,7 +206,7 @@ func (s *sourceWriter) Write(part []byte) (int, error) {
 
 type exportAccounts struct{ exportCommand }
 
-// Run exports the accounts.
+// Run writes all accounts of the organisation to the file or to standard output, with their latest counts.
 func (c *exportAccounts) Run(ctx context.Context, p boot.Process) error {
 	count := func(api *client.ReelTally) (int64, error) {
 		page, err := api.ListAccounts(ctx, client.ListAccountsOptions{Limit: 1})
@@ -223,7 +224,7 @@ func (c *exportAccounts) Run(ctx context.Context, p boot.Process) error {
 
 type exportCollections struct{ exportCommand }
 
-// Run exports the collections.
+// Run writes all collections, including subcollections, to the file or to standard output. The order is that of the API.
 func (c *exportCollections) Run(ctx context.Context, p boot.Process) error {
 	return c.saveEntries(ctx, p, "collections", nil, func(api *client.ReelTally, w io.Writer) error {
 		query := url.Values{"limit": {pageLimit}, "paginated": {"true"}, "include_children": {"true"}}
@@ -246,7 +247,7 @@ func (exportHistories) Help() string {
 		"Example: reeltally export histories --format ndjson --updated-since 2026-02-01T00:00:00Z"
 }
 
-// Run exports the stored points of all videos.
+// Run writes the stored points of all videos to the file or to standard output. With --updated-since, it leaves out points that were fetched earlier.
 func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
 	query := url.Values{}
 	if !c.UpdatedSince.IsZero() {
@@ -284,7 +285,7 @@ func (c *rowCounter) Write(part []byte) (int, error) {
 	return c.Writer.Write(part)
 }
 
-// writeLines writes the JSON of entries, one object a line.
+// writeLines writes entries as NDJSON, one object a line, until the first error.
 func writeLines(w io.Writer, entries iter.Seq2[json.RawMessage, error]) error {
 	for entry, err := range entries {
 		if err != nil {

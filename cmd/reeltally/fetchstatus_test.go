@@ -155,7 +155,8 @@ func (s *statusSystem) advanceClockUntil(id, status string, interval time.Durati
 	})
 }
 
-// waitUntil calls check repeatedly until it returns true. It fails the test after two minutes, which is long enough for a busy machine.
+// waitUntil calls check every 50 ms until done is true. After two minutes, which are long enough for a busy machine, waitUntil fails the test and
+// prints the last state.
 func (s *statusSystem) waitUntil(check func() (done bool, state any)) {
 	s.t.Helper()
 	ticks, tooLong := time.NewTicker(50*time.Millisecond), time.After(2*time.Minute)

@@ -33,7 +33,7 @@ func (videosHistory) Help() string {
 		"Example: reeltally history https://youtu.be/dQw4w9WgXcQ --metric likes --days 60"
 }
 
-// Run prints the history of a video.
+// Run prints one metric of a video as a bar for each day, or the points as JSON.
 func (c *videosHistory) Run(ctx context.Context, p boot.Process) error {
 	request := func(api *client.ReelTally, start openapi_types.Date) ([]client.VideoHistoryPoint, error) {
 		return api.GetVideoHistory(ctx, c.Video, client.GetVideoHistoryOptions{StartDate: start})
@@ -51,7 +51,7 @@ type accountsHistory struct {
 	Metric  string `default:"followers" enum:"followers,following,views,likes,comments,shares,bookmarks,engagements,videos" placeholder:"METRIC" help:"Metric of the chart: followers, following, views, likes, comments, shares, bookmarks, engagements or videos."`
 }
 
-// Run prints the history of an account.
+// Run prints one metric of an account as a bar for each day, or the points as JSON.
 func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
 	request := func(api *client.ReelTally, start openapi_types.Date) ([]client.AccountHistoryPoint, error) {
 		return api.GetAccountHistory(ctx, c.Account, client.GetAccountHistoryOptions{StartDate: start})

@@ -42,7 +42,7 @@ func (importCommand) Help() string {
 		"See docs/operating.md for details."
 }
 
-// Run imports the file.
+// Run imports the points of a file into an organisation. With --dry-run, it only reports what an import would change.
 func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	columns := transfer.Columns{Map: c.Map, IgnoreUnknown: c.IgnoreUnknown}
 	if err := columns.Check(); err != nil {

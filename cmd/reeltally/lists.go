@@ -25,7 +25,7 @@ type accountsList struct {
 	JSON       bool                `name:"json" help:"Print one JSON object an account, as the API returns it."`
 }
 
-// Run prints the accounts.
+// Run prints the accounts that match the flags as a table, or as one JSON object a line. It warns on standard error if the tier hides the counts.
 func (c *accountsList) Run(ctx context.Context, p boot.Process) error {
 	api, err := c.connect()
 	if err != nil {
@@ -56,7 +56,7 @@ type collectionsList struct {
 	JSON bool `name:"json" help:"Print one JSON object a collection, as the API returns it."`
 }
 
-// Run prints the collections.
+// Run prints all collections, including subcollections, as a table, or as one JSON object a line.
 func (c *collectionsList) Run(ctx context.Context, p boot.Process) error {
 	api, err := c.connect()
 	if err != nil {

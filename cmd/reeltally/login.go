@@ -29,7 +29,8 @@ type savedLogin struct {
 	Token string `json:"token"`
 }
 
-// path returns the path of the login file.
+// path returns the path of the login file: the value of the flag or of REELTALLY_LOGIN_FILE, or else reeltally/login.json in the user's folder of
+// settings.
 func (f loginFile) path() (string, error) {
 	if f.LoginFile != "" {
 		return f.LoginFile, nil

@@ -1,8 +1,8 @@
 // Command reeltally is the command line tool of ReelTally.
 //
-// Operators use it with the database: it runs ReelTally in one process, manages organisations and tokens, migrates the schema, imports and
-// exports histories, shows how well numbers are collected, and fills databases with made-up data. Callers of the API use it with a token: it
-// tracks and lists videos, accounts and collections.
+// Operators use it with the database. It runs ReelTally in one process, manages organisations and tokens, and migrates the schema. It imports and
+// exports histories, shows how well numbers are collected, and fills databases with made-up data. Callers of the API use it with a token: it tracks
+// and lists videos, accounts and collections.
 //
 // The type commands has one field for each command or group of commands. The type of a command has a method Run, which does the work. Most
 // files are named after the command or group that they implement. The command `reeltally up` is in up.go and demo.go.
@@ -181,7 +181,7 @@ func (c *migrateCommand) distributeTables(ctx context.Context, p boot.Process, s
 
 type versionCommand struct{}
 
-// Run prints the version.
+// Run prints the name of the program and its version on one line.
 func (versionCommand) Run(p boot.Process) error {
 	_, err := fmt.Fprintln(p.Stdout, "reeltally "+boot.Version())
 	return err

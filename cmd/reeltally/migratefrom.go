@@ -55,15 +55,15 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 			return boot.UsageError{Err: fmt.Errorf("--work-dir: %w", err)}
 		}
 	}
-	from, err := remote.Organisation(ctx)
+	remoteOrganisation, err := remote.Organisation(ctx)
 	if err != nil {
 		return err
 	}
 	if c.DryRun {
-		return c.printCounts(ctx, p, remote, from)
+		return c.printCounts(ctx, p, remote, remoteOrganisation)
 	}
 	return c.withNewStore(ctx, p, func(st *store.Store) error {
-		org, err := c.destinationOrganisation(ctx, st, from)
+		org, err := c.destinationOrganisation(ctx, st, remoteOrganisation)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		m := migrate.Migration{Remote: remote, From: from, Org: st.Org(org.ID), Dir: c.WorkDir, Now: time.Now, Resolve: shorts.resolve}
+		m := migrate.Migration{Remote: remote, From: remoteOrganisation, Org: st.Org(org.ID), Dir: c.WorkDir, Now: time.Now, Resolve: shorts.resolve}
 		if m.Dir == "" {
 			m.Dir = migrate.DefaultDir(org.ID)
 		}
@@ -131,7 +131,7 @@ func (c *migrateFromCommand) destinationOrganisation(ctx context.Context, st *st
 }
 
 // printCounts prints how much a migration would copy: the numbers of collections, accounts and videos.
-func (c *migrateFromCommand) printCounts(ctx context.Context, p boot.Process, remote *migrate.Remote, from migrate.Organisation) error {
+func (c *migrateFromCommand) printCounts(ctx context.Context, p boot.Process, remote *migrate.Remote, remoteOrganisation migrate.Organisation) error {
 	n, err := remote.Count(ctx)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *migrateFromCommand) printCounts(ctx context.Context, p boot.Process, re
 		return writeJSON(p.Stdout, n)
 	}
 	_, err = fmt.Fprintf(p.Stdout, "Dry run, nothing is written. The organisation %s has %s, %s and %s.\nThe migration needs one request for each video and collection.\n",
-		plainText(from.Name), numberWithNoun(n.Collections, "collection"), numberWithNoun(n.Accounts, "account"), numberWithNoun(n.Videos, "video"))
+		plainText(remoteOrganisation.Name), numberWithNoun(n.Collections, "collection"), numberWithNoun(n.Accounts, "account"), numberWithNoun(n.Videos, "video"))
 	return err
 }
 

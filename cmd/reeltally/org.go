@@ -211,8 +211,8 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// writeTable writes rows in aligned columns. The first row is the heading. It removes control characters from the cells, because names come from
-// other people.
+// writeTable writes rows in aligned columns; the first row is the heading. writeTable removes control characters from the cells, because names
+// come from other people.
 func writeTable(w io.Writer, rows [][]any) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {

@@ -238,7 +238,7 @@ func TestMigrate_updatesSchema(t *testing.T) {
 
 func TestMigrate_dividesTheTablesBetweenTheNodesOfCitus(t *testing.T) {
 	t.Parallel()
-	for engine, because := range map[string]string{"sqlite": "Citus needs a PostgreSQL database", "postgres": "CREATE EXTENSION citus", "citus": ""} {
+	for engine, because := range map[string]string{"sqlite": "this database is SQLite", "postgres": "CREATE EXTENSION citus", "citus": ""} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.CreateEmptyDatabase(t, engine)

@@ -160,7 +160,7 @@ type tokenRevoke struct {
 	ID identifier `arg:"" help:"Id of the token, as shown by token list. It is not the secret."`
 }
 
-// Run revokes the token.
+// Run revokes the token with the given id and confirms this on standard output.
 func (c *tokenRevoke) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		if err := st.RevokeToken(ctx, c.ID.UUID); err != nil {

@@ -79,7 +79,8 @@ func (c *trackCommand) trackLinks(ctx context.Context, p boot.Process,
 	return nil
 }
 
-// printResult writes the result of one link.
+// printResult writes the result of one link as one line: status, link, and the id or the reason of the failure. With --json, the line is the object
+// of the API.
 func (c *trackCommand) printResult(w io.Writer, result trackedLink) error {
 	if c.JSON {
 		return writeJSON(w, result.json)
@@ -106,7 +107,7 @@ func (videosTrack) Help() string {
 		"or: reeltally track --collection Spring < links.txt"
 }
 
-// Run tracks the videos.
+// Run sends the links to the API, which tracks their videos, and prints one line for each link.
 func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
 	return c.trackLinks(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
 		response, err := api.TrackVideos(ctx, client.TrackVideosOptions{Links: links, LabelIds: collections})
@@ -128,7 +129,7 @@ func (accountsTrack) Help() string {
 		"Example: reeltally accounts track --type new_only https://www.tiktok.com/@northwind.studio"
 }
 
-// Run tracks the accounts.
+// Run sends the links to the API, which tracks their accounts, and prints one line for each link.
 func (c *accountsTrack) Run(ctx context.Context, p boot.Process) error {
 	return c.trackLinks(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
 		response, err := api.TrackAccounts(ctx, client.TrackAccountsOptions{Links: links, LabelIds: collections, TrackingType: c.Type})

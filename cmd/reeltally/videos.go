@@ -135,7 +135,7 @@ func (videosList) Help() string {
 // maxPage is the largest number of entries of a page of the API.
 const maxPage = 5000
 
-// Run prints the videos.
+// Run prints the videos that match the flags as a table, or as one JSON object a line. It warns on standard error if the tier hides the counts.
 func (c *videosList) Run(ctx context.Context, p boot.Process) error {
 	api, err := c.connect()
 	if err != nil {
@@ -240,7 +240,7 @@ type videosShow struct {
 	JSON  bool   `name:"json" help:"Print the JSON object of the API."`
 }
 
-// Run prints one video.
+// Run prints the latest counts and the details of one video, or its JSON.
 func (c *videosShow) Run(ctx context.Context, p boot.Process) error {
 	api, err := c.connect()
 	if err != nil {
@@ -354,7 +354,7 @@ type videoCounts map[string]int64
 // watchedMetrics are the metrics that `reeltally watch` prints, in this order.
 var watchedMetrics = []string{"views", "likes", "comments", "shares", "bookmarks"}
 
-// countsOf returns the known counts of a video.
+// countsOf returns a map from metrics to the latest counts of a video. It leaves out unknown counts.
 func countsOf(v client.Video) videoCounts {
 	counts := videoCounts{}
 	for i, n := range []*int64{v.LatestViews, v.LatestLikes, v.LatestComments, v.LatestShares, v.LatestBookmarks} {
@@ -442,7 +442,7 @@ type videosStop struct {
 	stopCommand
 }
 
-// Run stops tracking the videos.
+// Run stops the tracking of the videos with the given links or ids. Their stored numbers stay.
 func (c *videosStop) Run(ctx context.Context, p boot.Process) error {
 	return c.stopTracking(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
 		return api.StopVideos(ctx, client.StopVideosOptions{Ids: ids})

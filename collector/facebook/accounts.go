@@ -116,7 +116,8 @@ func mergeVideoLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 
 // fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found maxVideos videos of the page, and at
 // least minListed, or when the list ends. If it finds fewer in the allowed requests, it returns a failure, because the collector would take
-// the videos as the complete list. Only the longest list is returned nevertheless, because the collector requests no longer one.
+// the videos as the complete list. With the largest number of requests, maxPages, it returns the found videos, because the collector never requests
+// a longer list.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageID, listName string, maxVideos int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
 	ids := map[string]bool{} // ids of the found videos

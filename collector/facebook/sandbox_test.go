@@ -26,8 +26,8 @@ type sandboxTest struct {
 
 func startSandbox(t *testing.T) sandboxTest { return startSandboxWith(t, nil) }
 
-// startSandboxWith starts a sandbox and returns a source for it. The function `change` can modify the
-// source's options and the sandbox's data. It can be nil.
+// startSandboxWith starts a sandbox and returns a source for it. The function `change` can modify the source's options and the sandbox's data. The
+// function can be nil.
 func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxTest {
 	t.Helper()
 	box := sourcetest.StartSandbox(t)

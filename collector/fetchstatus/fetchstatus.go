@@ -85,7 +85,7 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	case !served:
 		return fmt.Sprintf("No configured source can fetch this %s", t.Kind)
 	case byHandle && t.Handle == "":
-		return "The configured sources can find a video only if they know its account, which the link does not contain; track a link that contains the account, or track the account"
+		return "The link does not contain the account, which the configured sources need to find the video; track a link that contains the account, or track the account"
 	case byHandle:
 		return "The configured sources find a video only in the list of its account's newest posts, and it is not there"
 	case ownOnly:

@@ -108,7 +108,7 @@ type TargetError struct {
 
 func (e *TargetError) Error() string { return e.Detail }
 
-// Result returns the error as a result for the requested target.
+// Result returns a result with the class and text of the error. The result has no facts.
 func (e *TargetError) Result() source.Result {
 	return source.Result{Class: e.Class, Detail: e.Detail, Sandbox: e.Sandbox}
 }

@@ -138,7 +138,7 @@ func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 	require.Equal(t, 4, p.lists, "eight concurrent calls must together request the list of pages only once")
 
 	_, err := get("9")
-	require.ErrorIs(t, err, graph.ErrPageToken, "a page without a token must be requested with the client's token")
+	require.ErrorIs(t, err, graph.ErrPageToken, "a page without a page token must be requested with the client's token, which Meta refuses")
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.AuthFailed, f.Class)

@@ -84,8 +84,8 @@ func (p page) hasAllPosts() bool {
 	return count != nil && int64(len(p.posts)) >= *count && len(p.posts) < pageSize
 }
 
-// completeSince returns the upload time of the last post on a page that is not the last one. All newer posts are on this page, or on earlier
-// pages. It returns nil if the time is unknown, or if all posts on the page may be pinned ones, which can be old.
+// completeSince returns the upload time of the last post on a page that is not the last one. All newer posts are on this page, or on earlier pages.
+// The time is nil if the time is unknown, or if all posts on the page may be pinned ones, which can be old.
 func (p page) completeSince() *store.Instant {
 	const maxPinned = 3
 	if p.after == "" || len(p.posts) <= maxPinned {

@@ -28,7 +28,8 @@ type graphTest struct {
 	requests *[]string
 }
 
-// newGraphTest returns a graphTest with the given answers. For a request for insights, the argument fields has the metrics.
+// newGraphTest returns a graphTest. Its Graph API answers with the results of the function answer, except to requests for the profile. A request for
+// insights has no fields; the parameter fields of answer is then the list of the requested metrics.
 func newGraphTest(t *testing.T, answer func(path, fields string) (status int, body string)) graphTest {
 	t.Helper()
 	requests := &[]string{}

@@ -266,8 +266,8 @@ func (p page) readPosts(codes []string) (results map[string]source.Result, media
 	return results, mediaIDs
 }
 
-// readFacts returns a post's Graph API id and a result. If the post is malformed or has no counts, the
-// result has the class Temporary.
+// readFacts returns a post's Graph API id and a result. If the post is malformed or has no counts, the id is "" and the result has the class
+// Temporary.
 func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	var c postFacts
 	switch err := json.Unmarshal(item.raw, &c); {

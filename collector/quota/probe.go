@@ -27,9 +27,9 @@ var probeLinks = []string{
 	"https://www.facebook.com/reel/100000000000001",
 }
 
-// Probe checks whether a source accepts its credential. It requests a video that does not exist: a working source answers that it does not
-// know the video. The request therefore changes no data and spends few units of a budget. Probe stores only the spent units, and returns an
-// error only if a database query failed. It asks the source even if a refused credential has paused the source, but not during other pauses.
+// Probe checks whether a source accepts its credential. It requests a video that does not exist: a working source answers that it does not know the
+// video. The request therefore changes no data and spends few units of a budget. Probe stores only the spent units, and returns an error only if a
+// database query failed. Probe asks the source even if a refused credential has paused the source, but not during other pauses.
 func (q *Quota) Probe(ctx context.Context, s source.Source) (ProbeAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
 	defer cancel()

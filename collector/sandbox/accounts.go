@@ -311,8 +311,8 @@ func (w *World) secUID(i identity) string {
 	return out.String()
 }
 
-// uploadedIDs returns the ids of all videos that an account had uploaded by the given time, newest first. It includes private and deleted
-// videos.
+// uploadedIDs returns the ids of all videos that an account had uploaded by the given time, newest first. It includes private and deleted videos. An
+// account of the category AccountEmpty has none.
 func (w *World) uploadedIDs(i identity, at time.Time) []string {
 	if w.accountCategory(i.platform, i.number) == AccountEmpty {
 		return nil

@@ -252,9 +252,9 @@ func TestControl_returnsGeneratedDataOfVideosAndAccounts(t *testing.T) {
 func TestFaults_returnErrorsInFormatOfSource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		request                  func(*testing.T, testServer) answer
-		limited, spent, internal int
-		message                  []any // path of the member with the error text in the JSON body
+		request                                                func(*testing.T, testServer) answer
+		rateLimitedStatus, quotaSpentStatus, serverErrorStatus int
+		message                                                []any // path of the member with the error text in the JSON body
 	}{
 		"youtube": {func(t *testing.T, r testServer) answer {
 			return r.getYouTube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
@@ -271,7 +271,7 @@ func TestFaults_returnErrorsInFormatOfSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestServer(t)
-			for fault, status := range map[string]int{"rate_limited": c.limited, "quota_spent": c.spent, "server_error": c.internal} {
+			for fault, status := range map[string]int{"rate_limited": c.rateLimitedStatus, "quota_spent": c.quotaSpentStatus, "server_error": c.serverErrorStatus} {
 				r.setFault(t, `{"source":"*","fault":"`+fault+`","count":1}`)
 				a := c.request(t, r)
 				require.Equal(t, status, a.StatusCode, fault)

@@ -101,7 +101,7 @@ func (s *Sandbox) findFacebookPage(c *call, ref string) (identity, *reply) {
 	return identity{}, &bad
 }
 
-// facebookPageNode returns a page as a node of the Graph API.
+// facebookPageNode returns the node of a page in the Graph API. The field website is absent if the page has none.
 func (s *Sandbox) facebookPageNode(c *call, i identity) graphNode {
 	t := s.world.accountData(i, c.now)
 	n := graphNode{kind: "Page", fields: object{

@@ -19,9 +19,9 @@ type handleOwner struct {
 }
 
 var (
-	errNoAccount = errors.New("no account has this handle")
-	errNoHandle  = errors.New("the new handle is not valid on this platform")
-	errTaken     = errors.New("an account already has this handle")
+	errNoAccount     = errors.New("no account has this handle")
+	errInvalidHandle = errors.New("the new handle is not valid on this platform")
+	errTaken         = errors.New("an account already has this handle")
 )
 
 // Rename changes the handle of an account, including its handle in the data of its videos. If
@@ -37,7 +37,7 @@ func (w *World) Rename(p link.Platform, handle, newHandle string, reuseHandle bo
 	}
 	folded, ok := normalizeHandle(p, newHandle)
 	if !ok {
-		return fmt.Errorf("%w: %q", errNoHandle, newHandle)
+		return fmt.Errorf("%w: %q", errInvalidHandle, newHandle)
 	}
 	next := handleOwner{unused: true}
 	if reuseHandle {

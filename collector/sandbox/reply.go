@@ -125,8 +125,8 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// problemReply returns a reply with an error in the format of RFC 9457. Control calls and unknown paths get such replies. They do not simulate
-// the error of a platform.
+// problemReply returns a reply with an error in the format of RFC 9457. Control calls and unknown paths get such replies. These replies do not
+// simulate the error of a platform.
 func problemReply(status int, detail string) reply {
 	return reply{
 		status: status, kind: "application/problem+json",

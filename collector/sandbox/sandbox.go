@@ -20,8 +20,8 @@ const (
 	// insights of its own page only.
 	FacebookToken = "sandbox-facebook-token"
 	// FacebookUserToken is the access token of a system user. The request me/accounts with this
-	// token returns the tokens of all pages in World.FacebookPages. The token cannot read insights.
-	FacebookUserToken = "sandbox-facebook-user-token" // cannot read the videos of the second and third page either
+	// token returns the tokens of all pages in World.FacebookPages. The token can read neither insights nor the videos of the second and third page.
+	FacebookUserToken = "sandbox-facebook-user-token"
 	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
 )

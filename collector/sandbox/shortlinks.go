@@ -174,7 +174,7 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// redirectReply returns the reply to a request for a short link: a redirect to its target, or status 404 if the link leads to no page
+// redirectReply returns the reply to a request for a short link. The reply is a redirect to the target, or status 404 if the link leads to no page
 // (shortMissing).
 func redirectReply(l link.Link, t target) reply {
 	status := http.StatusFound

@@ -100,7 +100,7 @@ func (s *Sandbox) serveDisplayVideoList(c *call, wants func(string) bool) reply 
 	return tiktokSuccess(object{"videos": videos, "cursor": next, "has_more": more})
 }
 
-// displayAPIVideo returns a video in the format of the Display API.
+// displayAPIVideo returns the wanted members of a video in the format of the Display API. A title has at most 150 characters.
 func displayAPIVideo(t VideoTruth, wants func(string) bool) object {
 	title := t.Title
 	if runes := []rune(title); len(runes) > 150 {

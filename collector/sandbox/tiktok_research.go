@@ -109,7 +109,8 @@ func (q *researchQuery) matches(t VideoTruth) bool {
 	return !t.UploadedAt.Before(q.from) && t.UploadedAt.Before(q.to.Add(24*time.Hour))
 }
 
-// serveResearchVideoQuery answers research/video/query.
+// serveResearchVideoQuery answers research/video/query with one page of the matching videos. As at TikTok, the videos and their counts are as old as
+// ResearchLag.
 func (s *Sandbox) serveResearchVideoQuery(c *call, wants func(string) bool) reply {
 	var q researchQuery
 	if err := decodeStrictJSON(c.r.Body, &q); err != nil {

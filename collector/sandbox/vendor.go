@@ -26,8 +26,8 @@ func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path strin
 // errLink is the error for a link that does not lead to a video of the requested platform.
 var errLink = errors.New("the link does not lead to a video of the requested platform")
 
-// linkedVideo returns the id of the video to which a link or a short link leads. linkedVideo also
-// calls AssignAuthor with the handle in the link.
+// linkedVideo returns the id of the video to which a link or a short link leads. It also makes the account in the link the author of the video, so
+// that the answer has the account that the caller knows.
 func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error) {
 	l, err := link.Parse(raw)
 	if err == nil && l.Kind == link.Short {

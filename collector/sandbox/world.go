@@ -49,7 +49,7 @@ type AccountName struct {
 	SecUID string `json:"sec_uid,omitempty"` // the sec_uid, which TikTok uses besides the numeric id; "" on other platforms
 }
 
-// Song is the song of a video.
+// Song is the song of a video, as the sources give it.
 type Song struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
@@ -127,8 +127,8 @@ func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video
 	if p != link.Instagram {
 		key = id
 	}
-	// If the id contains no upload time, or a time in the future, the upload time is a random time in the last
-	// anchorInterval before an anchor: see anchorTimeFor.
+	// If the id contains no upload time, or a time in the future, the upload time is a random time in the last anchorInterval before an anchor. See
+	// anchorTimeFor.
 	if v.uploaded == 0 {
 		d := rng{hashTexts(w.seed, "uploaded", string(p), key)}
 		v.uploaded = anchorTimeFor(at) - int64(d.floatBetween(3600, anchorInterval-day))
@@ -150,7 +150,7 @@ func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video
 	return v, true
 }
 
-// stateAt returns the state of the video at the given time.
+// stateAt returns the state of the video at the given time. Some videos become private or are deleted at v.changesAt.
 func (v *video) stateAt(at time.Time) State {
 	switch {
 	case v.state != Public:
@@ -380,7 +380,8 @@ func (w *World) randomTitle(p link.Platform, d *rng) string {
 	return title
 }
 
-// randomLength returns the random length of a video in seconds.
+// randomLength returns the random length of a video in seconds: whole seconds on YouTube, milliseconds on other platforms, and 0 for live broadcasts
+// and photos.
 func randomLength(p link.Platform, c Category, d *rng) float64 {
 	seconds := d.logUniform(6, 90)
 	if kind := d.fraction(); p == link.YouTube && kind < 0.15 {

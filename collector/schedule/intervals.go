@@ -34,8 +34,8 @@ func (i Intervals) intervalOf(lane queue.Lane) time.Duration {
 }
 
 // tierLanes maps the tier names in the setting of the intervals to lanes. The lane of an organisation also depends on its subscription (see
-// [queue.LaneOf]): "limited" means organisations of any tier without a subscription, "basic" means organisations of the tiers limited and basic
-// with a subscription, and "premium" means organisations of the tier premium with a subscription.
+// [queue.LaneOf]), so a name does not mean exactly the tier of this name. "limited" means organisations of any tier without a subscription. "basic"
+// means organisations of the tiers limited and basic with a subscription. "premium" means organisations of the tier premium with a subscription.
 var tierLanes = map[string]queue.Lane{"limited": queue.LaneFree, "basic": queue.LaneBasic, "premium": queue.LanePremium}
 
 // ParseIntervals converts the intervals of tier names to Intervals (see tierLanes). It returns an error for an unknown name,

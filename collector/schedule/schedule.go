@@ -120,9 +120,9 @@ func NeedsDetails(t queue.Target, now time.Time) bool {
 func countFetchesOfDetails(t queue.Target, end time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // a day and an hour in seconds; a fetch at most an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
-	// The details are fetched on one day in each cycle of detailsDays days. The variable "own" is the number of this day in the cycle, from 0.
-	own := detailsDays * slot / day
-	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
+	// The details are fetched on one day in each cycle of detailsDays days. The first day of a cycle has the number 0.
+	dayInCycle := detailsDays * slot / day
+	return (end.Unix() - (slot - early + dayInCycle*day)) / (detailsDays * day)
 }
 
 // countActiveDays returns how many active days (days with a fetch) a target has from 1970 to the given

@@ -170,12 +170,12 @@ func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 	ago := func(d time.Duration) *store.Instant { return new(store.InstantOf(someDay.Add(-d))) }
 	uploaded := func(days int) *time.Time { return new(someDay.AddDate(0, 0, -days)) }
 	for name, c := range map[string]struct {
-		before *int64
-		at     *store.Instant
-		known  queue.Pace
-		now    *int64
-		upload *time.Time
-		want   queue.Pace
+		viewsBefore *int64
+		fetchedAt   *store.Instant
+		pace        queue.Pace
+		viewsNow    *int64
+		uploadedAt  *time.Time
+		want        queue.Pace
 	}{
 		"a video uploaded two days ago":                              {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
 		"an old video that is fetched for the first time":            {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
@@ -191,7 +191,7 @@ func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 		"a video that is fetched again after one minute":             {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
 		"a video whose views are hidden":                             {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
-		got := PaceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &ingest.VideoFacts{Views: c.now, UploadedAt: c.upload}, someDay)
+		got := PaceOf(queue.Target{Views: c.viewsBefore, FetchedAt: c.fetchedAt, Pace: c.pace}, &ingest.VideoFacts{Views: c.viewsNow, UploadedAt: c.uploadedAt}, someDay)
 		require.Equal(t, c.want, got, name)
 	}
 }

@@ -260,8 +260,8 @@ func (a AccountAnswer) newHandlers(additional http.Header) func(isList bool) htt
 	}
 }
 
-// routeRequests returns a handler that passes each request to one of two handlers: to h.Side if h.IsSide returns true for the request, and
-// otherwise to the handler from newHandler.
+// routeRequests returns a handler that passes each request on. If h.IsSide returns true for the request, h.Side gets the request. Otherwise, the
+// handler from newHandler gets it.
 func (h AccountHarness) routeRequests(newHandler func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {

@@ -103,7 +103,7 @@ func allowedAddressKind(address string) outbound.Reach {
 	return outbound.NoAddress
 }
 
-// isPictureHost returns true if the platform serves pictures from the host.
+// isPictureHost returns true if the host is one of the domains from which the platform serves pictures, or a name below such a domain.
 func isPictureHost(p link.Platform, host string) bool {
 	for _, domain := range hosts[p] {
 		if host == domain || strings.HasSuffix(host, "."+domain) {

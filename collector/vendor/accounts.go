@@ -34,7 +34,8 @@ func (l *List) unitsForEntries(entries int) int {
 	return max(1, min((entries+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// maxCalls returns the maximum number of calls to get the given number of list entries.
+// maxCalls returns the maximum number of calls to get the given number of list entries. It is 0 if the answer with the profile already contains the
+// list.
 func (l *List) maxCalls(entries int) int {
 	switch {
 	case l.Path == "":

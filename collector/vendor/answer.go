@@ -100,9 +100,9 @@ func (c Call) decodeResults(items []gjson.Result, requested []string, now time.T
 	return out
 }
 
-// missingResult returns the result for a target that is missing from the items of a successful answer. If the vendor description does not say what this
-// means, the target is gone if the answer has items of other targets. If the answer has no items, the result has the class Temporary, because a vendor
-// can also send such an answer when the vendor itself has failed.
+// missingResult returns the result for a target that is missing from the items of a successful answer. If the vendor description sets the class of such
+// a result, the result has this class. Otherwise, the target is gone if the answer has other items. If the answer has no items, the class is Temporary,
+// because a vendor also sends an empty answer when the vendor itself has failed.
 func (c Call) missingResult(items []gjson.Result) source.Result {
 	switch {
 	case c.Missing == "" && len(items) == 0:

@@ -207,11 +207,11 @@ func FuzzDecodeAnswers(f *testing.F) {
 					continue
 				}
 				for _, ids := range [][]string{requested, requested[:1]} {
-					answers := call.decodeResults(items, ids, now)
-					require.Len(t, answers, len(ids))
+					results := call.decodeResults(items, ids, now)
+					require.Len(t, results, len(ids))
 					for _, id := range ids {
-						require.Equal(t, answers[id].Class == source.OK, answers[id].Facts != nil)
-						if facts := answers[id].Facts; facts != nil {
+						require.Equal(t, results[id].Class == source.OK, results[id].Facts != nil)
+						if facts := results[id].Facts; facts != nil {
 							checkFacts(t, *facts, now)
 						}
 					}
@@ -221,8 +221,7 @@ func FuzzDecodeAnswers(f *testing.F) {
 	})
 }
 
-// checkFacts requires that the data of a video are plausible. They must be plausible even if the answer was
-// malformed.
+// checkFacts requires that the data of a video are plausible, even if the answer was malformed.
 func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 	hasCounts := false
 	for _, count := range []*int64{f.Views, f.Likes, f.Comments, f.Shares, f.Bookmarks} {

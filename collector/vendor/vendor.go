@@ -112,8 +112,8 @@ func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	return [][]source.Call{plan}
 }
 
-// Serves returns the maximum number of targets of one call that requests t. If t has no id, this is the maximum
-// for the platform and kind of t.
+// Serves returns the maximum number of targets of one call that requests t. If t has no id, this is the maximum for the platform and kind of t. If no
+// call can request t, ok is false.
 func (s *Source) Serves(t queue.Target) (batch int, ok bool) {
 	if t.ExternalID != "" {
 		i := s.callIndexFor(t)

@@ -23,7 +23,7 @@ const (
 )
 
 // Disappearances remembers the last answers of each source about different targets. If a source says of most targets that they do not exist although
-// they had numbers recently, the source is probably the cause. The zero value is ready to use. Its methods can be called concurrently.
+// they had numbers recently, the source is probably the cause. The zero value is ready to use. The methods can be called concurrently.
 type Disappearances struct {
 	mu      sync.Mutex
 	sources map[string]*lastAnswers // by the name of the source

@@ -82,8 +82,8 @@ func Check(t queue.Target, r source.Result, mixedUp bool, now time.Time) *Suspic
 		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
 		why = videoSuspicion(t, r.Facts, now)
-		// A target with the suspicion otherVideosViews keeps it while its views are implausible, even if
-		// mixedUp is false: the other video may just be missing from this batch.
+		// A target with the suspicion otherVideosViews keeps it while its views are implausible, even if mixedUp is false. The other video may just
+		// be missing from this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
@@ -119,8 +119,8 @@ func roseImplausibly(t queue.Target, f *source.Facts, now time.Time) bool {
 }
 
 // checkRise returns nil if an earlier answer confirms an implausible rise of the views. One confirmation is enough, because the views of a viral
-// video can really rise so fast. The second answer must have at least nine tenths and less than about ten times the views of the first: if a source sends
-// random numbers, its next answer is usually not in this range.
+// video can really rise so fast. The second answer must have at least nine tenths and less than about ten times the views of the first. If a source
+// sends random numbers, its next answer is usually not in this range.
 func checkRise(before Suspicion, views int64, now time.Time) *Suspicion {
 	if before.Why != risenViews || views < before.RisenTo-before.RisenTo/10 || views/10 > before.RisenTo {
 		before = Suspicion{Why: risenViews, Since: now, RisenTo: views}

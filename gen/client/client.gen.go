@@ -430,8 +430,8 @@ type AccountHistoryPoint struct {
 	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the source, and at
+	// least one is lower than its last known value. The platform corrected it, or another source counts differently (see `source`).
 	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
@@ -943,7 +943,7 @@ type CreatedToken struct {
 	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens and webhooks. No scope includes another one.
 	Scopes Scopes `json:"scopes"`
 
-	// Secret The token itself, for the header Authorization. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
+	// Secret The token itself, for the header Authorization. It is shown only in the first response; null if the request is repeated with the same Idempotency-Key.
 	Secret *string `json:"secret"`
 }
 
@@ -976,7 +976,7 @@ type CreatedWebhook struct {
 	// PreviousSecretExpiresAt Until when requests are also signed with the previous secret; null if there is none.
 	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"`
 
-	// Secret The secret that signs the requests. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
+	// Secret The secret that signs the requests. It is shown only in the first response; null if the request is repeated with the same Idempotency-Key.
 	Secret *string `json:"secret"`
 
 	// UpdatedAt When the webhook was last changed by a request.
@@ -1048,11 +1048,10 @@ type EventAccount struct {
 	CheckedAt *time.Time `json:"checked_at"`
 
 	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
-	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
-	// does not accept the operator's credential. `failing`: at least the last two
-	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
-	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
-	// organisation stopped tracking it.
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or the source refuses the
+	// operator's credential. `failing`: at least the last two attempts failed. `private`: a source reports that the video or account is private.
+	// `restricted`: a source reports that not everyone may see it. `gone`: the sources reported three times in a row that it does not exist.
+	// `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
 	//
 	//
 	// Example: ok
@@ -1085,11 +1084,10 @@ type EventAccountState struct {
 	CheckedAt *time.Time `json:"checked_at"`
 
 	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
-	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
-	// does not accept the operator's credential. `failing`: at least the last two
-	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
-	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
-	// organisation stopped tracking it.
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or the source refuses the
+	// operator's credential. `failing`: at least the last two attempts failed. `private`: a source reports that the video or account is private.
+	// `restricted`: a source reports that not everyone may see it. `gone`: the sources reported three times in a row that it does not exist.
+	// `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
 	//
 	//
 	// Example: ok
@@ -1125,7 +1123,7 @@ type EventFeed struct {
 	// HasMore True if there are more events now.
 	HasMore bool `json:"has_more"`
 
-	// NextCursor Send this value as `cursor` of the next request to get the events after those of this answer.
+	// NextCursor Send this value as `cursor` of the next request to get the events after those of this response.
 	NextCursor string `json:"next_cursor"`
 }
 
@@ -1156,11 +1154,10 @@ type EventVideo struct {
 	AdLink string `json:"ad_link"`
 
 	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
-	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
-	// does not accept the operator's credential. `failing`: at least the last two
-	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
-	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
-	// organisation stopped tracking it.
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or the source refuses the
+	// operator's credential. `failing`: at least the last two attempts failed. `private`: a source reports that the video or account is private.
+	// `restricted`: a source reports that not everyone may see it. `gone`: the sources reported three times in a row that it does not exist.
+	// `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
 	//
 	//
 	// Example: ok
@@ -1214,11 +1211,10 @@ type EventVideo struct {
 // EventVideoState The state of the video before the event. It is absent if the event does not change the state.
 type EventVideoState struct {
 	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
-	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
-	// does not accept the operator's credential. `failing`: at least the last two
-	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
-	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
-	// organisation stopped tracking it.
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or the source refuses the
+	// operator's credential. `failing`: at least the last two attempts failed. `private`: a source reports that the video or account is private.
+	// `restricted`: a source reports that not everyone may see it. `gone`: the sources reported three times in a row that it does not exist.
+	// `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
 	//
 	//
 	// Example: ok
@@ -1330,11 +1326,10 @@ type Fault struct {
 type FaultLocation string
 
 // FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
-// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
-// does not accept the operator's credential. `failing`: at least the last two
-// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
-// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
-// organisation stopped tracking it.
+// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or the source refuses the
+// operator's credential. `failing`: at least the last two attempts failed. `private`: a source reports that the video or account is private.
+// `restricted`: a source reports that not everyone may see it. `gone`: the sources reported three times in a row that it does not exist.
+// `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
 //
 // Example: ok
 type FetchStatus string
@@ -1354,8 +1349,8 @@ type HistoryExport struct {
 // HistoryInclude The additional members that a request can ask for in each history point.
 type HistoryInclude string
 
-// HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
+// HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the source, and at
+// least one is lower than its last known value. The platform corrected it, or another source counts differently (see `source`).
 // For an account, a count is corrected only if the number of its videos did not fall.
 // `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 // to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
@@ -1481,7 +1476,7 @@ type OrganisationHistoryPoint struct {
 	// Views The sum of the views of the organisation's videos; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsGained The views that the organisation's videos gained since the previous point that has sums. The views of a video on the first day on which they are known are no gain. Null if no views are known, if no earlier point has sums, for days before the update to a release that counts gains, and for the first day after it.
+	// ViewsGained The views that the organisation's videos gained since the previous point that has sums. The views of a video on the first day on which they are known are no gain. Null if no views are known, or if no earlier point has sums. Also null for days before the update to a release that counts gains, and for the first day after it.
 	ViewsGained *int64 `json:"views_gained"`
 }
 
@@ -1676,7 +1671,7 @@ type Report struct {
 	// Statistics The totals of the videos at the end of the report's period, and the views that they gained in it.
 	Statistics ReportStatistics `json:"statistics"`
 
-	// Videos The videos of the report, by id.
+	// Videos The videos of the report, sorted by id.
 	Videos []ReportVideo `json:"videos"`
 }
 
@@ -1715,8 +1710,8 @@ type ReportPoint struct {
 	// Likes The number of likes; null if the platform does not give it.
 	Likes *int64 `json:"likes"`
 
-	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the source, and at
+	// least one is lower than its last known value. The platform corrected it, or another source counts differently (see `source`).
 	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
@@ -2117,9 +2112,10 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. The codes do not change. Three codes concern short links: `link_unresolved` means that the link could not be resolved now, `platform_unavailable`
-	// that the platform failed or did not respond, and `rate_limited` that the rate limit of the platform was reached. `internal` means that
-	// the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded` are reserved and not used yet.
+	// Code Why a link failed; only on failed entries. The codes do not change. Three codes concern short links. `link_unresolved` means that the link
+	// could not be resolved now. `platform_unavailable` means that the platform failed or did not respond. `rate_limited` means that the rate limit
+	// of the platform was reached. `internal` means that the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded`
+	// are reserved and not used yet.
 	//
 	//
 	// Example: unsupported_platform
@@ -2198,9 +2194,10 @@ type TrackAccountsResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. The codes do not change. Three codes concern short links: `link_unresolved` means that the link could not be resolved now, `platform_unavailable`
-// that the platform failed or did not respond, and `rate_limited` that the rate limit of the platform was reached. `internal` means that
-// the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded` are reserved and not used yet.
+// TrackFailure Why a link failed; only on failed entries. The codes do not change. Three codes concern short links. `link_unresolved` means that the link
+// could not be resolved now. `platform_unavailable` means that the platform failed or did not respond. `rate_limited` means that the rate limit
+// of the platform was reached. `internal` means that the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded`
+// are reserved and not used yet.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -2263,9 +2260,10 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry The result for one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. The codes do not change. Three codes concern short links: `link_unresolved` means that the link could not be resolved now, `platform_unavailable`
-	// that the platform failed or did not respond, and `rate_limited` that the rate limit of the platform was reached. `internal` means that
-	// the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded` are reserved and not used yet.
+	// Code Why a link failed; only on failed entries. The codes do not change. Three codes concern short links. `link_unresolved` means that the link
+	// could not be resolved now. `platform_unavailable` means that the platform failed or did not respond. `rate_limited` means that the rate limit
+	// of the platform was reached. `internal` means that the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded`
+	// are reserved and not used yet.
 	//
 	//
 	// Example: unsupported_platform
@@ -2346,7 +2344,7 @@ type TrackVideosResult struct {
 // Example: latest_30
 type TrackingType string
 
-// UpdateCollectionRequest The members of a collection to change. Members that are absent stay as they are.
+// UpdateCollectionRequest The properties of the collection to change. Absent properties stay as they are.
 //
 // Example: {"access":"protected","display_settings":{"description":"Every video of the campaign","metrics":["views","likes"],"show_accounts":true,"show_history":false,"sort":{"by":"latest_views","direction":"desc"},"theme":"dark","title":"Our launch, in numbers"},"name":"Spring launch","password":"correct horse battery"}
 type UpdateCollectionRequest struct {
@@ -2456,11 +2454,10 @@ type Video struct {
 	FetchDetail *string `json:"fetch_detail"`
 
 	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
-	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
-	// does not accept the operator's credential. `failing`: at least the last two
-	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
-	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
-	// organisation stopped tracking it.
+	// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or the source refuses the
+	// operator's credential. `failing`: at least the last two attempts failed. `private`: a source reports that the video or account is private.
+	// `restricted`: a source reports that not everyone may see it. `gone`: the sources reported three times in a row that it does not exist.
+	// `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
 	//
 	//
 	// Example: ok
@@ -2681,8 +2678,8 @@ type VideoHistoryPoint struct {
 	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and at least one is lower than its last known value: the platform corrected it, or another source counts differently (see `source`).
+	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the source, and at
+	// least one is lower than its last known value. The platform corrected it, or another source counts differently (see `source`).
 	// For an account, a count is corrected only if the number of its videos did not fall.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
@@ -2853,7 +2850,7 @@ type WebhookSecret struct {
 	// PreviousSecretExpiresAt Until when requests are also signed with the previous secret.
 	PreviousSecretExpiresAt time.Time `json:"previous_secret_expires_at"`
 
-	// Secret The secret that signs the requests. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
+	// Secret The secret that signs the requests. It is shown only in the first response; null if the request is repeated with the same Idempotency-Key.
 	Secret *string `json:"secret"`
 }
 
@@ -2873,11 +2870,10 @@ type Cursor = string
 type DeliveryID = openapi_types.UUID
 
 // FetchStatusParameter Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts
-// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or its source
-// does not accept the operator's credential. `failing`: at least the last two
-// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
-// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
-// organisation stopped tracking it.
+// succeeded. `delayed`: the next fetch is more than an hour late, its source is paused for at least half an hour, or the source refuses the
+// operator's credential. `failing`: at least the last two attempts failed. `private`: a source reports that the video or account is private.
+// `restricted`: a source reports that not everyone may see it. `gone`: the sources reported three times in a row that it does not exist.
+// `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
 //
 // Example: ok
 type FetchStatusParameter = FetchStatus
@@ -3331,13 +3327,13 @@ type AddCollectionVideosParams struct {
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
-	// Types Only events of these types, separated by commas or in repeated parameters. A cursor belongs to the types with which it was returned, in any order.
+	// Types Only events of these types, separated by commas or in repeated parameters. Send a cursor only with the types of the request that returned it, in any order.
 	Types []EventType `form:"types,omitempty" json:"types,omitempty"`
 
-	// Limit The maximum number of events of an answer. A value outside 1 to 1000 gives 400.
+	// Limit The maximum number of events of a response. A value outside 1 to 1000 gives 400.
 	Limit *int32 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the answer before, with the same types. Without it, the answer begins with the oldest event that is kept.
+	// Cursor The `next_cursor` of the previous response, with the same types. Without it, the response begins with the oldest kept event.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -3470,9 +3466,9 @@ type ListVideosParams struct {
 	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). A time after
 	// `latest_updated_at_end` gives 400.
 	//
-	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. So a program that reads what
-	// changed since its last run misses nothing if it sends the start of that run minus 15 minutes: a fetch with Apify, the slowest built-in source,
-	// can last 10 minutes. To read every new point, use `GET /history/export`, whose `exported_until` is the time for the next run.
+	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. So a program that reads what changed since its
+	// last run misses nothing if it sends the start of that run minus 15 minutes. A fetch with Apify, the slowest built-in source, can last 10
+	// minutes. To read every new point, use `GET /history/export`, whose `exported_until` is the time for the next run.
 	LatestUpdatedAtStart *time.Time `form:"latest_updated_at_start,omitempty" json:"latest_updated_at_start,omitempty"`
 
 	// LatestUpdatedAtEnd Only videos whose metrics were last fetched at or before this time.
@@ -3487,8 +3483,8 @@ type ListVideosParams struct {
 	// HasMetrics `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched.
 	HasMetrics *bool `form:"has_metrics,omitempty" json:"has_metrics,omitempty"`
 
-	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is in a collection if the
-	// video or its account was added to the collection, or if the caption of the video contains a hashtag of the collection. Use the id of a
+	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is
+	// in a collection if the video or its account was added to it, or if its caption contains a hashtag of the collection. Use the id of a
 	// collection whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 

@@ -99,7 +99,7 @@ func (e *Error) Error() string {
 // Unwrap returns the error of decoding the JSON of a response with a 2xx status. For other errors, it returns nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// decodeResult decodes the JSON of a successful response, or of an answer 422 to a bulk request. If T is struct{}, only a response with status 204 is
+// decodeResult decodes the JSON of a successful response, or of a response 422 to a bulk request. If T is struct{}, only a response with status 204 is
 // successful. A response with status 202 can have no content: the result is then the zero value. For any other response, it returns an *Error.
 func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
@@ -110,7 +110,7 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
 	}
-	if r.StatusCode == http.StatusAccepted && len(body) == 0 && r.Header.Get("Content-Type") == "" { // the answer to a refresh
+	if r.StatusCode == http.StatusAccepted && len(body) == 0 && r.Header.Get("Content-Type") == "" { // the response to a refresh
 		return value, nil
 	}
 	if _, isEmpty := any(value).(struct{}); isEmpty {
@@ -120,7 +120,7 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 		return value, responseError(r, body)
 	}
 	isSuccess := r.StatusCode >= 200 && r.StatusCode < 300
-	// An answer 422 has the reason for each entry that failed.
+	// A response 422 has the reason for each entry that failed.
 	if !hasType(r, mediaJSON) || !isSuccess && r.StatusCode != http.StatusUnprocessableEntity {
 		return value, responseError(r, body)
 	}

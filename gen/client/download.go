@@ -35,21 +35,21 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath str
 	}
 	address.RawQuery = query.Encode()
 	for columns := ""; ; {
-		answer, err := c.requestFile(ctx, address.String(), format)
+		response, err := c.requestFile(ctx, address.String(), format)
 		if err != nil {
 			return nil, err
 		}
-		// A request whose answer breaks off is not repeated, because a part of the answer is
+		// A request whose response breaks off is not repeated, because a part of the response is
 		// already written.
-		err = copyPage(w, answer.Body, isCSV, &columns)
-		if err := errors.Join(err, answer.Body.Close()); err != nil {
+		err = copyPage(w, response.Body, isCSV, &columns)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
 			return nil, err
 		}
-		next := nextPage.FindStringSubmatch(answer.Header.Get("Link"))
+		next := nextPage.FindStringSubmatch(response.Header.Get("Link"))
 		if next == nil || !isCSV && format != NDJSON {
 			// For /history/export, the header Exported-Until has the value of updated_since for the
 			// next download.
-			return answer.Header, nil
+			return response.Header, nil
 		}
 		following, err := url.Parse(next[1])
 		if err != nil {
@@ -93,15 +93,15 @@ func (c *ReelTally) requestFile(ctx context.Context, address, format string) (*h
 		}
 	}
 	r.Header.Set("Accept", format)
-	answer, err := c.Raw.Client.Do(r)
-	if err != nil || answer.StatusCode == http.StatusOK && hasType(answer, format) {
-		return answer, err
+	response, err := c.Raw.Client.Do(r)
+	if err != nil || response.StatusCode == http.StatusOK && hasType(response, format) {
+		return response, err
 	}
-	body, err := readBody(answer)
+	body, err := readBody(response)
 	if err != nil {
 		return nil, err
 	}
-	return nil, responseError(answer, body)
+	return nil, responseError(response, body)
 }
 
 // copyPage writes one page to w. It writes the line of CSV column names only once and stores it in

@@ -616,13 +616,13 @@ func (c *ReelTally) AllCollections(ctx context.Context, o ListCollectionsOptions
 
 // ListEventsOptions are the options of ListEvents.
 type ListEventsOptions struct {
-	// Types Only events of these types, separated by commas or in repeated parameters. A cursor belongs to the types with which it was returned, in any order.
+	// Types Only events of these types, separated by commas or in repeated parameters. Send a cursor only with the types of the request that returned it, in any order.
 	Types []EventType
 
-	// Limit The maximum number of events of an answer. A value outside 1 to 1000 gives 400.
+	// Limit The maximum number of events of a response. A value outside 1 to 1000 gives 400.
 	Limit int32
 
-	// Cursor The `next_cursor` of the answer before, with the same types. Without it, the answer begins with the oldest event that is kept.
+	// Cursor The `next_cursor` of the previous response, with the same types. Without it, the response begins with the oldest kept event.
 	Cursor string
 }
 
@@ -706,9 +706,9 @@ type ListVideosOptions struct {
 	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). A time after
 	// `latest_updated_at_end` gives 400.
 	//
-	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. So a program that reads what
-	// changed since its last run misses nothing if it sends the start of that run minus 15 minutes: a fetch with Apify, the slowest built-in source,
-	// can last 10 minutes. To read every new point, use `GET /history/export`, whose `exported_until` is the time for the next run.
+	// `latest_updated_at` is the time at which a fetch began, and its numbers are stored later. So a program that reads what changed since its
+	// last run misses nothing if it sends the start of that run minus 15 minutes. A fetch with Apify, the slowest built-in source, can last 10
+	// minutes. To read every new point, use `GET /history/export`, whose `exported_until` is the time for the next run.
 	LatestUpdatedAtStart time.Time
 
 	// LatestUpdatedAtEnd Only videos whose metrics were last fetched at or before this time.
@@ -723,8 +723,8 @@ type ListVideosOptions struct {
 	// HasMetrics `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched.
 	HasMetrics *bool
 
-	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is in a collection if the
-	// video or its account was added to the collection, or if the caption of the video contains a hashtag of the collection. Use the id of a
+	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is
+	// in a collection if the video or its account was added to it, or if its caption contains a hashtag of the collection. Use the id of a
 	// collection whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string
 

@@ -23,7 +23,7 @@ const (
 )
 
 // WithTimeout sets how long the server may send nothing before an attempt fails. The default is 60 seconds. Zero means no limit. A failed attempt is
-// repeated like an attempt whose connection broke. An answer can last longer than the timeout if its parts arrive in time. For a limit of
+// repeated like an attempt whose connection broke. A response can last longer than the timeout if its parts arrive in time. For a limit of
 // all attempts together, use a context with a deadline.
 func WithTimeout(timeout time.Duration) ClientOption {
 	return func(c *Client) error {
@@ -67,18 +67,18 @@ func (l *timeLimit) Do(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	body := &limitedBody{ctx: ctx, cancel: cancel, timeout: l.timeout}
 	body.timer = time.AfterFunc(l.timeout, func() { cancel(timeoutError{l.timeout}) })
-	answer, err := l.next.Do(r.WithContext(ctx))
+	response, err := l.next.Do(r.WithContext(ctx))
 	body.timer.Stop()
 	if err != nil {
 		if cause := body.cause(err); cause != err { //nolint:errorlint // the same error, not one that it wraps
 			err = urlError(r, cause)
 		}
 		cancel(nil)
-		return answer, err
+		return response, err
 	}
-	body.ReadCloser = answer.Body
-	answer.Body = body
-	return answer, nil
+	body.ReadCloser = response.Body
+	response.Body = body
+	return response, nil
 }
 
 // limitedBody is the body of a response. The time limit holds for each read. It does not include the time between reads, in which the caller uses
@@ -129,10 +129,10 @@ func urlError(r *http.Request, err error) error {
 	return &url.Error{Op: r.Method[:1] + strings.ToLower(r.Method[1:]), URL: r.URL.Redacted(), Err: err}
 }
 
-// wholeAnswerKey is a key for the context of a request. It marks requests whose answers are read completely before they are used.
+// wholeAnswerKey is a key for the context of a request. It marks requests whose responses are read completely before they are used.
 type wholeAnswerKey struct{}
 
-// wholeAnswer returns a context for a request whose answer is read completely before it is used. If the answer is incomplete, retrying
+// wholeAnswer returns a context for a request whose response is read completely before it is used. If the response is incomplete, retrying
 // repeats the request.
 func wholeAnswer(ctx context.Context) context.Context {
 	return context.WithValue(ctx, wholeAnswerKey{}, true)
@@ -157,20 +157,20 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 			}
 			own.Body = body
 		}
-		answer, err := t.next.Do(own)
+		response, err := t.next.Do(own)
 		if err == nil && r.Context().Value(wholeAnswerKey{}) != nil {
-			if _, err = readBody(answer); err != nil { // the connection broke before the answer was complete
-				answer, err = nil, urlError(r, err)
+			if _, err = readBody(response); err != nil { // the connection broke before the response was complete
+				response, err = nil, urlError(r, err)
 			}
 		}
 		wait := min(8*time.Second, 500*time.Millisecond<<min(attempt, 4))
 		wait = wait/2 + mathrand.N(wait/2) //nolint:gosec // a weak random number is enough, because the wait need not be secret
 		again, keyInUse := repeatable && err != nil, false
 		if err == nil {
-			if seconds, invalid := strconv.Atoi(answer.Header.Get("Retry-After")); invalid == nil {
+			if seconds, invalid := strconv.Atoi(response.Header.Get("Retry-After")); invalid == nil {
 				wait = time.Duration(seconds) * time.Second
 			}
-			again, keyInUse = shouldRepeat(answer, repeatable), isKeyInUse(answer)
+			again, keyInUse = shouldRepeat(response, repeatable), isKeyInUse(response)
 		}
 		if keyInUse {
 			keyWait, keyRetries = keyWait+wait, keyRetries+1
@@ -179,10 +179,10 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 			again = again && attempt-keyRetries < maxRetries && wait <= maxWait
 		}
 		if !again || readOnce || r.Context().Err() != nil {
-			return answer, err
+			return response, err
 		}
 		if err == nil {
-			_ = answer.Body.Close() // close this answer, which is not used because the request is repeated
+			_ = response.Body.Close() // close this response, which is not used because the request is repeated
 		}
 		select {
 		case <-r.Context().Done():
@@ -192,10 +192,10 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// shouldRepeat returns true if the request should be repeated after this answer. If isRepeatable is
+// shouldRepeat returns true if the request should be repeated after this response. If isRepeatable is
 // true, sending the request twice does no harm.
-func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
-	switch answer.StatusCode {
+func shouldRepeat(response *http.Response, isRepeatable bool) bool {
+	switch response.StatusCode {
 	case http.StatusTooManyRequests:
 		return true
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -205,20 +205,20 @@ func shouldRepeat(answer *http.Response, isRepeatable bool) bool {
 	return false
 }
 
-// isKeyInUse returns true if the answer says that an earlier request with the same Idempotency-Key still runs or was interrupted.
-func isKeyInUse(answer *http.Response) bool {
-	if answer.StatusCode != http.StatusConflict {
+// isKeyInUse returns true if the response says that an earlier request with the same Idempotency-Key still runs or was interrupted.
+func isKeyInUse(response *http.Response) bool {
+	if response.StatusCode != http.StatusConflict {
 		return false
 	}
-	body, err := readBody(answer)
+	body, err := readBody(response)
 	var problem struct{ Code string }
 	return err == nil && json.Unmarshal(body, &problem) == nil && problem.Code == "idempotency_key_in_use"
 }
 
-// readBody reads the body of an answer completely and returns it. The body can then be read once more.
-func readBody(answer *http.Response) ([]byte, error) {
-	body, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close() // ignore the error, because nothing more is read
-	answer.Body = io.NopCloser(bytes.NewReader(body))
+// readBody reads the body of a response completely and returns it. The body can then be read once more.
+func readBody(response *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close() // ignore the error, because nothing more is read
+	response.Body = io.NopCloser(bytes.NewReader(body))
 	return body, err
 }

@@ -29,7 +29,8 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, Union
 // an alias when it loads the module.
 type pythonWriter struct{ objects, aliases strings.Builder }
 
-// writeSchema writes the Python type with the given name for a schema: a class, or a type alias if the schema is not an object with members.
+// writeSchema writes the Python type with the given name for a schema. The type is a class, or a type alias if the schema is not an object with
+// members.
 func (p *pythonWriter) writeSchema(name string, s *openapi3.Schema) {
 	if !s.Type.Is("object") || len(s.Properties) == 0 {
 		fmt.Fprintf(&p.aliases, "\n%s: TypeAlias = %q\n", name, p.nonNullType(name, s))

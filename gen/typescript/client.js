@@ -73,7 +73,7 @@ export class Client {
     if (body !== undefined) all["Content-Type"] = "application/json";
     const url = this.baseUrl + path + queryText(query);
     const text = body === undefined ? undefined : JSON.stringify(body);
-    const repeatable = keyed || method !== "POST"; // a POST without a key may have taken effect although its answer was lost
+    const repeatable = keyed || method !== "POST"; // a POST without a key may have taken effect although its response was lost
     let keyWait = 0; // sum of the waits in seconds because an earlier attempt with this Idempotency-Key still ran or was interrupted
     let keyRetries = 0; // number of these waits
     for (let attempt = 0; ; attempt++) {
@@ -151,7 +151,7 @@ class Limit {
 }
 
 // partSize is the smallest size of a part of a download in bytes, except the last part. With smaller parts, a download is slow if the caller is
-// slower than the network: for each part, fetch in Node 20 copies all bytes that have arrived but were not read yet.
+// slower than the network. For each part, fetch in Node 20 copies all bytes that have arrived but were not read yet.
 const partSize = 256 * 1024;
 
 // partsOf yields a response in parts. The time limit holds for each read from the network. It does not include the time in which the caller uses
@@ -182,7 +182,7 @@ async function* partsOf(response, limit) {
 
 // noAnswer returns the error of a request that got no complete response.
 function noAnswer(error) {
-  return new ReelTallyError(0, { detail: `the server sent no complete answer: ${error?.cause?.message || error?.message || error}` }, undefined, error);
+  return new ReelTallyError(0, { detail: `the server sent no complete response: ${error?.cause?.message || error?.message || error}` }, undefined, error);
 }
 
 // joined returns one array with the bytes of all chunks. The parameter size is the sum of their lengths.
@@ -203,7 +203,7 @@ function queryText(query = {}) {
   return parts.length > 0 ? "?" + parts.join("&") : "";
 }
 
-// isResult returns true for the answer 422 to a bulk request, which is a result and not an error: it says why each entry failed. Other answers
+// isResult returns true for the response 422 to a bulk request, which is a result and not an error: it says why each entry failed. Other responses
 // 422 have the type application/problem+json.
 const isResult = response => response.status === 422 && (response.headers.get("Content-Type") ?? "").startsWith("application/json");
 
@@ -215,7 +215,7 @@ function isExpected(response, method, accept) {
   return accept.split(",").map(mediaType).some(accepted => accepted.includes("*") || accepted === type);
 }
 
-// isEmpty returns true for a successful response without content, such as the answer to a refresh.
+// isEmpty returns true for a successful response without content, such as the response to a refresh.
 const isEmpty = response => response.status === 204 || response.status === 202 && !response.headers.get("Content-Type");
 
 // mediaType returns a type without its parameters, such as charset.
@@ -243,7 +243,7 @@ async function errorOf(response, limit) {
   try {
     problem = JSON.parse(text);
   } catch {
-    // a proxy answered instead of the server, or the answer is incomplete
+    // a proxy answered instead of the server, or the response is incomplete
   }
   return responseError(response, text, problem !== null && typeof problem === "object" ? problem : {});
 }

@@ -598,7 +598,7 @@ export interface EventFeed {
   data: Event[];
   /** True if there are more events now. */
   has_more: boolean;
-  /** Send this value as `cursor` of the next request to get the events after those of this answer. */
+  /** Send this value as `cursor` of the next request to get the events after those of this response. */
   next_cursor: string;
 }
 
@@ -974,7 +974,7 @@ export interface Report {
   organisation_id: string;
   /** The totals of the videos at the end of the report's period, and the views that they gained in it. */
   statistics: ReportStatistics;
-  /** The videos of the report, by id. */
+  /** The videos of the report, sorted by id. */
   videos: ReportVideo[];
 }
 
@@ -1432,7 +1432,7 @@ export interface TrackVideosResult {
 /** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. */
 export type TrackingType = "latest_30" | "latest_200" | "new_only" | "all";
 
-/** The members of a collection to change. */
+/** The properties of the collection to change. */
 export interface UpdateCollectionRequest {
   /** Who can open the share page of a collection or report. */
   access?: Access | undefined;
@@ -1912,9 +1912,9 @@ export interface ListCollectionsParams {
 export interface ListEventsParams {
   /** Only events of these types, separated by commas or in repeated parameters. */
   types?: EventType[] | undefined;
-  /** The maximum number of events of an answer. */
+  /** The maximum number of events of a response. */
   limit?: number | undefined;
-  /** The `next_cursor` of the answer before, with the same types. */
+  /** The `next_cursor` of the previous response, with the same types. */
   cursor?: string | undefined;
 }
 

@@ -67,8 +67,8 @@ func SetStatus(span trace.Span, code, minErrorCode int) {
 	}
 }
 
-// errorType returns the kind of an error: the class of a source's failure, the SQLSTATE of an error of PostgreSQL, "timeout", "cancelled", or
-// the Go type of the error.
+// errorType returns the kind of an error. The kind is the class of a source's failure, the SQLSTATE of an error of PostgreSQL, "timeout",
+// "cancelled", or otherwise the Go type of the error.
 func errorType(err error) string {
 	var classified interface{ ErrorType() string }
 	var fromPostgres interface{ SQLState() string }

@@ -43,8 +43,8 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// finish sends an error that the SDK has written in plain text as a JSON-RPC error, because the response to a call must have the call's id. If this is
-// not possible, it returns the error.
+// finish sends an error that the SDK has written in plain text as a JSON-RPC error, because the response to a call must have the call's id. If this
+// is not possible, finish returns the error. It does nothing if the SDK has written no such error.
 func (w *responseWriter) finish(message []byte) *Refusal {
 	if w.errorStatus == 0 {
 		return nil

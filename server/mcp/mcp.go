@@ -23,8 +23,8 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox returns true if the data is made up. The handler calls it for the instructions of each session, because an empty database can
-	// get data of either kind while the server runs. It does not affect the results of tool calls. Nil means that the data is real.
+	// Sandbox returns true if the data is made up. The handler calls it for the instructions of each session, because an empty database can get data
+	// of either kind while the server runs. The value does not affect the results of tool calls. Nil means that the data is real.
 	Sandbox func(context.Context) bool
 	// AnyHost must be true behind a proxy on this machine: it allows every Host header. If it is false,
 	// requests to a loopback address must name a loopback host, to prevent DNS rebinding.
@@ -99,8 +99,8 @@ type requestKey struct{}
 
 // Serve answers a request with the body `message`. If it returns a Refusal, it has written nothing, and the caller must answer the request.
 //
-// The caller must limit the size of the message, and refuse a message that is not strict JSON: text after the JSON value, duplicate members,
-// or too many values.
+// The caller must limit the size of the message, and refuse a message that is not strict JSON. Such a message has text after the JSON value,
+// duplicate members, or too many values.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, message []byte) *Refusal {
 	if err := checkMessage(message); err != nil {
 		return &Refusal{http.StatusBadRequest, err.Error()}

@@ -24,7 +24,7 @@ func firstParagraph(text string) string {
 // sentenceEnd matches a full stop and the beginning of the next sentence.
 var sentenceEnd = regexp.MustCompile("\\. [A-Z`]")
 
-// firstSentence returns the first sentence of text.
+// firstSentence returns the first sentence of the first paragraph of text. A sentence ends at a full stop before a capital letter or a backquote.
 func firstSentence(text string) string {
 	text = firstParagraph(text)
 	if end := sentenceEnd.FindStringIndex(text); end != nil {

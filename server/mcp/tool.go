@@ -71,7 +71,9 @@ func ToolsFromOpenAPI(doc *openapi3.T) (Tools, error) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if op.Extensions["x-scope"] == "admin" || op.Extensions["x-no-tool"] == true {
-				continue // admin operations return secrets, which must not be in a conversation with a model; an operation with x-no-tool is not useful to a model, for example because its result is too long
+				// Admin operations return secrets, which must not be in a conversation with a model. An operation with x-no-tool is
+				// not useful to a model, for example because its result is too long.
+				continue
 			}
 			t, err := newTool(path, method, item, op, names)
 			if err != nil {

@@ -17,8 +17,8 @@ type untrustedText struct {
 	members map[string]*untrustedText // if the JSON value is an object: maps the name of each member to the untrusted text in the member
 }
 
-// findUntrustedText returns which parts of a JSON value are untrusted text. ref is the value's
-// schema, and depth is the value's nesting depth.
+// findUntrustedText returns which parts of a JSON value are untrusted text, or nil if no part is. ref is the value's schema, and depth is the value's
+// nesting depth.
 func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)

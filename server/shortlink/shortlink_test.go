@@ -213,12 +213,12 @@ func requireCode(t *testing.T, err error, code string) {
 
 func TestResolver_doesNotReadResponseBodies(t *testing.T) {
 	t.Parallel()
-	stopped := make(chan struct{})
-	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: stopped}})
+	connectionClosed := make(chan struct{})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": {status: 302, location: tiktokLink, head: 405, endless: connectionClosed}})
 	got, err := w.newResolver(t, shortlink.Options{}).Resolve(t.Context(), parseLink(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
-	<-stopped // the client must close the connection without reading the endless body
+	<-connectionClosed // the client must close the connection without reading the endless body
 	for _, header := range w.receivedHeaders() {
 		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			require.Empty(t, header.Get(name), name)

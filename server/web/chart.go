@@ -26,8 +26,8 @@ type point struct {
 	Values []*int64
 	Gains  []*int64 // change of each metric since the day before; nil if the number of either day is unknown
 	Joined *int64   // number of videos that were added to the collection on this day; nil if it is unknown
-	// Interpolated and Carried are the numbers of videos of a collection whose counts were not measured on this day: they were computed from the points
-	// before and after, or carried from an earlier point. They are nil if they are unknown.
+	// Interpolated and Carried are the numbers of videos of a collection whose counts were not measured on this day. Interpolated counts were
+	// computed from the points before and after, and carried counts are those of an earlier point. A number is nil if it is unknown.
 	Interpolated, Carried *int64
 	Quality               string // "measured", "interpolated", "corrected" or "rounded"; for a collection, "interpolated" or "carried" if no video was measured; "" if the quality is not known
 	Source                string
@@ -119,8 +119,8 @@ func collectionGains(history []client.CollectionHistoryPoint) map[store.Date]*in
 	return gained
 }
 
-// gainOfDay returns the views that the videos of a collection gained on a day. It returns nil if all of them were added on this day: the API then
-// gives 0, because it leaves out the views of a video on the day on which the video was added.
+// gainOfDay returns the views that the videos of a collection gained on a day. It returns nil if all of them were added on this day. For such a day,
+// the API gives 0, because it leaves out the views of a video on the day on which the video was added.
 func gainOfDay(h *client.CollectionHistoryPoint) *int64 {
 	if h.Videos != nil && h.VideosAdded != nil && *h.Videos > 0 && *h.VideosAdded >= *h.Videos {
 		return nil

@@ -253,7 +253,8 @@ func (v *visit) readVideo(id string) (client.Video, error) {
 	return video, err
 }
 
-// stopVideos stops the tracking of videos.
+// stopVideos stops the tracking of videos in one request to the API, and returns one change for each video. The change is changeUseless if the video
+// was stopped before.
 func (v *visit) stopVideos(ids []string) ([]videoChange, error) {
 	var stopped client.StopResult
 	if _, err := v.sendJSON(http.MethodDelete, "/videos/bulk", map[string][]string{"ids": ids}, &stopped); err != nil {
@@ -266,7 +267,7 @@ func (v *visit) stopVideos(ids []string) ([]videoChange, error) {
 			continue
 		}
 		changes[n].Kind = changeFailed
-		// The API gives the same answer for an unknown video and for a video that was stopped before.
+		// The API gives the same response for an unknown video and for a video that was stopped before.
 		video, err := v.readVideo(r.ID.String())
 		if err != nil {
 			return nil, err

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	listPageSize = 1000 // number of entries that eachListEntry requests from the API in one call; it holds the answer in memory
+	listPageSize = 1000 // number of entries that eachListEntry requests from the API in one call; it holds the response in memory
 	maxCSVRows   = 5000 // maximum number of rows in the CSV file of a list
 )
 

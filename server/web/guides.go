@@ -84,7 +84,7 @@ type guideLinks struct {
 	guides []guide
 }
 
-// Transform changes the links of a parsed document.
+// Transform replaces the address of each link in a parsed document by the result of newAddress.
 func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
 	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // there is no error, because the function below never returns one
 		if link, ok := node.(*ast.Link); ok && entering {

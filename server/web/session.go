@@ -182,7 +182,7 @@ func signOut(v *visit) error {
 		}
 	}
 	v.setCookie("", -1)
-	v.w.Header().Set("Clear-Site-Data", `"cache"`) // the browser deletes the answers to forms that keepInHistory lets it keep, and pages in its memory; over http, it ignores the header
+	v.w.Header().Set("Clear-Site-Data", `"cache"`) // the browser deletes the responses to forms that keepInHistory lets it keep, and pages in its memory; over http, it ignores the header
 	v.redirectTo("/login")
 	return nil
 }

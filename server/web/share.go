@@ -344,7 +344,7 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	var now client.ReportStatistics
 	err = s.getFromAPI("/statistics", query, &now)
-	// The API refuses if the collection has too many videos for the length of the period.
+	// The API refuses the request with status 409 if the collection has too many videos for the length of the period.
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusConflict {
 		page.Refused = problem
 		return nil

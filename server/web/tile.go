@@ -21,11 +21,11 @@ type tile struct {
 	Spark    string   // points of a small line chart, as sparkline returns them
 	Link     string   // URL query with which the same page shows a chart of this metric; "" if no chart can show the metric
 	Shown    bool     // true if the chart shows the metric
-	// NewCounts names the counts, such as "views", if Change and Before include the ones that videos already had when their tracking started.
-	// Such changes are not gains. It is "" for other tiles.
+	// NewCounts names the counts, such as "views", if Change and Before include the ones that videos already had when their tracking started. Such
+	// changes are not gains. NewCounts is "" for other tiles.
 	NewCounts string
 	// Members says how many videos joined or left the sum in the period, if the change of the sum contains their counts. Such a change is not a gain.
-	// It is "" for other tiles.
+	// Members is "" for other tiles.
 	Members string
 }
 

@@ -29,8 +29,8 @@ type firstFetch struct {
 	Unit               string
 }
 
-// hasArrived returns true if the page does not need to wait for the first numbers any more: the video or account has numbers, or its fetch status
-// says that the next fetches will probably give none, for example because the video is private.
+// hasArrived returns true if the page no longer needs to wait for the first numbers. This is so if the video or account has numbers. It is also so if
+// the fetch status says that the next fetches will probably give none, for example because the video is private.
 func (f firstFetch) hasArrived() bool {
 	switch client.FetchStatus(f.Status) {
 	case "", client.FetchStatusPending:
@@ -62,8 +62,8 @@ const (
 	// maxLookUps is the maximum number of look-ups for one request from the browser. A look-up requests
 	// one video or account from the API.
 	maxLookUps = 10
-	// manyLinks is the number of links from which on the page promises their numbers within minutes instead of a minute. The API fetches the items of a
-	// request with more than 50 links after those of smaller requests.
+	// manyLinks is the highest number of links for which the page promises the numbers within a minute. For more links, the page promises them within
+	// some minutes. The API fetches the items of a request with more than 50 links after those of smaller requests.
 	manyLinks = 50
 )
 

@@ -25,7 +25,7 @@ type videosPage struct {
 	Platforms   []string
 	Statuses    []string
 	Collections []client.Collection
-	// UnlistedFilter is the text of the present filter by collections if no entry of Collections has this filter, for example because it names
+	// UnlistedFilter is the text of the present filter by collections if no entry of Collections has this filter. For example, the filter names
 	// several collections, or one that the tier hides. Otherwise it is "".
 	UnlistedFilter string
 	// Similar are accounts whose usernames begin with the filter by account. The page offers them if no video matches its filters.
@@ -131,8 +131,9 @@ func (p collectionPage) WithoutNumbersPath() string {
 	return "/video?" + url.Values{"collections": {strings.Join(ids, ",")}, "has_metrics": {"false"}, "include_removed": {"true"}, "order_by": {"created_at"}}.Encode()
 }
 
-// nameUnlistedCollections returns the text to show for a filter by collections that is not in the list: the name if the filter is the id of a
-// collection, the number of collections if it has several ids, and otherwise the filter itself. It returns "" if the filter is empty or is the id of a listed collection.
+// nameUnlistedCollections returns the text to show for a filter by collections that is not in the list. For the id of a collection, the text is the
+// name of the collection. For several ids, it is the number of collections. Otherwise, it is the filter itself. If the filter is empty or is the id
+// of a listed collection, the text is "".
 func (v *visit) nameUnlistedCollections(filter string, listed []client.Collection) (string, error) {
 	if slices.ContainsFunc(listed, func(c client.Collection) bool { return c.ID.String() == filter }) {
 		return "", nil

@@ -163,8 +163,8 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"theme":           "The colours were changed in this browser.",
 	"token-revoked":   "The token was revoked.",
 	"webhook-delete":  "The webhook was deleted.",
-	"webhook-test":    "A test event will be sent within seconds. Reload the page to see the answer.",
-	"webhook-replay":  "The event will be sent again within seconds. Reload the page to see the answer.",
+	"webhook-test":    "A test event will be sent within seconds. Reload the page to see the response.",
+	"webhook-replay":  "The event will be sent again within seconds. Reload the page to see the response.",
 	"webhook-enable":  "The webhook was enabled.",
 	"webhook-disable": "The webhook was disabled.",
 }

@@ -59,7 +59,7 @@ type Pages struct {
 	mux       *http.ServeMux
 }
 
-// New returns the handler of all pages.
+// New returns the handler of all pages. It returns an error if o.AppURL is not a valid URL, or if an embedded file cannot be read.
 func New(o Options) (*Pages, error) {
 	app, err := url.Parse(o.AppURL)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// routes returns the router of all pages.
+// routes returns the router of all pages. Most pages need a session: they redirect visitors without one to the sign-in page.
 func (p *Pages) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	handle := func(pattern string, page func(*visit) error) {

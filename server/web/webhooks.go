@@ -78,8 +78,8 @@ func (v *visit) showRefusedWebhook(err error) error {
 	return v.renderSettings(refused.Refused.Status, settingsPage{NewWebhook: refused})
 }
 
-// changeWebhook performs the action of a button beside a webhook: it deletes, tests, enables or disables the webhook, or
-// sends the event of one of its deliveries again.
+// changeWebhook performs the action of a button beside a webhook. The action deletes, tests, enables or disables the webhook, or sends the event of
+// one of its deliveries again.
 func changeWebhook(v *visit) error {
 	id, action := v.r.PathValue("id"), v.r.PathValue("action")
 	var err error

@@ -279,8 +279,8 @@ func TestImport_replacesImportedPointsThatHaveNoCounts(t *testing.T) {
 				}
 				return days
 			}
-			// The history of o can have more days than that of `clean`: if the second import replaces the only
-			// point of a day, the row of that day stays, although the day has no point any more.
+			// The history of o can have more days than that of `clean`. If the second import replaces the only point of a day, the row of that day
+			// stays, although the day has no point any more.
 			for _, day := range history(clean) {
 				require.Contains(t, history(o), day, n)
 			}

@@ -24,7 +24,7 @@ type dayChange struct {
 	firstViews int64 // the change in the sum of the first views; only for an organisation
 }
 
-// addAmounts adds the amounts in o to the amounts in d.
+// addAmounts adds the counts, the numbers of known counts, the videos and the first views of o to those of d.
 func (d *dayChange) addAmounts(o dayChange) {
 	for n := range d.counts {
 		d.counts[n] += o.counts[n]
@@ -126,8 +126,8 @@ func (m *mergedVideo) likesHiddenSince() *db.Date {
 	return since
 }
 
-// trackedSince returns the first day whose sums include the video: the day of the first step or the day on
-// which the organisation began to track the video, whichever is earlier.
+// trackedSince returns the first day whose sums include the video. It is the day of the first step or the day on which the organisation began to
+// track the video, whichever is earlier.
 func (m *mergedVideo) trackedSince(afterImport bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {

@@ -48,8 +48,8 @@ func storedTotals(t *testing.T, db *storetest.DB, tableAndCondition string, args
 	return totals
 }
 
-// trackedFor returns an organisation that began to track two videos of two accounts ten days ago: the first
-// video of @one with 100 views, and the second video of @two with 7 views.
+// trackedFor returns an organisation that began to track two videos of two accounts ten days ago. The first video is of @one and has 100 views. The
+// second video is of @two and has 7 views.
 func trackedFor(t *testing.T, db *storetest.DB) (o *store.Org, first, second link.Link, begin store.Date) {
 	t.Helper()
 	o = storetest.NewOrg(t, db)

@@ -96,8 +96,8 @@ func (i *importState) setHandlesByID(videos []*mergedVideo) error {
 	return nil
 }
 
-// mustFindAccountByID returns true if the import has the id of the video's account, the link has no handle, and the
-// stored video has neither an account nor a handle. It ignores the imported Username.
+// mustFindAccountByID returns true if only the id in the import can find the video's account. The import then has this id, the link has no handle,
+// and the stored video has neither an account nor a handle. mustFindAccountByID ignores the imported Username.
 func (m *mergedVideo) mustFindAccountByID() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.lacksAccount()
 }

@@ -99,8 +99,8 @@ var roundedImport = store.StoredSource(ImportSource, true)
 // isImported returns true if s was imported.
 func (s *storedPoint) isImported() bool { return s.Source == ImportSource || s.Source == roundedImport }
 
-// isReplacedBy returns true if the stored point s must be replaced by the imported point p: s was imported without any count, and p has at
-// least one.
+// isReplacedBy returns true if the stored point s must be replaced by the imported point p. This is so if s was imported without any count, and p has
+// at least one.
 func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 	return s.isImported() && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
@@ -134,8 +134,8 @@ func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
 	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts that are known at m.added[n] in the same week: those of the stored weekly
-// point, if there is one, replaced by those of the added points up to m.added[n].
+// weekCounts returns the counts that are known at m.added[n] in the same week. They are the counts of the stored weekly point, if there is one,
+// replaced by those of the added points up to m.added[n].
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weeklyPoint(week); w != nil {

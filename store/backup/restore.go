@@ -200,8 +200,8 @@ func (l *loader) addRow(values []any) error {
 	return nil
 }
 
-// isFull returns true if the collected rows must be inserted before the next row, whose texts and binary values have nextSize bytes, is added:
-// they are too many or would be too large.
+// isFull returns true if the collected rows must be inserted before the next row is added, because they are too many or would be too large. The texts
+// and binary values of the next row have nextSize bytes.
 func (l *loader) isFull(next []any, nextSize int) bool {
 	if len(l.rows) == 0 {
 		return false
@@ -213,7 +213,7 @@ func (l *loader) isFull(next []any, nextSize int) bool {
 	return len(l.rows) >= maxRowsPerInsert || l.bytes+nextSize > maxBytesPerInsert
 }
 
-// insertRows inserts the collected rows.
+// insertRows inserts the collected rows and empties the list, also after an error.
 func (l *loader) insertRows() error {
 	err := l.insert(l.table, l.names, l.rows)
 	l.rows, l.bytes = l.rows[:0], 0

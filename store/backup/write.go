@@ -127,7 +127,7 @@ type writer struct {
 	progress func(done, of int64) // is called with the number of rows that were written so far, and the number of all rows
 }
 
-// writeLines writes the lines of the backup.
+// writeLines writes the whole backup: the header, the rows of each table, and a last line with the number of rows and the checksum.
 func (b *writer) writeLines(ctx context.Context, from *db.Snapshot) error {
 	if err := b.writeHeader(ctx, from); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (b *writer) writeTable(ctx context.Context, from *db.Snapshot, table db.Sto
 	return writeLine(content, endLine{End: table.Name, Rows: b.done - before})
 }
 
-// writeLine writes a value as a line of JSON.
+// writeLine writes a value as JSON, followed by a line feed.
 func writeLine(w io.Writer, value any) error {
 	line, err := json.Marshal(value)
 	if err != nil {

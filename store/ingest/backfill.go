@@ -76,8 +76,8 @@ func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (d
 	}
 	if f := d.outcome.Account; n < max(requested, minFullPage) {
 		complete := !f.ListContinues || f.CompleteSince != nil && *f.CompleteSince < *a.DiscoveredAt
-		// An account that publishes hardly any videos, but many photos or reposts, gets only the first of the longer
-		// lists, because such a list costs many calls at every fetch. A list that the budget ended is requested again at the next fetch.
+		// Some accounts publish hardly any videos, but many photos or reposts. They get only the first of the longer lists, because such a list costs
+		// many calls at every fetch. A list that the budget ended is requested again at the next fetch.
 		if complete || requested >= listDepths[0] {
 			return 0, complete || !f.Unfinished
 		}

@@ -1,6 +1,6 @@
-// Package ingest stores the answers of sources. It writes an answer about a target to the data of all organisations that track the target:
-// points, latest counts, numbers that are computed from them, the accounts of videos, the videos of accounts, and changed handles. The
-// package also rolls up and deletes old data.
+// Package ingest stores the answers of sources. It writes an answer about a target to the data of all organisations that track the target. The answer
+// changes points, latest counts, numbers that are computed from them, the accounts of videos, the videos of accounts, and handles. The package also
+// rolls up and deletes old data.
 //
 // Start reading at [Writer.Acknowledge]. [Writer.ApplyRetention] and [Writer.DeleteExpired] delete old data.
 //

@@ -47,9 +47,9 @@ func renameTarget(tx *gorm.DB, o Outcome, orgs []uuid.UUID) error {
 	}
 	if slices.Contains(locked, to) {
 		statements = []string{
-			// The existing target (@to) gets the more urgent base lane and the greater depth of both targets. If it is not claimed, it also gets
-			// the earlier due time. If its depth grows, requested_at rises, so that a claimed target becomes due again after the claim. It gets
-			// the handle and link of the fetched target (@from), unless @from has only a user name of YouTube.
+			// The existing target (@to) gets the more urgent base lane and the greater depth of both targets. If it is not claimed, it also gets the
+			// earlier due time. If its depth grows, requested_at rises, so that a claimed target becomes due again after the claim. The existing
+			// target gets the handle and link of the fetched target (@from), unless @from has only a user name of YouTube.
 			`UPDATE fetch_targets SET base_lane = CASE WHEN f.base_lane < fetch_targets.base_lane THEN f.base_lane ELSE fetch_targets.base_lane END,
   depth = CASE WHEN f.depth > fetch_targets.depth THEN f.depth ELSE fetch_targets.depth END,
   requested_at = CASE WHEN f.depth > fetch_targets.depth THEN fetch_targets.requested_at + 1 ELSE fetch_targets.requested_at END,

@@ -183,9 +183,11 @@ func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUI
 				break
 			}
 			last := ids[len(ids)-1]
-			// processBatch sets the numbers of points that it wrote and deleted.
-			var batch RetentionReport
-			err = s.db.Change(ctx, org, func(tx *gorm.DB) error { batch = RetentionReport{}; return processBatch(tx, org, after, last, &batch) })
+			var batch RetentionReport // the numbers of points that processBatch wrote and deleted
+			err = s.db.Change(ctx, org, func(tx *gorm.DB) error {
+				batch = RetentionReport{} // Change can run this function again after a failed attempt
+				return processBatch(tx, org, after, last, &batch)
+			})
 			if err != nil {
 				return err
 			}

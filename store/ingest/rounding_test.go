@@ -24,8 +24,8 @@ func TestAcknowledge_keepsAMoreExactCount(t *testing.T) {
 		}{
 			{573_942, 573_900, 573_942, true},                   // rounded down
 			{573_960, 574_000, 573_960, true},                   // rounded to the nearest number
-			{573_942, 574_000, 574_000, true},                   // more than the stored count
-			{573_942, 573_800, 573_800, true},                   // less than the stored count
+			{573_942, 574_000, 574_000, true},                   // 573,942 is never rounded to 574,000
+			{573_942, 573_800, 573_800, true},                   // 573,942 is never rounded to 573,800
 			{573_942, 573_900, 573_900, false},                  // an exact answer
 			{1_234_567, 1_200_000, 1_234_567, true},             // one decimal place of millions
 			{1_234_567, 1_234_500, 1_234_500, true},             // not a rounded number of millions

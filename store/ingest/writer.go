@@ -5,7 +5,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Writer stores the answers of sources. It stores the answer for a target in the data of each organisation that tracks the target. Its methods can be called concurrently.
+// Writer stores the answers of sources. It stores the answer for a target in the data of each organisation that tracks the target. The methods of
+// Writer can be called concurrently.
 type Writer struct {
 	store *store.Store
 	db    *db.DB

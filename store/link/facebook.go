@@ -202,8 +202,8 @@ func (a *address) facebookInnerLink() (inner string, ok bool) {
 // because the same video would then have two ids.
 func isFacebookID(s string) bool { return consistsOf(s, 9, 17, isDigit) && s[0] != '0' }
 
-// isFacebookName returns true if s can be the account name in a link: a user name, or the name of a page with its id at the end, as facebookPageID
-// accepts it.
+// isFacebookName returns true if s can be the account name in a link. Such a name is a user name, or the name of a page with its id at the end, as
+// facebookPageID accepts it.
 func isFacebookName(s string) bool {
 	if consistsOf(s, 2, 80, func(c byte) bool { return isIDCharacter(c) || c == '.' }) {
 		return s[len(s)-1] != '.'

@@ -43,7 +43,7 @@ const (
 	Short   Kind = "short"
 )
 
-// Link is a parsed link.
+// Link is a parsed link of a video or account, or a parsed short link.
 type Link struct {
 	Platform Platform
 	Kind     Kind

@@ -273,8 +273,8 @@ func (a *address) pathPart(i int) string {
 // lowerPathPart returns the path part with index i in lower case, or "" if the path has fewer parts.
 func (a *address) lowerPathPart(i int) string { return strings.ToLower(a.pathPart(i)) }
 
-// queryValue returns the first value of the query parameter with the given name, decoded once and without blanks around it, or "" if the query does not
-// have the parameter.
+// queryValue returns the first value of the query parameter with the given name, decoded once and without blanks around it. If the query does not
+// have the parameter, the value is "".
 func (a *address) queryValue(name string) string {
 	for pair := range splitQuery(a.query) {
 		if key, value, _ := strings.Cut(pair, "="); strings.EqualFold(key, name) {

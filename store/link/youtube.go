@@ -198,8 +198,8 @@ func (a *address) youtubeInnerLink() (inner string, ok bool) {
 	return "", false
 }
 
-// youtubeVideoIDInQuery returns the first valid video id in a parameter "v" or "vi". It also
-// searches the fragment, where some links have the query.
+// youtubeVideoIDInQuery returns the first valid video id in a parameter "v" or "vi", or false if there is none. It also searches the fragment, where
+// some links have the query.
 func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	for _, query := range [...]string{a.query, strings.TrimPrefix(a.fragment, "!")} {
 		for pair := range splitQuery(query) {
@@ -215,8 +215,7 @@ func (a *address) youtubeVideoIDInQuery() (string, bool) {
 	return "", false
 }
 
-// leadingYouTubeID returns the video id at the start of s. Other text can follow the id, as in
-// "ID?t=1".
+// leadingYouTubeID returns the video id at the start of s, or false if s does not begin with one. Other text can follow the id, as in "ID?t=1".
 func leadingYouTubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {
@@ -255,8 +254,8 @@ func isYouTubeName(s string, minLength int) bool {
 	return count >= minLength && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved returns true if a path whose first part is firstPart leads to a page of YouTube itself. If
-// not, firstPart can be an older account name. It must be in lower case.
+// isYouTubeReserved returns true if a path whose first part is firstPart leads to a page of YouTube itself. If not, firstPart can be an older account
+// name. firstPart must be in lower case.
 func isYouTubeReserved(firstPart string) bool {
 	switch firstPart {
 	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",

@@ -94,7 +94,7 @@ func (s *Queue) ResumeSource(ctx context.Context, source string, calledAt db.Ins
 }
 
 // EndBudgetPause deletes the pause of a source or budget if the pause began because a budget was used up. The argument key is SOURCE or
-// SOURCE/BUDGET. It is called when the budget has units again.
+// SOURCE/BUDGET. The collector calls EndBudgetPause when the budget has units again.
 func (s *Queue) EndBudgetPause(ctx context.Context, key string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", key).Delete(&Pause{}).Error })
 }

@@ -107,7 +107,8 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 // the present time minus DelayedAfter, and FetchDelayed.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
-// countStoppedVideosAndAccounts counts the stopped videos and accounts of all organisations.
+// countStoppedVideosAndAccounts returns the numbers of stopped videos and accounts of all organisations. It adds up the stored totals of the
+// organisations, so it reads no videos.
 func (s *Queue) countStoppedVideosAndAccounts(ctx context.Context) (counts []StatusCount, err error) {
 	var organisations []uuid.UUID
 	if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations ORDER BY id`).Scan(&organisations).Error; err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The test stores results of fetches for two organisations. Without Citus, some statements write rows of both,
-// and CheckRouting refuses such statements. On Citus, it must accept every statement.
+// TestStore_runsOneStatementForEachOrganisationOnCitus stores results of fetches for two organisations. Without Citus, some statements write rows of
+// both, and CheckRouting refuses such statements. On Citus, it must accept every statement.
 func TestStore_runsOneStatementForEachOrganisationOnCitus(t *testing.T) {
 	t.Parallel()
 	for name, engine := range map[string]string{"without Citus": "postgres", "on Citus": "citus"} {

@@ -16,10 +16,10 @@ const (
 	ShardNodes Nodes = "one shard"
 	// MixedNodes means that two nodes run the statement: the worker with the shard of the organisation, and the coordinator.
 	MixedNodes Nodes = "one shard, and the coordinator"
-	// ReferenceNodes means that any single node can run the statement, because it writes nothing and reads only reference tables.
-	ReferenceNodes Nodes = "any node"
-	// AllReferenceNodes means that all nodes run the statement, because it writes or locks rows of a reference table.
-	AllReferenceNodes Nodes = "all nodes (reference table)"
+	// AnyNode means that any single node can run the statement, because it writes nothing and reads only reference tables.
+	AnyNode Nodes = "any node"
+	// AllNodesReference means that all nodes run the statement, because it writes or locks rows of a reference table.
+	AllNodesReference Nodes = "all nodes (reference table)"
 	// CoordinatorNode means that the coordinator runs the statement.
 	CoordinatorNode Nodes = "coordinator"
 	// DefinitionNodes means that all nodes run the statement, because it changes the definition of a table.
@@ -68,7 +68,7 @@ func NodesOf(statement string) (Nodes, []string, error) {
 	case has[Coordinator]:
 		return CoordinatorNode, tables, nil
 	case rowWrites.MatchString(statement):
-		return AllReferenceNodes, tables, nil
+		return AllNodesReference, tables, nil
 	}
-	return ReferenceNodes, tables, nil
+	return AnyNode, tables, nil
 }

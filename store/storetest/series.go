@@ -88,7 +88,7 @@ func (s Series) ExpectedHistory(from, to store.Date) []store.Point {
 	}
 	out := []store.Point{}
 	for day := to; day >= from; day-- {
-		later, _ := slices.BinarySearch(days, day)
+		next, _ := slices.BinarySearch(days, day)
 		if c, ok := known[day]; ok {
 			p := store.Point{Day: day, Counts: c, Provenance: store.Provenance{Quality: store.QualityMeasured, Source: new("test"), FetchedAt: new(store.Instant(0))}}
 			if isLower(c, before[day]) {
@@ -97,23 +97,23 @@ func (s Series) ExpectedHistory(from, to store.Date) []store.Point {
 			out = append(out, p)
 			continue
 		}
-		if later == 0 || later == len(days) {
+		if next == 0 || next == len(days) {
 			continue
 		}
-		a, b := days[later-1], days[later]
-		line := func(x, y *int64) *int64 {
-			if x == nil || y == nil {
+		earlier, later := days[next-1], days[next]
+		interpolate := func(before, after *int64) *int64 {
+			if before == nil || after == nil {
 				return nil
 			}
-			n := new(big.Int).Sub(big.NewInt(*y), big.NewInt(*x))
-			n.Mul(n, big.NewInt(int64(day-a))).Quo(n, big.NewInt(int64(b-a)))
-			return new(n.Int64() + *x)
+			n := new(big.Int).Sub(big.NewInt(*after), big.NewInt(*before))
+			n.Mul(n, big.NewInt(int64(day-earlier))).Quo(n, big.NewInt(int64(later-earlier)))
+			return new(n.Int64() + *before)
 		}
-		ca, cb := known[a], known[b]
-		p := store.Point{Day: day, Provenance: store.Provenance{Quality: store.QualityInterpolated}, Counts: store.Counts{Views: line(ca.Views, cb.Views), Likes: line(ca.Likes, cb.Likes),
-			Comments: line(ca.Comments, cb.Comments), Shares: line(ca.Shares, cb.Shares), Bookmarks: line(ca.Bookmarks, cb.Bookmarks)}}
-		p.EngagementUnknown = (ca.Likes == nil) != (cb.Likes == nil) || (ca.Comments == nil) != (cb.Comments == nil) ||
-			(ca.Shares == nil) != (cb.Shares == nil) || (ca.Bookmarks == nil) != (cb.Bookmarks == nil)
+		countsBefore, countsAfter := known[earlier], known[later]
+		p := store.Point{Day: day, Provenance: store.Provenance{Quality: store.QualityInterpolated}, Counts: store.Counts{Views: interpolate(countsBefore.Views, countsAfter.Views), Likes: interpolate(countsBefore.Likes, countsAfter.Likes),
+			Comments: interpolate(countsBefore.Comments, countsAfter.Comments), Shares: interpolate(countsBefore.Shares, countsAfter.Shares), Bookmarks: interpolate(countsBefore.Bookmarks, countsAfter.Bookmarks)}}
+		p.EngagementUnknown = (countsBefore.Likes == nil) != (countsAfter.Likes == nil) || (countsBefore.Comments == nil) != (countsAfter.Comments == nil) ||
+			(countsBefore.Shares == nil) != (countsAfter.Shares == nil) || (countsBefore.Bookmarks == nil) != (countsAfter.Bookmarks == nil)
 		if p.Counts != (store.Counts{}) {
 			out = append(out, p)
 		}

@@ -99,7 +99,7 @@ func New(t testing.TB, engine string) *DB {
 	return newDB(t, CreateDatabase(t, engine), engine)
 }
 
-// NewEmpty returns a new database of an engine. The database has no tables. It is closed and deleted when the test ends.
+// NewEmpty returns a new database of an engine. The database has no tables. The database is closed and deleted when the test ends.
 func NewEmpty(t testing.TB, engine string) *DB {
 	t.Helper()
 	return newDB(t, CreateEmptyDatabase(t, engine), engine)

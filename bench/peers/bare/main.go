@@ -1,5 +1,5 @@
 // Command bare is a server that uses only net/http and answers every request with the same bytes. The benchmark compares ReelTally's server
-// with it, to measure the cost of the server's layers. The command reads the answer as JSON from standard input, and prints its address.
+// with it, to measure the cost of the server's layers. The command reads the response as JSON from standard input, and prints its address.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// serveAnswer reads an answer from standard input, and sends it as the response to every request until the process is killed.
+// serveAnswer reads a response from standard input, and sends it in reply to every request until the process is killed.
 func serveAnswer() error {
 	var answer struct {
 		Header http.Header

@@ -2,7 +2,7 @@
 // A request counts the matching rows, finds the rows of the page, preloads their collections, and writes the result with c.JSON. The server reads
 // the database whose URL is in REELTALLY_DATABASE_URL. When the server starts, it prints its address.
 //
-// The server does less than ReelTally: it has no tokens, rate limits, validation or checks of the answer's size.
+// The server does less than ReelTally: it has no tokens, rate limits, validation or checks of the response's size.
 package main
 
 import (

@@ -56,8 +56,8 @@ func openBrowser(t *testing.T) *tab {
 		chromedp.Flag("no-proxy-server", true),
 		chromedp.Flag("host-resolver-rules", "MAP "+namedHost+" 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // pages can connect only to this machine
 	)
-	// The browser does not use t.Context(): that context ends before the functions of t.Cleanup run, and its end would
-	// kill the browser while the browser writes files.
+	// The browser does not use t.Context(). That context ends before the functions of t.Cleanup run, and its end would kill the browser while the
+	// browser writes files.
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)

@@ -72,7 +72,8 @@ func TestDashboardPages_runNoScriptsInTextsOfOtherPeople(t *testing.T) {
 	b.runSteps(chromedp.Navigate(d.url+"/video/tiktok/"+uuid.NewString()), chromedp.WaitReady("main"))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// The browser also reports an error for each script that the Content-Security-Policy stops.
+	// The browser also reports an error for each script that the Content-Security-Policy stops. So a single error, the status 404, means that no page
+	// tried to run a script.
 	require.Len(t, b.faults, 1, "the browser must report one error, the status 404 of the last page, but reports %q", b.faults)
 	require.Equal(t, map[string]bool{d.url: true}, b.hosts)
 }

@@ -64,8 +64,8 @@ func Main(name string, run func(context.Context, Process) error) int {
 	return Run(ctx, Process{Name: name, Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, run)
 }
 
-// Run runs a program, prints its error to standard error and returns its exit status: 0 for success, 1 for a failure or an interrupted
-// command, 2 for wrong usage.
+// Run runs a program, prints its error to standard error and returns its exit status. The status is 0 for success, 1 for a failure or an interrupted
+// command, and 2 for wrong usage.
 func Run(ctx context.Context, p Process, run func(context.Context, Process) error) int {
 	err := run(ctx, p)
 	var usage UsageError

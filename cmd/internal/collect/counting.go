@@ -13,9 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// CountCalls wraps sources so that two metrics in the registry record the durations of their calls and the numbers of their results. It
-// returns the wrapped sources, and a function that returns the numbers of results so far, by the name of the source and by class, such as
-// "ok".
+// CountCalls wraps sources so that two metrics in the registry record the durations of their calls and the numbers of their results. It returns the
+// wrapped sources, and a function that returns the numbers of results so far. The numbers are by the name of the source and by class, such as "ok".
 func CountCalls(registry *prometheus.Registry, sources []source.Source) (counted []source.Source, results func() map[string]map[string]int64) {
 	m := &sourceMetrics{
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_source_call_seconds",
@@ -42,7 +41,8 @@ type sourceMetrics struct {
 	counts map[string]map[string]int64 // numbers of results by the name of the source and by class
 }
 
-// countResults counts the results of a call of a source.
+// countResults counts the results of a call of a source by class. The metric also separates the kinds of targets. m.counts has the numbers for
+// /status.
 func (m *sourceMetrics) countResults(name string, results []source.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

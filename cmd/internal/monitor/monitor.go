@@ -46,9 +46,9 @@ type Monitor struct {
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// New returns a monitor and adds its metrics to the registry. In a process that collects, `describe` describes the sources of the process at a
-// time, and `results` returns the numbers of their results by the name of the source and by class, such as "ok". In other processes both are
-// nil, and the monitor shows only the sources of running collectors.
+// New returns a monitor and adds its metrics to the registry. In a process that collects, `describe` describes the sources of the process at a time.
+// `results` returns the numbers of their results, by the name of the source and by class, such as "ok". In other processes, both functions are nil,
+// and the monitor shows only the sources of running collectors.
 func New(st *store.Store, describe func(time.Time) []queue.Source, results func() map[string]map[string]int64, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, describe: describe, results: results, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})

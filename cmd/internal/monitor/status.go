@@ -1,6 +1,6 @@
-// Package monitor reports to operators how well the collectors work: ReadStatus reads the state of the queue, the ages of the numbers, the
-// budgets and the pauses of sources, and Monitor serves this state at /status and /metrics. The server uses
-// this package too, so it must not import the collector.
+// Package monitor reports to operators how well the collectors work. ReadStatus reads the state of the queue, the ages of the numbers, and the
+// budgets and pauses of sources. Monitor serves this state at /status and /metrics. The server uses this package too, so it must not import the
+// collector.
 package monitor
 
 import (
@@ -67,7 +67,7 @@ type Platform struct {
 	Platform     string `json:"platform"`
 	Targets      int64  `json:"targets"`
 	Gone         int64  `json:"gone"`
-	Parked       int64  `json:"parked"`        // number of targets that are fetched only once a day or once a week, because they failed too often, are private or restricted, or no source can fetch them
+	Parked       int64  `json:"parked"`        // number of targets that are fetched only once a day or once a week: see the glossary
 	Failing      int64  `json:"failing"`       // number of active targets whose last fetch failed
 	NeverFetched int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
 	Due          int64  `json:"due"`           // number of targets whose next fetch is due, without those that are gone

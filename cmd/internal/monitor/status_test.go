@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// describeSource describes a source with two budgets.
+// describeSource returns one source with two budgets. The window of the budget "common" ends at the next full hour; the budget "free" has no limit.
 func describeSource(now time.Time) []queue.Source {
 	return []queue.Source{{Name: "test", Budgets: []queue.Budget{
 		{Name: "common", Limit: 100, Window: "today", Ends: now.Truncate(time.Hour).Add(time.Hour)},

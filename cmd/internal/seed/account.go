@@ -181,7 +181,7 @@ func pickEvenly(ids []string, n int) []string {
 	return chosen
 }
 
-// accountRecord returns the account as it is stored in the database.
+// accountRecord returns the row of a tracked account that a collector has just checked. The tracking type is latest_30.
 func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	now := store.InstantOf(g.now)
 	kind := store.TrackLatest30

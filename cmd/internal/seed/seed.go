@@ -43,7 +43,7 @@ type Plan struct {
 // MaxDays is the largest allowed value of Plan.Days.
 const MaxDays = 730
 
-// Check returns an error if the plan is invalid.
+// Check returns an error if the plan has a number outside its limits, or no platform. The text of the error names the allowed values.
 func (p Plan) Check() error {
 	switch {
 	case p.Videos < 1:

@@ -124,7 +124,8 @@ func (c Config) redisOptions() (*redis.Options, error) {
 	return o, nil
 }
 
-// newRateStore returns the store that counts requests for the rate limits, and a function that closes this store.
+// newRateStore returns the store that counts requests for the rate limits, and a function that closes this store. The store is nil if Redis is not
+// configured: the server then counts in its own memory. If rate limits are off, the store is server.Unlimited.
 func (c Config) newRateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
 	noClose := func() error { return nil }
 	switch {

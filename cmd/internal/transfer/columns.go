@@ -61,8 +61,8 @@ var aliases = map[field][]string{
 	fieldSource:       {"source"},
 	fieldRounded:      {"rounded"},
 	fieldRemoved:      {"removed"},
-	// These columns are not imported. They are in exports and API responses of ReelTally, or in responses of
-	// hosted services, so they do not count as unknown.
+	// These columns are not imported. Such columns are in exports and API responses of ReelTally, or in responses of hosted services, so they do not
+	// count as unknown.
 	fieldIgnored: {"engagements", "displayusername", "platform", "organisationid", "adid", "linkedaccountid", "songname", "songlink",
 		"notsafe", "private", "hiddenstats", "latestengagement", "outliermultiplier", "increase1d", "increase7d", "increase14d", "increase30d",
 		"adinfoshop", "adisad", "adproductidshop", "labelids", "labelnames", "metricsmasked",

@@ -67,8 +67,8 @@ type evidence struct {
 	any       string // the first value of the column, in any format
 }
 
-// addValue records one value of the column. `slot` is the field of e that describes the value: &e.first,
-// &e.second or &e.ambiguous. It is nil if the value is invalid, or means the same in both formats.
+// addValue records one value of the column. `slot` is the field of e that describes the value: &e.first, &e.second or &e.ambiguous. The pointer is
+// nil if the value is invalid, or means the same in both formats.
 func (e *evidence) addValue(text string, slot *string) {
 	if e.any == "" {
 		e.any = text
@@ -90,8 +90,8 @@ func (e *evidence) decideFormat(f field, flagName, firstFormat, secondFormat str
 	case e.second != "":
 		return secondFormat, e.second, nil
 	case e.ambiguous != "":
-		return "", "", fmt.Errorf("column %s has %q, which has two possible meanings, and no other value of the column shows which meaning is right: give the format of the whole file with %s=%s or %s=%s",
-			f, truncateText(e.ambiguous), flagName, firstFormat, flagName, secondFormat)
+		return "", "", fmt.Errorf("the value %q in column %s has two possible meanings, and the other values do not show which meaning is right: set %s=%s or %s=%s",
+			truncateText(e.ambiguous), f, flagName, firstFormat, flagName, secondFormat)
 	}
 	return "", e.any, nil
 }

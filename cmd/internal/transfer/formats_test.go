@@ -46,9 +46,9 @@ func TestEvidence_detectsNumberFormat(t *testing.T) {
 		{[]string{"1.500", "1.500,0"}, "decimal-comma", ""},
 		{[]string{"1500.000"}, "decimal-point", ""},
 		{[]string{"0.500K"}, "decimal-point", ""},
-		{[]string{"12", "1.500", "2.500"}, "", `column views has "1.500", which has two possible meanings, and no other value of the column shows which meaning is right`},
+		{[]string{"12", "1.500", "2.500"}, "", `the value "1.500" in column views has two possible meanings, and the other values do not show which meaning is right`},
 		{[]string{"1,500"}, "", "--number-format=decimal-point or --number-format=decimal-comma"},
-		{[]string{"1.500M"}, "", "no other value of the column shows which meaning is right"},
+		{[]string{"1.500M"}, "", "the other values do not show which meaning is right"},
 		{[]string{"1.5K", "1,5K"}, "", "make the column uniform"},
 		{[]string{"a.b", "12.a"}, "", ""},
 	} {

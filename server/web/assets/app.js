@@ -149,7 +149,7 @@
     const axis = axisOf();
     const bars = gain && uPlot.paths.bars({ size: [0.7, 40] });
     const values = known.map(p => p.value), lowest = Math.min(...values), highest = Math.max(...values);
-    // The axis of changes begins at 0 or below. The axis of totals begins a little below the lowest total, but not below 0.
+    // The axis of changes begins at 0 or below. The axis of totals begins a little below the lowest total. It begins below 0 only if a total is negative.
     const margin = Math.max(1, (highest === lowest ? Math.abs(lowest) : highest - lowest) * 0.05);
     const range = gain ? rounded(Math.min(0, lowest), Math.max(1, highest)) : rounded(lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin);
     figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
@@ -235,8 +235,8 @@
     if (field.tagName === "SELECT") return field.selectedIndex !== Math.max(0, [...field.options].findIndex(option => option.defaultSelected));
     return field.type !== "hidden" && field.value !== field.defaultValue;
   }
-  // isInUse returns true if the visitor uses the page: if a part of it has the focus, a menu or the search dialog is open, a field is changed, or
-  // text is selected.
+  // isInUse returns true if the visitor uses the page. This is so if a part of the page has the focus, a menu or the search dialog is open, a field
+  // is changed, or text is selected.
   function isInUse() {
     const main = document.getElementById("content");
     return (main.contains(document.activeElement) && document.activeElement !== main) || main.querySelector("details[open]") !== null ||

@@ -135,6 +135,6 @@ func TestDistribute_returnsErrNoCitusWithoutTheExtension(t *testing.T) {
 		d := storetest.New(t, engine)
 		_, err := d.Distribute(t.Context())
 		require.ErrorIs(t, err, db.ErrNoCitus, fmt.Sprint(engine))
-		require.ErrorContains(t, err, map[string]string{"sqlite": "Citus needs a PostgreSQL database", "postgres": "run CREATE EXTENSION citus"}[engine])
+		require.ErrorContains(t, err, map[string]string{"sqlite": "this database is SQLite", "postgres": "run CREATE EXTENSION citus"}[engine])
 	}
 }

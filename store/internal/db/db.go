@@ -37,8 +37,8 @@ type Options struct {
 	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
 	MustExist bool
-	// Inspect, if set, is called before each statement of Read, ReadCommitted, EachRowOf and Tx. Tests use it to check these statements. It is not
-	// called for migrations, snapshots, tests of the connection, and transactions in which BulkTx uses COPY.
+	// Inspect, if set, is called before each statement of Read, ReadCommitted, EachRowOf and Tx. Tests use it to check these statements. Inspect is
+	// not called for migrations, snapshots, tests of the connection, and transactions in which BulkTx uses COPY.
 	Inspect Inspector
 	// Traced says whether the statements for which Inspect is called are recorded as spans of OpenTelemetry. A statement is recorded only if its
 	// context already has a span.

@@ -54,7 +54,7 @@ type dialect interface {
 	// readinessQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
 	// this program.
 	readinessQuery() string
-	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls statement.each. It stops at the first
+	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls statement.each. eachRow stops at the first
 	// error.
 	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
 	// columnsQuery returns a query with a table's name as parameter. Each row has a column's name,

@@ -24,7 +24,7 @@ func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	switch {
 	case d.sharded:
 	case d.dialect.name() == "sqlite":
-		return nil, fmt.Errorf("%w: Citus needs a PostgreSQL database, and this database is SQLite", ErrNoCitus)
+		return nil, fmt.Errorf("%w: this database is SQLite; set REELTALLY_DATABASE_URL to a PostgreSQL database with Citus", ErrNoCitus)
 	default:
 		return nil, fmt.Errorf("%w: run CREATE EXTENSION citus in the database on every node, and add the nodes with citus_add_node", ErrNoCitus)
 	}
@@ -95,7 +95,7 @@ type citusTable struct {
 // foreignKey is a foreign key of a table to another table or to itself, with its definition in SQL.
 type foreignKey struct{ Table, Name, Referenced, Definition string }
 
-// readLayout reads the layout of the database.
+// readLayout reads the version of Citus, the tables that are distributed or reference tables, and the foreign keys.
 func readLayout(tx *gorm.DB) (l layout, err error) {
 	l.tables = map[string]citusTable{}
 	if err := tx.Raw("SELECT citus_version()").Scan(&l.version).Error; err != nil {

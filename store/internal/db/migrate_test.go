@@ -358,8 +358,8 @@ func upStatements(migration string) []string {
 	return statements
 }
 
-// harmlessStatement matches the statements CREATE TABLE, CREATE INDEX and DROP INDEX. Older programs still work after these statements. It does not
-// match CREATE UNIQUE INDEX.
+// harmlessStatement matches the statements CREATE TABLE, CREATE INDEX and DROP INDEX. Older programs still work after these statements. The pattern
+// does not match CREATE UNIQUE INDEX.
 var harmlessStatement = regexp.MustCompile(`(?i)^(CREATE INDEX|CREATE TABLE|DROP INDEX) `)
 
 // addedColumn matches a statement that adds one column.

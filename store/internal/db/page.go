@@ -113,7 +113,7 @@ func SortByCount(table string) SortColumn {
 	return c
 }
 
-// deepOffset is the smallest offset for which seekPosition searches the position of the window. For
+// deepOffset is the smallest offset for which seekPosition searches for the position of the window. For
 // smaller offsets, skipping the rows before the window is faster.
 const deepOffset = 200
 

@@ -144,7 +144,7 @@ func (c *partitionCache) isKnown(month Date) bool {
 	return c.months[month]
 }
 
-// setKnown stores in the cache whether the month has a partition.
+// setKnown remembers whether the month has a partition, so that the next write does not ask the database.
 func (c *partitionCache) setKnown(month Date, exists bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,8 +29,8 @@ type ListSpec[R any] struct {
 	ID func(*R) uuid.UUID
 	// Total is the number of rows of the whole list, or 0 if it is unknown.
 	Total int64
-	// Sequence, if set, is the order of all rows. ReadList then reads the window's rows by their
-	// ids. It ignores Before, Expected, Unchanged and Each.
+	// Sequence, if set, is the order of all rows. ReadList then reads the window's rows by their ids. ReadList ignores Before, Expected, Unchanged
+	// and Each.
 	Sequence *Sequence
 	// Before, if set, is a statement that ReadList sends together with its first statement, and that runs
 	// first. It must not be set if Window.NeedsTotal returns true.

@@ -39,8 +39,8 @@ const (
 type Table struct {
 	Class TableClass
 	Bound TableBound
-	// Retention is how long a row is kept after its creation, last use or end, such as the expiry of a token. Later, a clean-up deletes the row. It is
-	// set only if Bound is ByTime.
+	// Retention is how long a row is kept after its creation, last use or end, such as the expiry of a token. Later, a clean-up deletes the row.
+	// Retention is set only if Bound is ByTime.
 	Retention time.Duration
 }
 
@@ -64,8 +64,8 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention is how long a daily point can stay with the default Retention: up to a month longer than
-	// DailyDays, because whole months are dropped, and up to a week longer, because whole weeks are rolled up.
+	// dailyRetention is how long a daily point can stay with the default Retention. A point stays up to a month
+	// longer than DailyDays, because whole months are dropped. It stays another week, because whole weeks are rolled up.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.

@@ -17,7 +17,8 @@ CREATE TABLE fetch_routes (
   PRIMARY KEY (source, kind)
 );
 
--- Each source has its own queue. So the highest value of the column turn that an organisation's targets have had is stored for each source.
+-- Each source has its own queue. So the table org_turns stores, for each source and organisation, the highest turn that a target of the
+-- organisation has had.
 DROP TABLE org_turns;
 CREATE TABLE org_turns (
   route           text   NOT NULL,

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- One row for each hash of a collection. The hash is in the URL of the share page. The key of a collection begins with its organisation, which the
--- hash does not show, so this table finds the collection of a hash.
+-- The table share_pages has one row for each hash of a collection. The key of a collection contains its organisation, but the URL of the share page
+-- contains only the hash. The server reads the organisation and the collection of a hash from this table.
 CREATE TABLE share_pages (
   hash            text COLLATE "C" NOT NULL PRIMARY KEY,
   organisation_id uuid NOT NULL,

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- The share page of a report. The columns have the same meaning as those of collections: who can open the page, the hash of its password, the hash in
--- its address, and when it closes.
+-- The share page of a report. The columns have the same meaning as those of collections. They are who can open the page, the hash of its password,
+-- the hash in its address, and when it closes.
 ALTER TABLE reports ADD COLUMN access text NOT NULL DEFAULT 'private';
 ALTER TABLE reports ADD COLUMN password_hash text;
 ALTER TABLE reports ADD COLUMN hash text;

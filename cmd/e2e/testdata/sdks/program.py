@@ -30,7 +30,8 @@ with open(sys.argv[1], "wb") as file:
 print(tracked, len(page["data"]), page["pagination"]["total"], len(ids))
 
 
-# mypy must find each of these mistakes. With --strict, it reports an error if the line of such a comment has no mistake.
+# Each line with a comment "type: ignore" has a mistake. mypy --strict reports an error if a line with such a comment has no mistake, so mypy must
+# find all of these mistakes.
 def mistakes(video: Video) -> int:
     reeltally.list_videos(order_by="views")  # type: ignore[arg-type]
     reeltally.track_videos({})  # type: ignore[typeddict-item]

@@ -80,14 +80,14 @@ class Client:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
         request = self._request(method, self.base_url + path + _query_text(query or {}), sent, data)
-        repeatable = keyed or method != "POST"  # a POST without a key may have taken effect although its answer was lost
+        repeatable = keyed or method != "POST"  # a POST without a key may have taken effect although its response was lost
         return self._repeat(request, repeatable, _content_of)
 
     def download(self, path: str, file: BinaryIO, query: Mapping[str, Any] | None = None, *, format: str = CSV) -> http.client.HTTPMessage:
         """Writes a list or history to a binary file in another format than JSON, as it arrives, so it needs little memory. The path is that of the
         operation, such as /videos. In CSV and NDJSON, all pages are read, and the line with the column names is written only once. In XLSX, one
         page is read. The result has the headers of the last page: after the path /history/export, Exported-Until is the value of updated_since for the
-        next download. The request is repeated until an answer begins, but not after that."""
+        next download. The request is repeated until a response begins, but not after that."""
         columns = None
         url = self.base_url + path + _query_text(query or {})
         while True:
@@ -132,7 +132,7 @@ class Client:
                 except urllib.error.HTTPError as refused:
                     if refused.code != 422 or refused.headers.get_content_type() != "application/json":
                         raise
-                    return _content_of(refused)  # the answer to a bulk request is a result: it says for each entry why it failed
+                    return _content_of(refused)  # the response to a bulk request is a result: it says for each entry why it failed
             except urllib.error.HTTPError as refused:
                 error = _error_of(refused)
                 wait = error.retry_after if error.retry_after is not None else wait
@@ -145,7 +145,7 @@ class Client:
                     again = error.status == 429 or (repeatable and error.status in _RETRIED)
                     if not again or attempt - key_retries >= self.max_retries or wait > self.max_wait:
                         raise error from None
-            except (OSError, http.client.HTTPException) as failure:  # the network failed, or the answer was cut
+            except (OSError, http.client.HTTPException) as failure:  # the network failed, or the response was cut
                 if not repeatable or attempt - key_retries >= self.max_retries:
                     raise _no_answer(failure) from failure
             time.sleep(wait)
@@ -186,7 +186,7 @@ def _is_expected(response: Any, request: urllib.request.Request) -> bool:
 
 
 def _is_empty(response: Any) -> bool:
-    """Returns true for a successful response without content, such as the answer to a refresh."""
+    """Returns true for a successful response without content, such as the response to a refresh."""
     return response.status == 204 or (response.status == 202 and not response.headers.get("Content-Type"))
 
 
@@ -220,7 +220,7 @@ def _received(read: Callable[[], bytes]) -> bytes:
 def _no_answer(failure: Exception) -> ReelTallyError:
     """Returns the error of a request that got no complete response."""
     reason = str(getattr(failure, "reason", None) or failure) or type(failure).__name__
-    return ReelTallyError(0, {"detail": f"the server sent no complete answer: {reason}"}, None)
+    return ReelTallyError(0, {"detail": f"the server sent no complete response: {reason}"}, None)
 
 
 def _type_error_of(response: Any) -> ReelTallyError:
@@ -239,7 +239,7 @@ def _error_of(response: urllib.error.HTTPError) -> ReelTallyError:
         try:
             content = response.read()
             problem = json.loads(content)
-        except (ValueError, OSError, http.client.HTTPException):  # a proxy answered, or the answer is incomplete
+        except (ValueError, OSError, http.client.HTTPException):  # a proxy answered, or the response is incomplete
             problem = {}
     return _response_error(response, content, problem if isinstance(problem, dict) else {})
 

@@ -595,7 +595,7 @@ class EventFeed(TypedDict):
     data: list[Event]
     # True if there are more events now.
     has_more: bool
-    # Send this value as `cursor` of the next request to get the events after those of this answer.
+    # Send this value as `cursor` of the next request to get the events after those of this response.
     next_cursor: str
 
 
@@ -964,7 +964,7 @@ class Report(TypedDict):
     organisation_id: str
     # The totals of the videos at the end of the report's period, and the views that they gained in it.
     statistics: ReportStatistics
-    # The videos of the report, by id.
+    # The videos of the report, sorted by id.
     videos: list[ReportVideo]
 
 
@@ -1435,7 +1435,7 @@ class TrackVideosResult(TypedDict):
 
 
 class UpdateCollectionRequest(TypedDict):
-    """The members of a collection to change."""
+    """The properties of the collection to change."""
 
     # Who can open the share page of a collection or report.
     access: NotRequired[Access]
