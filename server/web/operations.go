@@ -74,6 +74,7 @@ type collectingStatus struct {
 			ResetsAt time.Time    `json:"resets_at"`
 			Pause    *sourcePause `json:"pause"` // during the pause, the collectors send no requests that count towards the budget
 		} `json:"budgets"`
+		HeldBack string `json:"held_back"` // why and until when answers of the source that videos or accounts do not exist are held back; "" if they are believed
 	} `json:"sources"`
 	Statuses []struct {
 		Status  string `json:"status"`
