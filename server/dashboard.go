@@ -301,12 +301,6 @@ func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchSt
 	return targets, b.problem(ctx, err)
 }
 
-// LastFetches counts the videos and accounts of each source by the result of their last fetch, from all organisations.
-func (b pageBackend) LastFetches(ctx context.Context) ([]queue.LastFetches, error) {
-	fetches, err := b.s.store.Queue.LastFetches(ctx)
-	return fetches, b.problem(ctx, err)
-}
-
 // countSignInAttempt counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
 func (b pageBackend) countSignInAttempt(ctx context.Context) error {
 	return b.problem(ctx, b.s.tokens.addressLimits.countRequest(ctx, signInLimit, clientAddress(ctx)))

@@ -69,8 +69,6 @@ type Backend interface {
 	// TargetsWithStatus returns the videos and accounts that have the given fetch status, from all organisations. limit is the maximum
 	// number of results.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
-	// LastFetches counts the videos and accounts of each source by the result of their last fetch, from all organisations.
-	LastFetches(ctx context.Context) ([]queue.LastFetches, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
 	ErrorCodes() []ErrorCode
 	// HistoryDays returns the maximum age, in days, of the history points that a tier shows.
