@@ -75,7 +75,7 @@ func TestDisappearances_ofMostVideosAreHeldBack(t *testing.T) {
 				require.NoError(t, s.WriteHeartbeat(t.Context()))
 				status, err := s.db.CollectingState(t.Context())
 				require.NoError(t, err)
-				require.Contains(t, status.Sources[0].HeldBack, "say that a recently fetched video or account does not exist; such answers are held back since")
+				require.Regexp(t, `^\d+ of the last \d+ answers say that a recently fetched video or account does not exist; such answers are held back since 20[^ ]+Z, until at most half of the answers say so$`, status.Sources[0].HeldBack)
 				video := storetest.Column[string](t, db, "SELECT fetch_reason FROM videos WHERE external_id = ?", s.ids[0])
 				require.Equal(t, []string{"The source scripted says of many videos or accounts at once that they do not exist, so its answers are held back"}, video)
 

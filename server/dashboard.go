@@ -263,6 +263,22 @@ func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity
 	return sums, err
 }
 
+// AccountGains returns the tracked videos of an account that gained the most views in a period. If the tier hides numbers, there are none, because
+// their order would reveal which videos gained more. If the account has too many videos, tooMany is true.
+func (b pageBackend) AccountGains(ctx context.Context, identity store.Identity, account uuid.UUID, from, to store.Date) (gains []store.CollectionVideo, tooMany bool, err error) {
+	if b.HidesNumbers(identity.Organisation.Tier) {
+		return nil, false, nil
+	}
+	err = b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {
+		gains, err = o.AccountGains(ctx, account, from, to, maxRankedVideos)
+		if _, tooMany = errors.AsType[*store.TooManyVideosError](err); tooMany {
+			return nil
+		}
+		return err
+	})
+	return gains, tooMany, err
+}
+
 // Reports returns the reports of all collections of the organisation, the newest first.
 func (b pageBackend) Reports(ctx context.Context, identity store.Identity) ([]store.Report, error) {
 	var reports []store.Report
@@ -299,12 +315,6 @@ func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error
 func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error) {
 	targets, err := b.s.store.Queue.TargetsWithStatus(ctx, status, limit)
 	return targets, b.problem(ctx, err)
-}
-
-// LastFetches counts the videos and accounts of each source by the result of their last fetch, from all organisations.
-func (b pageBackend) LastFetches(ctx context.Context) ([]queue.LastFetches, error) {
-	fetches, err := b.s.store.Queue.LastFetches(ctx)
-	return fetches, b.problem(ctx, err)
 }
 
 // countSignInAttempt counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.

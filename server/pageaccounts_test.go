@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/queue"
@@ -157,4 +158,56 @@ func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
 	text, coloured = tileOfViews("?start=" + a.daysAgo(2) + "&end=" + a.daysAgo(1))
 	require.Contains(t, text, "with 1 video fewer")
 	require.False(t, coloured)
+}
+
+func TestAccountPage_listsTheVideosThatGainedMost(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	videos := make([]uuid.UUID, 8)
+	for n := range videos {
+		videos[n] = c.track(videoURL(n))
+	}
+	views := func(factor int64) func(queue.Target) ingest.VideoFacts {
+		return func(target queue.Target) ingest.VideoFacts {
+			n := int64(target.ExternalID[len(target.ExternalID)-1] - '0')
+			return ingest.VideoFacts{Username: new("someone"), Title: new("Clip " + target.ExternalID), Views: new(1000 + factor*n)}
+		}
+	}
+	a.fetch(views(0))
+	v := c.newSignedInVisitor(t)
+	accounts := decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true&username=someone", nil).requireStatus(http.StatusOK))
+	require.Len(t, accounts, 1)
+	path := "/account/tiktok/" + accounts[0].AccountID.String()
+	rows := func(query string) (out []string) {
+		t.Helper()
+		for _, section := range findElements(v.visit(path+query).requireStatus(http.StatusOK).parsePage(), "section") {
+			if heading := findElements(section, "h2"); len(heading) > 0 && textOf(heading[0]) == "Gained most" {
+				for _, row := range findElements(section, "tr") {
+					out = append(out, strings.Join(strings.Fields(textOf(row)), " "))
+				}
+				if len(out) == 0 {
+					return []string{strings.Join(strings.Fields(textOf(section)), " ")}
+				}
+				return out[1:]
+			}
+		}
+		return nil
+	}
+	require.Equal(t, []string{"Gained mostNo gain is known in this period."}, rows(""), "an unknown gain is not 0")
+	a.Clock.Advance(24 * time.Hour)
+	a.fetch(views(10))
+	got := rows("?limit=1&order_by=latest_views")
+	require.Len(t, got, 5)
+	for n, want := range []string{"70", "60", "50", "40", "30"} {
+		require.Contains(t, got[n], "Clip ")
+		require.Contains(t, got[n], "+"+want+" since ")
+		require.True(t, strings.HasSuffix(got[n], "1,0"+want), got[n])
+	}
+	c.stopVideos(http.StatusOK, videos[7].String())
+	require.Contains(t, rows("")[0], "+60 since ", "stopped videos are left out")
+	require.Equal(t, []string{"Gained mostNo gain is known in this period."}, rows("?start="+a.daysAgo(9)+"&end="+a.daysAgo(3)), "the list must follow the period")
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(2 * time.Second)
+	require.Empty(t, rows(""), "the order of the videos would reveal which gained more")
 }

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"bytes"
+	"image/png"
 	"net/http"
 	"strings"
 	"testing"
@@ -126,6 +128,64 @@ func TestSharedReport_asksForItsPassword(t *testing.T) {
 		require.Contains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "Report 1")
 		c.shareReport(collection, report, map[string]any{"password": "another password"})
 		require.NotContains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "Report 1", "a new password must end the earlier visits")
+	})
+}
+
+func TestSharedReport_hasAPreviewForMessengers(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := createDashboardData(a, c)
+		report := c.createReport(collection)
+		path := c.shareReport(collection, report, map[string]any{"access": "public"})
+		visitor := &visitor{app: a, t: t}
+		meta := visitor.visit(path).requireStatus(http.StatusOK).metaContents()
+		require.Equal(t, "Report 1: Spring", meta["og:title"])
+		require.Contains(t, meta["og:description"], " · 3 videos · 999 gained views · 6,999 views at the end")
+		require.Equal(t, meta["og:description"], meta["description"])
+		require.Equal(t, "https://app.example.test"+path+"/card.png", meta["og:image"])
+		require.Equal(t, []string{"1200", "630", "summary_large_image"}, []string{meta["og:image:width"], meta["og:image:height"], meta["twitter:card"]})
+		card := visitor.visit(path + "/card.png").requireStatus(http.StatusOK)
+		require.Equal(t, "image/png", card.Header.Get("Content-Type"))
+		picture, err := png.Decode(bytes.NewReader(card.body))
+		require.NoError(t, err)
+		require.Equal(t, 1200, picture.Bounds().Dx())
+		require.NotEqual(t, card.body, visitor.visit(c.shareCollection(collection, "public", nil)+"/card.png").requireStatus(http.StatusOK).body)
+
+		a.fetch(factsWithViews(9_000_000))
+		require.Equal(t, card.body, visitor.visit(path+"/card.png?start=2020-01-01&end=2020-01-02&days=7").requireStatus(http.StatusOK).body, "the picture must show the numbers of the report, not the current ones")
+		require.Equal(t, meta, visitor.visit(path).metaContents())
+
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(2 * time.Second)
+		masked := visitor.visit(path).requireStatus(http.StatusOK).metaContents()
+		require.NotContains(t, masked["og:description"], "views")
+		require.NotEqual(t, card.body, visitor.visit(path+"/card.png").requireStatus(http.StatusOK).body, "the picture of a masked report must have no numbers")
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
+		a.Clock.Advance(2 * time.Second)
+		require.Equal(t, card.body, visitor.visit(path+"/card.png").body)
+
+		c.shareReport(collection, report, map[string]any{"access": "protected", "password": sharePassword})
+		requireNothing := func() {
+			t.Helper()
+			require.Equal(t, string(visitor.visit("/r/aaaaaaaaaaaaaa/card.png").requireStatus(http.StatusNotFound).body), string(visitor.visit(path+"/card.png").requireStatus(http.StatusNotFound).body))
+		}
+		locked := visitor.visit(path).requireStatus(http.StatusOK)
+		for name := range locked.metaContents() {
+			require.NotContains(t, name, "og:", "messengers must not learn anything about a protected report")
+			require.NotContains(t, name, "description")
+		}
+		require.NotContains(t, string(locked.body), "Spring")
+		requireNothing()
+		visitor.post(path, "password", sharePassword).requireStatus(http.StatusSeeOther)
+		require.NotContains(t, visitor.visit(path).requireStatus(http.StatusOK).metaContents(), "og:image")
+		requireNothing()
+		c.shareReport(collection, report, map[string]any{"access": "private"})
+		requireNothing()
+		c.shareReport(collection, report, map[string]any{"access": "public", "share_expires_at": a.Clock.Now().Add(time.Hour)})
+		visitor.visit(path + "/card.png").requireStatus(http.StatusOK)
+		a.Clock.Advance(time.Hour)
+		requireNothing()
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -155,7 +156,8 @@ ORDER BY 1, 2, weekly`
 // totalsKey identifies a result of CollectionTotals in memory.
 type totalsKey struct {
 	org     uuid.UUID
-	version int64 // version of the organisation's data; the caller must read it before the result
+	account uuid.UUID // the account of a result of AccountGains; the zero value for CollectionTotals
+	version int64     // version of the organisation's data; the caller must read it before the result
 	query   CollectionTotalsQuery
 }
 
@@ -178,7 +180,7 @@ func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (Co
 	if err != nil {
 		return CollectionTotals{}, err
 	}
-	key := totalsKey{o.id, version.Version, q}
+	key := totalsKey{org: o.id, version: version.Version, query: q}
 	if c, ok := o.s.totals.get(key); ok {
 		return c, nil
 	}
@@ -253,35 +255,61 @@ func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally
 	if q.Points {
 		from = 0 // read all earlier points too, because the quality of a point depends on them
 	}
-	// A weekly point can be up to 6 days after the Monday of its week, and the query compares these Mondays
-	// with @before. So @before is 6 days earlier than @from.
-	rows, err := o.s.db.Read(ctx).Raw(collectionTotalsPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "before": from - 6, "to": q.To}).Rows()
-	if err != nil {
-		return db.Translate(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err returns the errors of reading, so the error of Close is not needed
-	var of []Point
 	at := 0
-	finish := func() {
+	finish := func(of []Point) {
 		if q.Points {
 			videos[at].StoredPoints = pointsForDays(of, videos[at].gainStartDay(q.From), q.To)
 		}
 		t.addVideo(&videos[at], of)
-		of = of[:0]
 		at++
 	}
+	limit := math.MaxInt
+	if q.Points {
+		limit = MaxReportPoints - *pointsRead
+	}
+	read, err := o.eachVideoWithPoints(ctx, collectionTotalsPointsSQL, map[string]any{"ids": ids}, from, q.To, limit, func(video uuid.UUID, of []Point) {
+		for videos[at].ID != video {
+			finish(nil)
+		}
+		finish(of)
+	})
+	if *pointsRead += read; err != nil {
+		return err
+	}
+	for at < len(videos) {
+		finish(nil)
+	}
+	return nil
+}
+
+// eachVideoWithPoints runs a query like collectionTotalsPoints, and calls f with each video that has points, and with its points, the oldest first. f
+// must not keep the points. It returns the number of points. If there are more than limit points, the error is a *TooManyPointsError.
+func (o *Org) eachVideoWithPoints(ctx context.Context, query string, args map[string]any, from, to db.Date, limit int, f func(video uuid.UUID, of []Point)) (int, error) {
+	// A weekly point can be up to 6 days after the Monday of its week, and the query compares these Mondays
+	// with @before. So @before is 6 days earlier than @from.
+	args["org"], args["from"], args["before"], args["to"] = o.id, from, from-6, to
+	rows, err := o.s.db.Read(ctx).Raw(query, args).Rows()
+	if err != nil {
+		return 0, db.Translate(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err returns the errors of reading, so the error of Close is not needed
+	var of []Point
+	var video uuid.UUID
+	read := 0
 	var p pointRow
 	targets := p.fieldPointers()
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
-			return db.Translate(err)
+			return read, db.Translate(err)
 		}
-		if *pointsRead++; q.Points && *pointsRead > MaxReportPoints {
-			return &TooManyPointsError{Limit: MaxReportPoints}
+		if read++; read > limit {
+			return read, &TooManyPointsError{Limit: MaxReportPoints}
 		}
-		for videos[at].ID != p.video {
-			finish()
+		if p.video != video && len(of) > 0 {
+			f(video, of)
+			of = of[:0]
 		}
+		video = p.video
 		point := p.toPoint()
 		// While a week is rolled up, a day can have two points. The weekly point supplies the
 		// counts that the daily point lacks.
@@ -293,12 +321,12 @@ func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally
 		of = append(of, point)
 	}
 	if err := rows.Err(); err != nil {
-		return db.Translate(err)
+		return read, db.Translate(err)
 	}
-	for at < len(videos) {
-		finish()
+	if len(of) > 0 {
+		f(video, of)
 	}
-	return nil
+	return read, nil
 }
 
 // collectionTotalsPointsSQL is the complete text of the query collectionTotalsPoints: it has the columns of the metrics instead of {d} and {w}.

@@ -102,7 +102,7 @@ var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "
 	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "LastShareVisit", "CollectionSums"}
 
 // readOnlyMethods are the names of the methods of Org that only read the database.
-var readOnlyMethods = []string{"ID", "Video", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "AccountHistory",
+var readOnlyMethods = []string{"ID", "Video", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "AccountHistory", "AccountGains",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "CollectionTotals", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
 	"Webhooks", "Webhook", "WebhookPauseEnd", "ListDeliveries", "ListEvents", "LastShareVisit", "CollectionSums"}

@@ -135,6 +135,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		sums, err := o.CollectionSums(ctx)
 		return newAnswer(err, sums)
 	}},
+	"AccountGains": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		gains, err := o.AccountGains(ctx, x.account, x.today-30, x.today, 5)
+		return newAnswer(err, gains)
+	}},
 	"AccountHistory": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		points, err := o.AccountHistory(ctx, store.Ref{ID: x.account}, x.today-30, x.today)
 		return newAnswer(err, points)

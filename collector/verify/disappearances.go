@@ -70,7 +70,8 @@ func (d *Disappearances) Record(sourceName string, t queue.Target, disappeared b
 	s.answers = slices.Delete(s.answers, 0, max(0, len(s.answers)-comparedAnswers))
 }
 
-// Cause returns a text for operators if the source is probably the cause of the disappearances that it reports, and otherwise "".
+// Cause returns a sentence for operators if the source is probably the cause of the disappearances that it reports, and otherwise "". The sentence says
+// why answers are held back, since when and until when.
 func (d *Disappearances) Cause(sourceName string, now time.Time) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,6 +94,6 @@ func (d *Disappearances) Cause(sourceName string, now time.Time) string {
 	if s.since.IsZero() {
 		s.since = now
 	}
-	return fmt.Sprintf("%d of the last %d answers say that a recently fetched video or account does not exist; such answers are held back since %s",
+	return fmt.Sprintf("%d of the last %d answers say that a recently fetched video or account does not exist; such answers are held back since %s, until at most half of the answers say so",
 		disappeared, len(s.answers), s.since.UTC().Format(time.RFC3339))
 }

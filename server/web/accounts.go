@@ -4,7 +4,10 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+
+	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
@@ -70,7 +73,9 @@ type accountPage struct {
 	Highest     int64
 	Uploads     *uploads // diagram of the latest uploads; nil if too few videos have a known upload day and known views
 	Collections []client.Collection
-	Wait        int // number of seconds after which the page reloads itself; 0 if the page does not wait for new numbers
+	Best        []gainRow // videos that gained the most views in the period
+	TooMany     bool      // true if the account has too many videos to compute their gains in the period
+	Wait        int       // number of seconds after which the page reloads itself; 0 if the page does not wait for new numbers
 }
 
 var accountMetrics = []metric{{"followers", "Followers", false}, {"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"videos", "Videos", false}}
@@ -137,6 +142,9 @@ func showAccount(v *visit) error {
 		return err
 	}
 	content.Uploads = diagramOfUploads(latest.Data)
+	if err := v.loadAccountGains(&content, p, slices.Concat(content.Videos, latest.Data)); err != nil {
+		return err
+	}
 	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	for m := range content.Tiles {
 		if name := accountMetrics[m].Name; name != "followers" && name != "videos" {
@@ -150,6 +158,37 @@ func showAccount(v *visit) error {
 		content.Wait = v.secondsToWait(account.NextFetchAt)
 	}
 	return v.renderPage(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
+}
+
+// loadAccountGains sets the fields Best and TooMany of the page. It reads the videos that are not among knownVideos from the API.
+func (v *visit) loadAccountGains(content *accountPage, p period, knownVideos []client.Video) error {
+	gains, tooMany, err := v.Backend.AccountGains(v.r.Context(), v.id, content.Account.AccountID, p.Start, p.End)
+	if err != nil {
+		return err
+	}
+	content.TooMany = tooMany
+	best := make([]client.CollectionGain, len(gains))
+	for n, g := range gains {
+		best[n] = client.CollectionGain{AdID: g.ID, StartDay: dateOrNil(g.StartDay), EndDay: dateOrNil(g.EndDay), ViewsAtEnd: g.EndViews, ViewsGained: g.Gained}
+		if slices.ContainsFunc(knownVideos, func(video client.Video) bool { return video.AdID == g.ID }) {
+			continue
+		}
+		var video client.Video
+		if err := v.getFromAPI("/videos/"+g.ID.String(), nil, &video); err != nil {
+			return err
+		}
+		knownVideos = append(knownVideos, video)
+	}
+	content.Best = rowsForGains(best, knownVideos)
+	return nil
+}
+
+// dateOrNil converts a day to the type of the API's client.
+func dateOrNil(day *store.Date) *openapi_types.Date {
+	if day == nil {
+		return nil
+	}
+	return &openapi_types.Date{Time: day.Time()}
 }
 
 // describeMembers says how many videos joined or left the sums of an account in the period. It returns "" if none did. The points must be sorted

@@ -40,6 +40,9 @@ type Backend interface {
 	// store.ShareVisitInterval earlier. The result is nil for a page without visits and for another
 	// organisation's page.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
+	// AccountGains returns the tracked videos of an account that gained the most views in a period, the highest gain first. Videos with unknown gains
+	// are left out. If the account has too many videos for the period, tooMany is true. If the tier hides numbers, there are no videos.
+	AccountGains(ctx context.Context, id store.Identity, account uuid.UUID, from, to store.Date) (gains []store.CollectionVideo, tooMany bool, err error)
 	// CollectionSums returns the sums over the tracked videos of each collection, by the id of the collection. A collection without tracked
 	// videos is not in the map. If the tier hides numbers, the map is nil.
 	CollectionSums(ctx context.Context, id store.Identity) (map[uuid.UUID]store.CollectionSum, error)
@@ -69,8 +72,6 @@ type Backend interface {
 	// TargetsWithStatus returns the videos and accounts that have the given fetch status, from all organisations. limit is the maximum
 	// number of results.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
-	// LastFetches counts the videos and accounts of each source by the result of their last fetch, from all organisations.
-	LastFetches(ctx context.Context) ([]queue.LastFetches, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
 	ErrorCodes() []ErrorCode
 	// HistoryDays returns the maximum age, in days, of the history points that a tier shows.

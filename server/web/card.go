@@ -38,8 +38,8 @@ var (
 	cardArea       = color.RGBA{0xe4, 0xe9, 0xfb, 0xff}
 )
 
-// showCard sends the preview image of a public share page. Share pages with a password have no preview image, because the image would show
-// their numbers to everyone.
+// showCard sends the preview image of a public share page of a collection or report. Share pages with a password have no preview image,
+// because the image would show their numbers to everyone.
 func showCard(v *visit) error {
 	share, err := v.openShare()
 	if err != nil {
@@ -53,7 +53,11 @@ func showCard(v *visit) error {
 		return err
 	}
 	page := s.page()
-	if err := s.loadSums(&page); err != nil {
+	load := s.loadSums
+	if share.Kind == store.ShareReport {
+		load = s.loadReport
+	}
+	if err := load(&page); err != nil {
 		return err
 	}
 	picture, err := drawCard(page)
@@ -137,6 +141,10 @@ func drawCard(page sharePage) ([]byte, error) {
 	if page.MadeUp {
 		drawText(picture, faces.label, cardMuted, cardMargin+180, cardHeight-36, "made-up numbers")
 	}
+	if page.Report != nil { // the numbers of a report never change, so the image says to which days they belong
+		text := page.Period.Text()
+		drawText(picture, faces.label, cardMuted, cardWidth-cardMargin-font.MeasureString(faces.label, text).Ceil(), cardHeight-36, text)
+	}
 	var out bytes.Buffer
 	err = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, picture)
 	return out.Bytes(), err
@@ -145,9 +153,13 @@ func drawCard(page sharePage) ([]byte, error) {
 // cardTiles returns at most three tiles, all with known numbers, for the preview image. The tile
 // with the number of videos comes last.
 func cardTiles(page sharePage) []tile {
+	first := 1 // the first tile of a collection has the number of videos, so it is moved to the end
+	if page.Report != nil {
+		first = 0 // in a report, it is at the end
+	}
 	var out []tile
 	for n := range page.Tiles {
-		t := page.Tiles[(n+1)%len(page.Tiles)] // the first tile has the number of videos, so it is moved to the end
+		t := page.Tiles[(n+first)%len(page.Tiles)]
 		if t.Value != nil && len(out) < 3 {
 			out = append(out, t)
 		}

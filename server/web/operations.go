@@ -22,7 +22,6 @@ type operationsPage struct {
 	Statuses []statusTotal
 	Shown    string // the chosen fetch status: the page lists the videos and accounts with this status; "" if none is chosen
 	Targets  []queue.TargetStatus
-	Fetches  []queue.LastFetches
 	Version  string // version of the server
 	API      string // version of the API
 }
@@ -74,12 +73,17 @@ type collectingStatus struct {
 			ResetsAt time.Time    `json:"resets_at"`
 			Pause    *sourcePause `json:"pause"` // during the pause, the collectors send no requests that count towards the budget
 		} `json:"budgets"`
+		HeldBack string `json:"held_back"` // why and until when answers of the source that videos or accounts do not exist are held back; "" if they are believed
 	} `json:"sources"`
 	Statuses []struct {
 		Status  string `json:"status"`
 		Targets int64  `json:"targets"`
 	} `json:"statuses"`
+	LastFetches []queue.LastFetches `json:"last_fetches"` // nil if the first read of the queue has not finished yet
 }
+
+// IsCountingLastFetches returns true if the last fetches have not been counted yet since the server started.
+func (s collectingStatus) IsCountingLastFetches() bool { return s.LastFetches == nil }
 
 // sourcePause is a pause of a source or of one of its budgets.
 type sourcePause struct {
@@ -133,9 +137,6 @@ func showOperations(v *visit) error {
 		if content.Targets, err = v.Backend.TargetsWithStatus(v.r.Context(), store.FetchStatus(content.Shown), maxListedTargets); err != nil {
 			return err
 		}
-	}
-	if content.Fetches, err = v.Backend.LastFetches(v.r.Context()); err != nil {
-		return err
 	}
 	return v.renderPage(http.StatusOK, "operations", "operations", "Operations", content)
 }

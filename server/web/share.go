@@ -231,7 +231,7 @@ func (s *shareVisit) page() sharePage {
 	if page.Theme != "light" && page.Theme != "dark" {
 		page.Theme = "auto"
 	}
-	if s.share.Access == store.AccessPublic && s.share.Kind == store.ShareCollection {
+	if s.share.Access == store.AccessPublic {
 		page.Card = page.Address + "/card.png"
 	}
 	return page

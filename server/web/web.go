@@ -29,7 +29,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. They use the syntax of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/r/:hash", "/thumbnails/*", "/docs/guides", "/docs/guides/*"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/r/:hash", "/r/:hash/card.png", "/thumbnails/*", "/docs/guides", "/docs/guides/*"}
 
 // policy is the Content-Security-Policy of the pages. Pages can load files only from this server.
 // Inline scripts and inline styles are forbidden.
@@ -154,6 +154,7 @@ func (p *Pages) routes() *http.ServeMux {
 	handle("GET /c/{hash}/card.png", showCard)
 	handle("GET /r/{hash}", showShare)
 	handle("POST /r/{hash}", submitSharePassword)
+	handle("GET /r/{hash}/card.png", showCard)
 	handle("GET /thumbnails/{platform}/{id}/{signature}", showThumbnail)
 
 	private("GET /{$}", showOverview)

@@ -23,20 +23,21 @@ var answeredStatuses = []FetchStatus{FetchPrivate, FetchRestricted, FetchGone, F
 // LastFetches counts the targets of one platform that one source fetches, by the result of their last fetch. The database has no result of earlier
 // fetches.
 type LastFetches struct {
-	Platform      link.Platform `gorm:"column:source"`
-	Source        string        `gorm:"column:route"` // name of the source that is called next for the targets
-	Succeeded     int64         // number of targets whose last fetch succeeded within LastFetchWindow
-	Failed        int64         // number of targets whose last fetch failed, unless a source answered that the target is private, restricted or gone
-	Reason        string        // most common reason of the failed fetches; "" if there is none. It contains no credential.
-	ReasonTargets int64         // number of targets with this reason
+	Platform      link.Platform `gorm:"column:source" json:"platform"`
+	Source        string        `gorm:"column:route" json:"source"` // name of the source that is called next for the targets
+	Succeeded     int64         `json:"succeeded"`                  // number of targets whose last fetch succeeded within LastFetchWindow
+	Failed        int64         `json:"failed"`                     // number of targets whose last fetch failed, unless a source answered that the target is private, restricted or gone
+	Reason        string        `json:"reason"`                     // most common reason of the failed fetches; "" if there is none. It contains no credential.
+	ReasonTargets int64         `json:"reason_targets"`             // number of targets with this reason
 }
 
 // Total returns the number of targets whose last fetch is counted.
 func (f LastFetches) Total() int64 { return f.Succeeded + f.Failed }
 
-// LastFetches counts the targets of all sources by the result of their last fetch, sorted by platform and source. It reads the whole queue.
+// LastFetches counts the targets of all sources by the result of their last fetch, sorted by platform and source. It reads the whole queue,
+// so callers should keep the result for a while.
 func (s *Queue) LastFetches(ctx context.Context) ([]LastFetches, error) {
-	var fetches []LastFetches
+	fetches := []LastFetches{}
 	// SQLite reads only the index fetch_targets_counts, which has all these columns.
 	err := s.db.Read(ctx).Raw(`SELECT source, route, COUNT(CASE WHEN attempts = 0 AND fetched_at >= ? THEN 1 END) AS succeeded,
  COUNT(CASE WHEN attempts > 0 AND status NOT IN ? THEN 1 END) AS failed

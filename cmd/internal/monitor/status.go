@@ -24,6 +24,8 @@ type Status struct {
 	Platforms  []Platform     `json:"platforms"`
 	Sources    []SourceStatus `json:"sources"`
 	Statuses   []StatusCount  `json:"statuses"`
+	// LastFetches counts the targets of each source by the result of their last fetch. It is absent if it was not read.
+	LastFetches []queue.LastFetches `json:"last_fetches,omitzero"`
 
 	pauses map[string]PauseStatus // current pauses of the sources of all collectors; the key is "SOURCE" or "SOURCE/BUDGET"
 }

@@ -3,6 +3,7 @@ package monitor_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -77,7 +78,8 @@ func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 					Pause: &monitor.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
 				{Budget: "free"},
 			}}},
-			Statuses: []monitor.StatusCount{{Platform: "tiktok", Kind: "video", Status: queue.FetchPending, Targets: 1}},
+			Statuses:    []monitor.StatusCount{{Platform: "tiktok", Kind: "video", Status: queue.FetchPending, Targets: 1}},
+			LastFetches: []queue.LastFetches{},
 		}, s)
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP reeltally_queue_oldest_due_seconds Seconds since the oldest due target became due; 0 if no target is due.
@@ -125,12 +127,16 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 func TestMonitor_waitsAfterAFailedReadBeforeItReadsAgain(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	reads := 0
+	var reads, countsOfFetches atomic.Int64
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string, _ []any) error {
 		if !strings.Contains(statement, "FROM fetch_targets") {
 			return nil
 		}
-		reads++
+		if strings.Contains(statement, "GROUP BY source, route") {
+			countsOfFetches.Add(1)
+		} else {
+			reads.Add(1)
+		}
 		return context.DeadlineExceeded
 	}})
 	require.NoError(t, err)
@@ -141,7 +147,45 @@ func TestMonitor_waitsAfterAFailedReadBeforeItReadsAgain(t *testing.T) {
 		m.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
 		require.Equal(t, http.StatusServiceUnavailable, response.Code)
 	}
-	require.Equal(t, 1, reads)
+	require.EqualValues(t, 1, reads.Load())
+	require.LessOrEqual(t, countsOfFetches.Load(), int64(1))
+}
+
+// Counting the last fetches scans the whole queue. So it must not happen at every view of the page Operations, and not for the metrics.
+func TestMonitor_countsTheLastFetchesOnceForSeveralRequests(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const targets = 20_000
+		series := fmt.Sprintf("WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d) SELECT n FROM numbers", targets)
+		now := store.InstantOf(db.Clock.Now())
+		db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail, fetched_at, route, status)
+SELECT 0, 'tiktok', 'video', CAST(7000000000000000000 + n AS text), '', '', 1, 1, ?, ?, CASE WHEN n % 100 = 0 THEN 2 ELSE 0 END, 'active', CASE WHEN n % 100 = 0 THEN 'HTTP 500' ELSE '' END, ?, 'vendor:a', 'ok' FROM (`+series+`) AS s`, now, now, now)
+		registry := prometheus.NewRegistry()
+		m := monitor.New(db.Store, nil, nil, registry, slog.New(slog.DiscardHandler))
+		counts := func() (n int) {
+			for _, statement := range db.Guard.Statements() {
+				if strings.Contains(statement, "GROUP BY source, route") {
+					n++
+				}
+			}
+			return n
+		}
+		_, err := registry.Gather()
+		require.NoError(t, err)
+		require.Zero(t, counts(), "the metrics do not need the last fetches")
+		get := func() (s monitor.Status) {
+			response := httptest.NewRecorder()
+			m.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
+			require.Equal(t, http.StatusOK, response.Code)
+			require.NoError(t, json.Unmarshal(response.Body.Bytes(), &s))
+			return s
+		}
+		require.Eventually(t, func() bool { return get().LastFetches != nil }, time.Minute, 10*time.Millisecond)
+		for range 3 {
+			require.Equal(t, []queue.LastFetches{{Platform: "tiktok", Source: "vendor:a", Succeeded: 19_800, Failed: 200, Reason: "HTTP 500", ReasonTargets: 200}}, get().LastFetches)
+		}
+		require.Equal(t, 2, counts(), "one statement counts the results, and one counts the reasons")
+	})
 }
 
 func TestMonitor_reportsThatTheDatabaseDoesNotAnswer(t *testing.T) {

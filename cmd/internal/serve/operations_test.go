@@ -18,6 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -101,4 +102,24 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 		require.NotContains(t, overview, "Operations")
 		require.NotEmpty(t, unknown)
 	}
+}
+
+func TestOperationsPage_saysWhyAndUntilWhenAnswersOfASourceAreHeldBack(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	db.Clock.Set(time.Now()) // the server uses the machine's clock, so the test's database must have the same time
+	operator := storetest.NewOrg(t, db)
+	require.NoError(t, db.SetOperator(t.Context(), operator.ID(), true))
+	_, secret, err := db.CreateToken(t.Context(), operator.ID(), "N", store.Scopes, 0)
+	require.NoError(t, err)
+	const cause = "15 of the last 20 answers say that a recently fetched video or account does not exist; such answers are held back since 2026-11-29T08:00:00Z, until at most half of the answers say so"
+	budgets := []queue.Budget{{Name: "common", Limit: 10, Window: "today", Ends: time.Now().Add(time.Hour)}, {Name: "search"}}
+	_, err = db.Heartbeat(t.Context(), store.NewID(), time.Hour, []queue.Source{{Name: "youtube", Budgets: budgets, HeldBack: cause}, {Name: "vendor:a", HeldBack: "<b>a fault</b>"}, {Name: "graph"}})
+	require.NoError(t, err)
+	p := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0"})
+	status, page := browserOf(t, serverAddress(t, p), secret)("/operations")
+	require.Equal(t, http.StatusOK, status, page)
+	require.Equal(t, 1, strings.Count(page, cause), "the page must say it once, with the words of the status, although the source has two budgets")
+	require.Contains(t, page, "&lt;b&gt;a fault&lt;/b&gt;", "a source without budgets can be held back, too")
+	require.Equal(t, 2, strings.Count(page, "<span>answers held back</span>"), "the source graph is not held back")
 }
