@@ -109,9 +109,10 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	return &s
 }
 
-// roseImplausibly returns true if the views rose by more than implausibleRise and manyNewViews since a fetch in the last riseTime.
+// roseImplausibly returns true if the views rose by more than implausibleRise and manyNewViews since a fetch in the last riseTime. If there
+// was no fetch, the stored views come from an import or from an earlier time of tracking. Their age is unknown then, so it does not matter.
 func roseImplausibly(t source.Target, f *source.Facts, now time.Time) bool {
-	if f.Views == nil || t.Views == nil || t.FetchedAt == nil || now.Sub(t.FetchedAt.Time()) >= riseTime {
+	if f.Views == nil || t.Views == nil || t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) >= riseTime {
 		return false
 	}
 	return *f.Views-*t.Views > manyNewViews && *f.Views/implausibleRise > *t.Views
