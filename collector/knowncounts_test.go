@@ -33,11 +33,11 @@ func (s *refusalTest) answerWith(facts source.Facts) {
 	s.Sources = []source.Source{factsSource{s.scriptedSource, facts}}
 }
 
-// importCounts imports a video with the given counts, measured three days ago.
-func (s *refusalTest) importCounts(n int, counts store.Counts) {
+// importCounts imports the video of the test with the given counts, measured three days ago.
+func (s *refusalTest) importCounts(counts store.Counts) {
 	s.t.Helper()
 	at := store.InstantOf(s.db.Clock.Now().AddDate(0, 0, -3))
-	_, err := backfill.Import(s.t.Context(), s.org, []backfill.ImportVideo{{Link: storetest.VideoLink(s.t, n), Points: []backfill.LoadPoint{{At: at, Counts: counts}}}}, false)
+	_, err := backfill.Import(s.t.Context(), s.org, []backfill.ImportVideo{{Link: storetest.VideoLink(s.t, 1), Points: []backfill.LoadPoint{{At: at, Counts: counts}}}}, false)
 	require.NoError(s.t, err)
 }
 
@@ -49,10 +49,10 @@ func (s *refusalTest) fetchForHours() {
 	}
 }
 
-// countsOf returns the latest counts of a video of an organisation.
-func countsOf(t *testing.T, o *store.Org, n int) store.Counts {
+// countsOf returns the latest counts of the test's video, as an organisation has them.
+func countsOf(t *testing.T, o *store.Org) store.Counts {
 	t.Helper()
-	v := storetest.VideoOf(t, o, storetest.VideoLink(t, n))
+	v := storetest.VideoOf(t, o, storetest.VideoLink(t, 1))
 	return v.LatestCounts()
 }
 
@@ -75,23 +75,23 @@ func TestCollector_holdsBackSuspiciousCountsOfAnImportedVideo(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newRefusalTest(t, db, 1, 0)
-				s.importCounts(1, c.imported)
+				s.importCounts(c.imported)
 				s.answerWith(source.Facts{Views: c.answer.Views, Likes: c.answer.Likes})
 				_, err := s.org.RefreshVideo(t.Context(), store.Ref{Link: storetest.VideoLink(t, 1)}, nil)
 				require.NoError(t, err)
 				s.fetchDueTargets(s.Collector)
 				require.Equal(t, 1, s.callCount())
 				if c.storedAtOnce {
-					require.Equal(t, c.answer, countsOf(t, s.org, 1))
+					require.Equal(t, c.answer, countsOf(t, s.org))
 					return
 				}
-				require.Equal(t, c.imported, countsOf(t, s.org, 1))
+				require.Equal(t, c.imported, countsOf(t, s.org))
 				s.fetchForHours()
 				if c.neverStored {
-					require.Equal(t, c.imported, countsOf(t, s.org, 1))
+					require.Equal(t, c.imported, countsOf(t, s.org))
 					return
 				}
-				require.Equal(t, c.answer, countsOf(t, s.org, 1))
+				require.Equal(t, c.answer, countsOf(t, s.org))
 			})
 		})
 	}
@@ -105,7 +105,7 @@ func TestCollector_holdsBackAFallOfAVideoThatIsTrackedAgain(t *testing.T) {
 		storetest.Track(t, s.org, l)
 		s.answerWith(source.Facts{Views: new(int64(5_000_000))})
 		s.fetchDueTargets(s.Collector)
-		require.EqualValues(t, 5_000_000, *countsOf(t, s.org, 1).Views)
+		require.EqualValues(t, 5_000_000, *countsOf(t, s.org).Views)
 
 		storetest.StopVideos(t, s.org, l)
 		s.fetchAfter(48 * time.Hour)
@@ -114,9 +114,9 @@ func TestCollector_holdsBackAFallOfAVideoThatIsTrackedAgain(t *testing.T) {
 		s.answerWith(source.Facts{Views: new(int64(4_000))})
 		s.fetchDueTargets(s.Collector)
 		require.Equal(t, 2, s.callCount())
-		require.EqualValues(t, 5_000_000, *countsOf(t, s.org, 1).Views)
+		require.EqualValues(t, 5_000_000, *countsOf(t, s.org).Views)
 		s.fetchForHours()
-		require.EqualValues(t, 4_000, *countsOf(t, s.org, 1).Views)
+		require.EqualValues(t, 4_000, *countsOf(t, s.org).Views)
 	})
 }
 
@@ -124,14 +124,14 @@ func TestCollector_showsImportedCountsToNoOtherOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 1, 0)
-		s.importCounts(1, store.Counts{Views: new(int64(49_900_000))})
+		s.importCounts(store.Counts{Views: new(int64(49_900_000))})
 		other := storetest.NewOrg(t, db)
 		storetest.Track(t, other, storetest.VideoLink(t, 1))
 		s.answerWith(source.Facts{Views: new(int64(63_892))})
 		s.fetchAfter(0)
 		require.Equal(t, 1, s.callCount())
-		require.Equal(t, store.Counts{}, countsOf(t, other, 1))
+		require.Equal(t, store.Counts{}, countsOf(t, other))
 		s.fetchForHours()
-		require.EqualValues(t, 63_892, *countsOf(t, other, 1).Views)
+		require.EqualValues(t, 63_892, *countsOf(t, other).Views)
 	})
 }
