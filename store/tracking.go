@@ -35,6 +35,9 @@ type TrackRequest struct {
 	// Imported is true if an import tracks the videos. The import changes the organisation's points itself: a new video counts from the day of
 	// its first point, or from today if it has no points.
 	Imported bool
+	// Known are the counts of the videos before their first fetch, in the order of Links. It is nil if a request has no counts.
+	// Counts of a video that the organisation already had are ignored.
+	Known []Counts
 	// Unsupported is a function that returns why no configured source can fetch a video. It returns
 	// "" for other videos. If it is nil, all videos are fetchable.
 	Unsupported func(link.Link) string
@@ -272,6 +275,7 @@ type storedVideo struct {
 	Pending         bool
 	CreatedAt       db.Instant
 	LatestUpdatedAt *db.Instant
+	Latest          Counts `gorm:"embedded;embeddedPrefix:latest_"`
 }
 
 // storedVideos returns what is stored about the links: the videos by queue.TargetKey, and the accounts by AccountKey. It also returns the tier and
@@ -296,7 +300,7 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 	// This transaction has locked the organisation, so no other transaction starts or stops the
 	// tracking of these videos, or changes the tier or subscription.
 	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
-	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at, o.tier, o.subscription FROM wanted
+	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at, `+MetricColumns("v.latest_{m}")+`, o.tier, o.subscription FROM wanted
  LEFT JOIN organisations o ON o.id = {org} AND wanted.i = 0
  LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
  LEFT JOIN accounts a ON a.organisation_id = {org} AND a.platform = wanted.platform AND a.username = wanted.handle AND a.handle_current
@@ -351,8 +355,10 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 			BaseLane: r.lane, Subject: results[i].ID, Lane: r.lane, Saved: !results[i].Existing}
 		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
 		if v, ok := storedBefore[queue.TargetKey(l.Platform, l.ID)]; ok {
-			e.TrackedAt = v.CreatedAt
+			e.TrackedAt, e.Known = v.CreatedAt, queue.KnownCounts(v.Latest)
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
+		} else if r.Known != nil {
+			e.Known = queue.KnownCounts(r.Known[i])
 		}
 		if !r.Scheduled && i < r.Immediate {
 			e.Lane = queue.LaneInteractive
@@ -379,7 +385,7 @@ func markDeferred(results []Tracked, entries []queue.Entry) {
 // video, v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
-		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: queue.KnownCounts(v.LatestCounts())}
 	if v.Removed {
 		e.TrackedAt = v.CreatedAt
 		db.Assign(&e.FetchedAt, v.LatestUpdatedAt)

@@ -110,9 +110,10 @@ func Check(t queue.Target, r source.Result, mixedUp bool, now time.Time) *Suspic
 	return &s
 }
 
-// roseImplausibly returns true if the views rose by more than implausibleRise and manyNewViews since a fetch in the last riseTime.
+// roseImplausibly returns true if the views rose by more than implausibleRise and manyNewViews since a fetch in the last riseTime. If there
+// was no fetch, the stored views come from an import or from an earlier time of tracking. Their age is unknown then, so it does not matter.
 func roseImplausibly(t queue.Target, f *source.Facts, now time.Time) bool {
-	if f.Views == nil || t.Views == nil || t.FetchedAt == nil || now.Sub(t.FetchedAt.Time()) >= riseTime {
+	if f.Views == nil || t.Views == nil || t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) >= riseTime {
 		return false
 	}
 	return *f.Views-*t.Views > manyNewViews && *f.Views/implausibleRise > *t.Views

@@ -181,6 +181,7 @@ func TestCheck_storesAnImplausibleRiseOnlyAfterOneConfirmation(t *testing.T) {
 		"1000 times as many, but few":    {fetchedTarget(10), 10_000, false},
 		"a video that was never fetched": {queue.Target{}, 20_000_000, false},
 		"an old fetch":                   {old, 20_000_000, false},
+		"imported views":                 {queue.Target{Views: new(int64(20_000))}, 20_000_000, true},
 	} {
 		require.Equal(t, c.held, check(c.target, c.views, now) != nil, name)
 	}

@@ -114,8 +114,14 @@ func (i *importState) trackLinks(links []link.Link, newVideos []*mergedVideo) er
 	if len(links) == 0 {
 		return nil
 	}
+	known := make([]store.Counts, len(newVideos))
+	for n, m := range newVideos {
+		for _, p := range m.added {
+			known[n].Update(p.Counts)
+		}
+	}
 	// Allowance stays 0. So if the organisation has no subscription, the imported videos are saved but not fetched.
-	tracked, err := i.TrackVideos(store.TrackRequest{Links: links, Scheduled: true, Imported: true})
+	tracked, err := i.TrackVideos(store.TrackRequest{Links: links, Scheduled: true, Imported: true, Known: known})
 	if err != nil {
 		return err
 	}

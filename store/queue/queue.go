@@ -133,6 +133,8 @@ type Entry struct {
 	TrackedAt, FetchedAt db.Instant
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
+	// Known are the counts with which a new target begins. An existing target keeps its own counts.
+	Known KnownCounts
 	// Saved is true if the row of the video or account already has the values of NextAt and Unsupported. They are then not written again.
 	Saved bool
 
@@ -143,6 +145,15 @@ type Entry struct {
 
 // IsDeferred returns true if Enqueue has delayed the entry, because its target was fetched for the organisation less than RefreshPause ago.
 func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
+
+// KnownCounts are the last counts of a video or account that the organisation of an entry has, for example from an import or
+// from an earlier time of tracking. For an account, Views are the followers. A count is nil if it is unknown.
+//
+// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. The counts of
+// one organisation never become numbers of another organisation that tracks the target, although an import can contain invented
+// counts. Such counts can only delay the numbers of the other organisation: until further answers have confirmed them or,
+// while the video has zero views, until it has views.
+type KnownCounts struct{ Views, Likes, Comments, Shares, Bookmarks *int64 }
 
 // targetRow returns the row that adds the entry's target to the queue. The values have the order of
 // the columns in saveTargets.
@@ -161,7 +172,7 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		handle = e.Handle
 	}
 	return []any{Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
-		e.route, fetchedAt, FetchPending}
+		e.route, fetchedAt, FetchPending, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
 }
 
 // deferRecentlyFetched delays an entry if its target was fetched for the organisation less than RefreshPause
@@ -251,7 +262,7 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 	}
 	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint",
 		"next_at bigint", "requested_at bigint", "attempts integer", "state text", "detail text", "depth integer", "turn bigint", "asked_by uuid",
-		"route text", "fetched_at bigint", "status text"}
+		"route text", "fetched_at bigint", "status text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
 	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at: a higher
