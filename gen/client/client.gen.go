@@ -1475,7 +1475,7 @@ type OrganisationHistoryPoint struct {
 	// Uploads The number of the organisation's videos that were uploaded on this day, if the day of the upload is known now.
 	Uploads *int64 `json:"uploads"`
 
-	// Videos The number of tracked videos.
+	// Videos The number of tracked videos. Unlike this number, the sums of the point include stopped videos.
 	Videos *int64 `json:"videos"`
 
 	// Views The sum of the views of the organisation's videos; null if none is known.
