@@ -6,12 +6,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -136,6 +139,9 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 	if caller.View.masked {
 		return maskedReport(ctx, caller, r)
 	}
+	if isFromPage(ctx) {
+		return readReport(ctx, caller, r.ReportID, !web.OmitsReportVideos(ctx))
+	}
 	report, err := caller.Org.Report(ctx, r.ReportID)
 	if err != nil {
 		return nil, err
@@ -151,7 +157,7 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 	return reportBytes(document), err
 }
 
-// reportBytes is the response of getReport: the stored bytes of a report.
+// reportBytes is the response of getReport: the JSON of a report.
 type reportBytes []byte
 
 // VisitGetReportResponse implements the generated response interface of getReport.
@@ -164,30 +170,84 @@ func (b reportBytes) VisitGetReportResponse(w http.ResponseWriter) error {
 
 // maskedReport returns a report for a tier that does not show metrics: its numbers are null, and it has no days and no videos.
 func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
-	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
+	document, err := readReport(ctx, caller, r.ReportID, false)
 	if err != nil {
 		return nil, err
 	}
-	var stored struct {
-		api.Report
-		Days   skippedValue `json:"days"`
-		Videos skippedValue `json:"videos"`
-	}
-	if err := json.Unmarshal(document, &stored); err != nil {
+	var out api.Report
+	if err := json.Unmarshal(document, &out); err != nil {
 		return nil, err
 	}
-	out := stored.Report
 	out.Statistics = api.ReportStatistics{CollectionID: out.Statistics.CollectionID, StartDate: out.Statistics.StartDate, EndDate: out.Statistics.EndDate,
 		IncludeChildren: out.Statistics.IncludeChildren, MetricsMasked: caller.View.MetricsMasked()}
 	out.Days, out.Videos = []api.CollectionHistoryPoint{}, []api.ReportVideo{}
 	return api.GetReport200JSONResponse(out), nil
 }
 
-// skippedValue is the type of a JSON value that is read but not decoded.
-type skippedValue struct{}
+// readReport returns the JSON of a report without the stored points of its videos, and without the videos if withVideos is false. It never has the
+// points in memory: those of a large report take 13 MB of JSON, and more when they are decoded.
+func readReport(ctx context.Context, caller Caller, id uuid.UUID, withVideos bool) (reportBytes, error) {
+	var out bytes.Buffer
+	err := caller.Org.ReadReport(ctx, id, func(document io.Reader) error {
+		decoder := json.NewDecoder(document)
+		if _, err := decoder.Token(); err != nil { // the token is the brace that begins the document
+			return err
+		}
+		members := map[string]json.RawMessage{}
+		for decoder.More() {
+			name, err := decoder.Token()
+			if err != nil {
+				return err
+			}
+			if name == "videos" { // the last member: see writeReport
+				break
+			}
+			var value json.RawMessage
+			if err := decoder.Decode(&value); err != nil {
+				return err
+			}
+			members[fmt.Sprint(name)] = value
+		}
+		encoded, err := json.Marshal(members)
+		if err != nil {
+			return err
+		}
+		out.Write(bytes.TrimSuffix(encoded, []byte("}")))
+		out.WriteString(`,"videos":[`)
+		if withVideos {
+			err = copyVideosWithoutPoints(&out, decoder)
+		}
+		out.WriteString("]}")
+		return err
+	})
+	return out.Bytes(), err
+}
 
-// UnmarshalJSON implements json.Unmarshaler and ignores the value.
-func (skippedValue) UnmarshalJSON([]byte) error { return nil }
+// copyVideosWithoutPoints reads the array of the videos of a report and writes its elements with an empty array of points.
+func copyVideosWithoutPoints(out *bytes.Buffer, report *json.Decoder) error {
+	if _, err := report.Token(); err != nil { // the token is the bracket that begins the array
+		return err
+	}
+	var video json.RawMessage
+	for n := 0; report.More(); n++ {
+		if err := report.Decode(&video); err != nil {
+			return err
+		}
+		// In the JSON of writeReport, the member "removed" follows the points. A string cannot contain the searched texts, because JSON escapes its quotes.
+		before, points, found := bytes.Cut(video, []byte(`"points":[`))
+		_, after, ended := bytes.Cut(points, []byte(`],"removed":`))
+		if !found || !ended {
+			return errors.New("the stored JSON of a video lacks its points")
+		}
+		if n > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(before)
+		out.WriteString(`"points":[],"removed":`)
+		out.Write(after)
+	}
+	return nil
+}
 
 // toAPIReportSummary converts the description of a report to the JSON type of the API. If v masks metrics, the checksum and the size are null, because
 // a caller could guess the counts of a small report and compare the checksum.

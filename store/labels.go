@@ -63,14 +63,41 @@ func (o *Org) collectionGroups(ctx context.Context, id *uuid.UUID, names []strin
 	return groups, nil
 }
 
-// collectionsNamed returns the ids of the collections whose name or id is one of the names. It leaves out unknown names.
+// collectionsNamed returns the ids of the collections whose name or id is one of the names. If no collection has a name exactly, the name is looked
+// up without the blanks around it. Unknown names are left out.
 func (o *Org) collectionsNamed(ctx context.Context, names []string) ([]uuid.UUID, error) {
-	var ids []uuid.UUID
-	q := o.scopedQuery(ctx, "collections").Select("id").Where("(name IN ? OR CAST(id AS text) IN ?)", names, namesAndIDs(names))
-	return ids, o.s.db.EachRow(ctx, q, func(row *db.Values) error {
-		ids = append(ids, row.ID(0))
+	searched := slices.Clone(names)
+	for _, n := range names {
+		if trimmed := strings.TrimSpace(n); trimmed != n && trimmed != "" {
+			searched = append(searched, trimmed)
+		}
+	}
+	found := map[string][]uuid.UUID{} // by name and by id
+	q := o.scopedQuery(ctx, "collections").Select("id, name").Where("(name IN ? OR CAST(id AS text) IN ?)", searched, namesAndIDs(searched))
+	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+		id := row.ID(0)
+		name := strings.Clone(row.String(1))
+		found[name], found[id.String()] = append(found[name], id), append(found[id.String()], id)
 		return nil
 	})
+	var ids []uuid.UUID
+	for _, n := range names {
+		exact := collectionsIn(found, n)
+		if len(exact) == 0 {
+			exact = collectionsIn(found, strings.TrimSpace(n))
+		}
+		ids = append(ids, exact...)
+	}
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(ids), err
+}
+
+// collectionsIn returns the ids of the found collections with the given name or id.
+func collectionsIn(found map[string][]uuid.UUID, name string) []uuid.UUID {
+	if id, err := uuid.Parse(name); err == nil && id.String() != name {
+		return slices.Concat(found[name], found[id.String()])
+	}
+	return found[name]
 }
 
 // namesAndIDs returns the names. If a name is an id, it also returns the id in the form that the database returns: in lower case, with hyphens.

@@ -202,14 +202,43 @@ func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte,
 	if err != nil {
 		return Report{}, nil, err
 	}
-	document, err := coder.decoder.DecodeAll(row.Content, nil)
+	document, err := coder.decoder.DecodeAll(row.Content, make([]byte, 0, row.Bytes)) // DecodeAll would double a smaller slice again and again
 	if err != nil {
 		return Report{}, nil, fmt.Errorf("report %s: %w", id, err)
 	}
-	if sum := sha256.Sum256(document); hex.EncodeToString(sum[:]) != row.Checksum {
-		return Report{}, nil, fmt.Errorf("the stored document of report %s does not have the checksum %s", id, row.Checksum)
+	sum := sha256.Sum256(document)
+	return row.Report, document, row.requireChecksum(sum[:])
+}
+
+// ReadReport calls read with a reader of the document of a report, or returns ErrNotFound. The document is never in memory as a whole. ReadReport
+// checks the checksum after read has returned, also of bytes that were not read.
+func (o *Org) ReadReport(ctx context.Context, id uuid.UUID, read func(document io.Reader) error) error {
+	row, err := o.reportRow(o.scopedQuery(ctx, "reports"), id)
+	if err != nil {
+		return err
 	}
-	return row.Report, document, nil
+	decoder, err := zstd.NewReader(bytes.NewReader(row.Content), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	sum := sha256.New()
+	document := io.TeeReader(decoder, sum)
+	if err = read(document); err == nil {
+		_, err = io.Copy(io.Discard, document)
+	}
+	if err != nil {
+		return fmt.Errorf("report %s: %w", id, err)
+	}
+	return row.requireChecksum(sum.Sum(nil))
+}
+
+// requireChecksum returns an error if sum, the SHA-256 of the document, is not the checksum of the report.
+func (r *reportRow) requireChecksum(sum []byte) error {
+	if hex.EncodeToString(sum) != r.Checksum {
+		return fmt.Errorf("the stored document of report %s does not have the checksum %s", r.ID, r.Checksum)
+	}
+	return nil
 }
 
 // reportRow returns the report with the given id, or ErrNotFound. The given query must select all reports of the organisation, with or without

@@ -104,7 +104,7 @@ var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "
 // readOnlyMethods are the names of the methods of Org that only read the database.
 var readOnlyMethods = []string{"ID", "Video", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "AccountHistory", "AccountGains",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
-	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "CollectionTotals", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
+	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "CollectionTotals", "Report", "ReportDocument", "ReadReport", "ListReports", "ListPoints", "Tokens",
 	"Webhooks", "Webhook", "WebhookPauseEnd", "ListDeliveries", "ListEvents", "LastShareVisit", "CollectionSums"}
 
 func TestLastShareVisit_isNilForAnotherOrganisation(t *testing.T) {

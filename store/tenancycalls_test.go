@@ -272,6 +272,14 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		r, document, err := o.ReportDocument(ctx, x.report)
 		return newAnswer(err, r, document)
 	}},
+	"ReadReport": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		var document []byte
+		err := o.ReadReport(ctx, x.report, func(r io.Reader) (err error) {
+			document, err = io.ReadAll(r)
+			return err
+		})
+		return newAnswer(err, document)
+	}},
 	"ListPoints": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		list, err := o.ListPoints(ctx, store.PointsQuery{Until: math.MaxInt64, Window: store.Window{Limit: 100}})
 		return rowsOf(list, err)

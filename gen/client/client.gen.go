@@ -1470,7 +1470,7 @@ type OrganisationHistoryPoint struct {
 	// Uploads The number of the organisation's videos that were uploaded on this day, if the day of the upload is known now.
 	Uploads *int64 `json:"uploads"`
 
-	// Videos The number of tracked videos.
+	// Videos The number of tracked videos. Unlike this number, the sums of the point include stopped videos.
 	Videos *int64 `json:"videos"`
 
 	// Views The sum of the views of the organisation's videos; null if none is known.
@@ -2158,7 +2158,7 @@ type TrackAccountsEntry struct {
 //
 // Example: {"label_ids":["01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"],"links":["https://www.tiktok.com/@northwind.studio","https://example.com/studio"],"tracking_type":"latest_30"}
 type TrackAccountsRequest struct {
-	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
+	// LabelIds The ids of the collections to put each account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
 	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
@@ -2309,7 +2309,7 @@ type TrackVideosEntry struct {
 //
 // Example: {"label_ids":["01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"],"links":["https://www.tiktok.com/@northwind.studio/video/7338812345678901234","https://example.com/clip"]}
 type TrackVideosRequest struct {
-	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.
+	// LabelIds The ids of the collections to put each video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
 	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.

@@ -1159,7 +1159,7 @@ type TrackAccountsOptions struct {
 	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
-	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
+	// LabelIds The ids of the collections to put each account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID
 
 	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
@@ -1228,7 +1228,7 @@ type TrackVideosOptions struct {
 	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
-	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.
+	// LabelIds The ids of the collections to put each video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID
 
 	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.

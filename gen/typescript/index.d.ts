@@ -1315,7 +1315,7 @@ export interface TrackAccountsEntry {
 
 /** The accounts to track. */
 export interface TrackAccountsRequest {
-  /** The ids of the collections to put every account into. */
+  /** The ids of the collections to put each account into. */
   label_ids?: string[] | null | undefined;
   /** The links. */
   links: string[];
@@ -1407,7 +1407,7 @@ export interface TrackVideosEntry {
 
 /** The videos to track. */
 export interface TrackVideosRequest {
-  /** The ids of the collections to put every video into. */
+  /** The ids of the collections to put each video into. */
   label_ids?: string[] | null | undefined;
   /** The links. */
   links: string[];

@@ -2,16 +2,16 @@ package web
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server/formula"
@@ -43,11 +43,22 @@ type reportPage struct {
 	sharePanel
 }
 
-// reportRow is a video of a report with its caption and its account.
+// reportRow is a video of a report with its caption and its account. Its fields are not those of an embedded client.ReportVideo, because a template
+// needs much more memory to find an embedded field.
 type reportRow struct {
-	client.ReportVideo
-	Title    string // caption of the video today; "" if the video is no longer in the collection, or has no caption
-	Username string // name of the video's account today; "" if the video is no longer in the collection, or the account is unknown
+	AdLink                                string
+	Removed                               bool
+	AddedAt                               time.Time
+	StartDay, EndDay                      *openapi_types.Date
+	ViewsAtStart, ViewsGained, ViewsAtEnd *int64
+	Title                                 string // caption of the video today; "" if the video is no longer in the collection, or has no caption
+	Username                              string // name of the video's account today; "" if the video is no longer in the collection, or the account is unknown
+}
+
+// newReportRow returns the row of a video without its caption and its account.
+func newReportRow(v client.ReportVideo) reportRow {
+	return reportRow{AdLink: v.AdLink, Removed: v.Removed, AddedAt: v.AddedAt, StartDay: v.StartDay, EndDay: v.EndDay,
+		ViewsAtStart: v.ViewsAtStart, ViewsGained: v.ViewsGained, ViewsAtEnd: v.ViewsAtEnd}
 }
 
 // reportRows returns a row for each video of a report. It reads the captions and the names of the accounts from the list of videos, because a
@@ -59,16 +70,22 @@ func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 			query.Add("collections", c.ID.String())
 		}
 	}
-	known := map[uuid.UUID]reportRow{}
-	if err := eachListEntry(v, "/videos", query, maxCSVRows, func(video *client.Video) {
-		known[video.AdID] = reportRow{Title: strings.TrimSpace(video.Title), Username: video.DisplayUsername}
+	// Decoding all members of a client.Video would need several times the memory.
+	type namedVideo struct {
+		AdID            uuid.UUID `json:"ad_id"`
+		Title           string    `json:"title"`
+		DisplayUsername string    `json:"display_username"`
+	}
+	known := map[uuid.UUID]namedVideo{}
+	if err := eachListEntry(v, "/videos", query, maxCSVRows, func(video *namedVideo) {
+		known[video.AdID] = *video
 	}); err != nil {
 		return nil, err
 	}
 	out := make([]reportRow, len(r.Videos))
 	for n, video := range r.Videos {
-		out[n] = known[video.AdID]
-		out[n].ReportVideo = video
+		out[n] = newReportRow(video)
+		out[n].Title, out[n].Username = strings.TrimSpace(known[video.AdID].Title), known[video.AdID].DisplayUsername
 	}
 	return out, nil
 }
@@ -107,34 +124,46 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 	if err != nil {
 		return err
 	}
-	if part := v.csvPart(); part != "" && part != "videos" {
+	if v.needsReportVideos() {
+		if content.Videos, err = v.reportRows(&content.Report); err != nil {
+			return err
+		}
+	}
+	if v.csvPart() != "" {
 		return v.sendReportCSV(&content, true)
 	}
-	if content.Videos, err = v.reportRows(&content.Report); err != nil {
-		return err
-	}
-	if v.csvPart() == "videos" {
-		return v.sendReportCSV(&content, true)
-	}
-	summary, err := v.reportSummary(&content.Report)
+	saved, err := v.findReport(id)
 	if err != nil {
 		return err
 	}
-	content.ShareForm = refusedShare
-	if err := content.fill(v, summary.Access, summary.Hash, summary.ShareExpiresAt, store.ShareReport); err != nil {
+	content.Checksum, content.ShareForm = saved.Checksum, refusedShare
+	if err := content.fill(v, client.Access(saved.Access), saved.Hash, shareCloses(saved), store.ShareReport); err != nil {
 		return err
 	}
 	return v.renderPage(status, "report", "collections", "Report of "+content.Name, content)
 }
 
-// reportSummary returns the summary of a report from the list of the reports of its collection. Only the summary says who can open the share page.
-func (v *visit) reportSummary(r *client.Report) (out client.ReportSummary, err error) {
-	err = eachListEntry(v, "/collections/"+r.Statistics.CollectionID.String()+"/reports", url.Values{}, store.MaxReports, func(listed *client.ReportSummary) {
-		if listed.ID == r.ID {
-			out = *listed
+// findReport returns the report with the given id, without its numbers, from the list of all reports. The numbers do not say who can open the share
+// page.
+func (v *visit) findReport(id string) (store.Report, error) {
+	reports, err := v.Backend.Reports(v.r.Context(), v.id)
+	if err != nil {
+		return store.Report{}, err
+	}
+	for _, r := range reports {
+		if r.ID.String() == id {
+			return r, nil
 		}
-	})
-	return out, err
+	}
+	return store.Report{}, errNotFound
+}
+
+// shareCloses returns when the share page of a report closes. It returns nil if the page stays open.
+func shareCloses(r store.Report) *time.Time {
+	if r.ShareExpiresAt == nil {
+		return nil
+	}
+	return new(r.ShareExpiresAt.Time())
 }
 
 // submitReportShareForm changes the share page of a report. If the form is refused, submitReportShareForm shows it again.
@@ -144,15 +173,11 @@ func submitReportShareForm(v *visit) error {
 		return err
 	}
 	return v.submitShare("/collection/report/"+id, func() error {
-		var report client.Report
-		if err := v.getFromAPI("/reports/"+id, nil, &report); err != nil {
-			return err
-		}
-		before, err := v.reportSummary(&report)
+		before, err := v.findReport(id)
 		if err != nil {
 			return err
 		}
-		body, err := v.sharingMembers(before.ShareExpiresAt)
+		body, err := v.sharingMembers(shareCloses(before))
 		if err != nil {
 			return err
 		}
@@ -160,16 +185,25 @@ func submitReportShareForm(v *visit) error {
 	}, v.renderReport)
 }
 
-// loadReport reads the report at path from the API. The result has no rows of videos and no share panel.
+// needsReportVideos returns true if the answer contains the videos of the report. The answer to HEAD has no body.
+func (v *visit) needsReportVideos() bool {
+	return v.csvPart() == "videos" || v.csvPart() == "" && v.r.Method != http.MethodHead
+}
+
+type omitReportVideosKey struct{}
+
+// OmitsReportVideos returns true if the page that sent the API request with the context ctx needs a report without its videos.
+func OmitsReportVideos(ctx context.Context) bool { return ctx.Value(omitReportVideosKey{}) != nil }
+
+// loadReport reads the report at path from the API. The result has no rows of videos and no share panel. It has no videos if needsReportVideos
+// returns false.
 func (v *visit) loadReport(path string) (content reportPage, err error) {
-	var document []byte
-	if err := v.getFromAPI(path, nil, &document); err != nil {
-		return content, err
+	reader := *v
+	if !v.needsReportVideos() {
+		reader.r = v.r.WithContext(context.WithValue(v.r.Context(), omitReportVideosKey{}, true))
 	}
-	sum := sha256.Sum256(document)
-	content.Checksum = hex.EncodeToString(sum[:])
 	r := &content.Report
-	if err := json.Unmarshal(document, r); err != nil {
+	if err := reader.getFromAPI(path, nil, r); err != nil {
 		return content, err
 	}
 	for _, c := range r.Collections {

@@ -278,8 +278,10 @@ func (s *shareVisit) loadReport(page *sharePage) error {
 	if err != nil {
 		return err
 	}
-	for _, video := range report.Report.Videos {
-		report.Videos = append(report.Videos, reportRow{ReportVideo: video})
+	report.Checksum = s.share.Report.Checksum
+	report.Videos = make([]reportRow, len(report.Report.Videos))
+	for n, video := range report.Report.Videos {
+		report.Videos[n] = newReportRow(video)
 	}
 	page.Report, page.Metrics, page.Chart, page.Tiles, page.Period = &report, nil, &report.Chart, report.Tiles, report.Chart.Period
 	page.Summary = page.Period.Text()

@@ -77,7 +77,7 @@ func (v *visit) hidesNumbers() bool {
 }
 
 // executeTemplate sends a page. The file templateFile, whose name is given without .html, must contain the template definitionName. If the template
-// fails, executeTemplate sends nothing.
+// fails, executeTemplate sends nothing. An error of the connection is not returned.
 func (v *visit) executeTemplate(status int, templateFile, definitionName string, data any) error {
 	templates, err := v.templates()
 	if err != nil {
@@ -89,8 +89,11 @@ func (v *visit) executeTemplate(status int, templateFile, definitionName string,
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	_, err = out.WriteTo(v.w)
-	return err
+	// If the write fails, the visitor has closed the connection, so an error page cannot be sent either.
+	if _, err := out.WriteTo(v.w); err != nil {
+		v.Logger.DebugContext(v.r.Context(), "cannot send the page", "page", v.r.Pattern, "error", err)
+	}
+	return nil
 }
 
 // keepInHistory lets the browser show this response again after Back and Forward. Otherwise, the response to a form is lost when the visitor leaves the

@@ -1319,7 +1319,7 @@ class TrackAccountsEntry(TypedDict):
 class TrackAccountsRequest(TypedDict):
     """The accounts to track."""
 
-    # The ids of the collections to put every account into.
+    # The ids of the collections to put each account into.
     label_ids: NotRequired[list[str] | None]
     # The links.
     links: list[str]
@@ -1411,7 +1411,7 @@ class TrackVideosEntry(TypedDict):
 class TrackVideosRequest(TypedDict):
     """The videos to track."""
 
-    # The ids of the collections to put every video into.
+    # The ids of the collections to put each video into.
     label_ids: NotRequired[list[str] | None]
     # The links.
     links: list[str]
