@@ -3,6 +3,7 @@ package server_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -34,5 +35,5 @@ func TestBulkTrackVideos_takes100Collections(t *testing.T) {
 		ids[i] = decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "C"}).requireStatus(http.StatusCreated)).ID
 	}
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": videoURLs(1, 1), "label_ids": ids}).requireStatus(http.StatusOK)
-	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": videoURLs(1, 1), "label_ids": append(ids, uuid.New())}).requireStatus(http.StatusBadRequest)
+	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": videoURLs(1, 1), "label_ids": append(slices.Clone(ids), uuid.New())}).requireStatus(http.StatusBadRequest)
 }

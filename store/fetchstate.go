@@ -20,14 +20,14 @@ type FetchState struct {
 	FetchReason   string      // the stored reason for the status; if it is "", FetchDetail uses the default reason for the status
 	LastAttemptAt *db.Instant // time of the last request to a source; reset to nil when tracking begins
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
+	HasNumbers    bool        `gorm:"-"` // true if numbers of the video or account are stored; set by setStatusAt
 	isDue         bool        // true if NextFetchAt is in the past; set by setStatusAt
-	hasNumbers    bool        // true if numbers of the video or account are stored; set by setStatusAt
 }
 
 // setStatusAt replaces the stored status by the status that the video or account has now. If the next fetch is late, the new status can be "delayed".
-// It also sets isDue and hasNumbers. lastFetch is the time of the last successful fetch; nil if no numbers are stored.
+// It also sets isDue and HasNumbers. lastFetch is the time of the last successful fetch; nil if no numbers are stored.
 func (s *FetchState) setStatusAt(now db.Instant, lastFetch *db.Instant) {
-	s.hasNumbers = lastFetch != nil
+	s.HasNumbers = lastFetch != nil
 	s.isDue = s.NextFetchAt != nil && *s.NextFetchAt < now
 	if status := queue.StatusOf(s.FetchStatus, s.NextFetchAt, now); status != s.FetchStatus {
 		s.FetchStatus, s.FetchReason = status, ""
@@ -134,7 +134,7 @@ func (s *FetchState) fetchReason(kind string, noCollector bool) string {
 	switch {
 	case s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil:
 		known = notQueued
-	case s.FetchStatus == queue.FetchPending && s.hasNumbers:
+	case s.FetchStatus == queue.FetchPending && s.HasNumbers:
 		known += olderNumbersText
 		if noCollector {
 			known += noCollectorText

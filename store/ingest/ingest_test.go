@@ -45,7 +45,7 @@ func TestAcknowledge_storesEveryValueThatTheSourceReported(t *testing.T) {
 		want.SongName, want.SongLink, want.ThumbnailURL, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ThumbnailURL, facts.ShopProductID
 		want.NotSafe, want.Private, want.HiddenStats, want.AdIsAd, want.AdInfoShop = true, true, true, true, true
 		want.OutlierMultiplier = new(1.0)
-		want.FetchState = store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: &now, NextFetchAt: new(now.Add(24 * time.Hour))}
+		want.FetchState = store.FetchState{FetchStatus: queue.FetchOK, LastAttemptAt: &now, NextFetchAt: new(now.Add(24 * time.Hour)), HasNumbers: true}
 		require.Equal(t, want, v, "shares must stay null, because the source did not report them")
 
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
