@@ -18,6 +18,7 @@ import (
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // openTerminal opens a pseudo-terminal of 80 columns. It returns the shown text, a writer for typed
@@ -143,10 +144,16 @@ func TestExport_showsABarOnATerminal(t *testing.T) {
 
 func TestNames_areShownWithoutControlCharacters(t *testing.T) {
 	t.Parallel()
-	_, operator := newDatabase(t)
-	const name = "A\x1b[31m\rB\nC"
-	for _, command := range [][]string{{"org", "create", "--name", name}, {"token", "create", "--org", name, "--name", name}, {"org", "list"}, {"token", "list", "--org", name},
-		{"org", "set-tier", name, "basic"}, {"org", "set-operator", name, "yes"}, {"login-link", "--org", name}} {
+	db := storetest.New(t, "sqlite")
+	operator := func(args ...string) (status int, stdout, stderr string) {
+		return boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, args...)
+	}
+	operator("org", "create", "--name", "Old")
+	operator("token", "create", "--org", "Old", "--name", "Old")
+	const name = "A\x1b[31m\rB\nC" // earlier versions stored such names
+	db.Exec(t, "UPDATE organisations SET name = ?", name)
+	db.Exec(t, "UPDATE api_tokens SET name = ?", name)
+	for _, command := range [][]string{{"org", "list"}, {"token", "list", "--org", name}, {"org", "set-tier", name, "basic"}, {"org", "set-operator", name, "yes"}, {"login-link", "--org", name}} {
 		status, stdout, stderr := operator(command...)
 		require.Zero(t, status, stderr)
 		require.NotContains(t, stdout+stderr, "\x1b", command)

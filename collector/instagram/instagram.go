@@ -184,7 +184,7 @@ func (s *Source) fetchVideos(ctx context.Context, batch []queue.Target, budget *
 			r.Facts = &facts
 		}
 		if name == "" && t.Handle != own && r.Class == source.Missing {
-			r.Class, r.Detail = source.Unsupported, "the link does not contain the account, which Instagram needs to find a video: track a link such as instagram.com/USER/reel/CODE/, or track the account"
+			r.Class, r.Detail = source.Unsupported, "the link does not contain the account, which Instagram needs to find a video: track a link that contains the account, such as instagram.com/USER/reel/CODE/, or track the account"
 		}
 		return r, nil
 	})
