@@ -23,8 +23,8 @@ const (
 	repairEvery = 24 * time.Hour
 	// longestPause is the longest pause of a source: until midnight in the time zone of the source, on a day of 25 hours.
 	longestPause = 25 * time.Hour
-	// longestUsualPause replaces longestPause in a repair after the clock went back: the repair shortens all longer pauses. If a shortened pause was
-	// right, the next call of the source fails, and the pause begins again.
+	// longestUsualPause is the longest pause that a repair leaves after the clock went back. The repair shortens all longer pauses to this time. If a
+	// source still needs its pause, the next call of the source fails, and the pause begins again.
 	longestUsualPause = time.Hour
 	// clockWarnEvery is the shortest time between two warnings about a wrong clock.
 	clockWarnEvery = 10 * time.Minute
@@ -39,8 +39,8 @@ type clockGuard struct {
 	warnedAt time.Time // the time of the last warning; zero if the clock was right since
 }
 
-// note records the present time. The first call makes a repair due after clockSteadyFor, and so does a call that finds the clock more than
-// clockStep behind the latest recorded time.
+// note records the present time. It schedules a repair, which is due after clockSteadyFor, in two cases: at the first call, and if the clock went back
+// by more than clockStep since an earlier call.
 func (g *clockGuard) note(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -56,7 +56,7 @@ type workerGroup struct {
 	candidates int
 }
 
-// newWorkers returns new workers for a source. Their number is the result of Source.Concurrency.
+// newWorkers returns the workers of a source. It makes as many as Source.Concurrency returns, but at least one.
 func (c *Collector) newWorkers(s source.Source) []*worker {
 	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
 	for _, p := range link.Platforms {

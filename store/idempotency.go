@@ -33,16 +33,16 @@ type IdempotencyState int
 
 // The states that ReserveKey returns.
 const (
-	// KeyFresh: the key is new, or its earlier request got no response before the lease ended. The
+	// KeyFresh means that the key is new, or that the lease of an earlier request ended before this request got a response. The
 	// caller executes the request, then calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota
-	// KeyDone: the request was already answered. The caller returns the stored response.
+	// KeyDone means that the request has a response already. The caller returns the stored response.
 	KeyDone
-	// KeyRunning: another request with the same key is running, or its server crashed within the last KeyLease.
+	// KeyRunning means that another request with the same key is running, or its server crashed within the last KeyLease.
 	KeyRunning
-	// KeyMismatch: the key was used before for a request with other content.
+	// KeyMismatch means that the key was used before for a request with other content.
 	KeyMismatch
-	// KeyStoreFull: the key was not stored, because all keys of the organisation together would take more than
+	// KeyStoreFull means that the key was not stored, because all keys of the organisation together would take more than
 	// IdempotencyLimit bytes.
 	KeyStoreFull
 )

@@ -39,8 +39,8 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath str
 		if err != nil {
 			return nil, err
 		}
-		// A request whose response breaks off is not repeated, because a part of the response is
-		// already written.
+		// If the connection ends in the middle of the response, the request is not repeated, because the caller
+		// already has a part of the response.
 		err = copyPage(w, response.Body, isCSV, &columns)
 		if err := errors.Join(err, response.Body.Close()); err != nil {
 			return nil, err

@@ -253,8 +253,8 @@ func (v *visit) readVideo(id string) (client.Video, error) {
 	return video, err
 }
 
-// stopVideos stops the tracking of videos in one request to the API, and returns one change for each video. The change is changeUseless if the video
-// was stopped before.
+// stopVideos stops the tracking of videos in one request to the API, and returns one change for each video. The change of a
+// video that was stopped before is changeUseless.
 func (v *visit) stopVideos(ids []string) ([]videoChange, error) {
 	var stopped client.StopResult
 	if _, err := v.sendJSON(http.MethodDelete, "/videos/bulk", map[string][]string{"ids": ids}, &stopped); err != nil {

@@ -24,7 +24,7 @@ type dayChange struct {
 	firstViews int64 // the change in the sum of the first views; only for an organisation
 }
 
-// addAmounts adds the counts, the numbers of known counts, the videos and the first views of o to those of d.
+// addAmounts adds the amounts of the change o to d. The amounts are the counts, the numbers of known counts, the videos and the first views.
 func (d *dayChange) addAmounts(o dayChange) {
 	for n := range d.counts {
 		d.counts[n] += o.counts[n]

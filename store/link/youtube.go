@@ -254,8 +254,8 @@ func isYouTubeName(s string, minLength int) bool {
 	return count >= minLength && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
-// isYouTubeReserved returns true if a path whose first part is firstPart leads to a page of YouTube itself. If not, firstPart can be an older account
-// name. firstPart must be in lower case.
+// isYouTubeReserved returns true if a path whose first part is firstPart leads to a page of YouTube itself, and not to
+// an account. firstPart must be in lower case.
 func isYouTubeReserved(firstPart string) bool {
 	switch firstPart {
 	case "playlist", "p", "view_play_list", "watch_videos", "movies", "clip", "source", "hashtag", "feed", "feeds", "results",

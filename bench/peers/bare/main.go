@@ -1,5 +1,5 @@
 // Command bare is a server that uses only net/http and answers every request with the same bytes. The benchmark compares ReelTally's server
-// with it, to measure the cost of the server's layers. The command reads the response as JSON from standard input, and prints its address.
+// with it, to measure the cost of the server's layers. The command reads the response as JSON from standard input, and prints the address of the server.
 package main
 
 import (

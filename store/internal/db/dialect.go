@@ -252,8 +252,8 @@ const acquireTimeout = 5 * time.Second
 // this program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
-// readBufferBytes is the size of the buffer into which the answers of PostgreSQL are read. The buffer of pgx has 8 KB: with it, a long list needs
-// hundreds of system calls.
+// readBufferBytes is the size of the buffer into which the answers of PostgreSQL are read. With the usual buffer of pgx, which has 8 KB, a long
+// list would need hundreds of system calls.
 const readBufferBytes = 64 << 10
 
 // postgresConfig returns the settings of a pool of connections to the PostgreSQL server with the given URL.
