@@ -14,7 +14,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
-	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -132,15 +131,14 @@ func (s *Server) UpdateReport(ctx context.Context, r api.UpdateReportRequestObje
 	return api.UpdateReport204Response{}, err
 }
 
-// GetReport answers GET /reports/{report_id} with the stored bytes of a report. If the organisation's tier masks metrics, it answers with
-// the masked report.
+// GetReport answers GET /reports/{report_id} with the stored bytes of a report. If the organisation's tier masks metrics, or the caller does not
+// want all videos and points, it answers with a part of the report.
 func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
 	caller := CallerFrom(ctx)
+	withVideos, withPoints := r.Params.IncludeVideos == nil || *r.Params.IncludeVideos, r.Params.IncludePoints == nil || *r.Params.IncludePoints
 	if caller.View.masked {
-		return maskedReport(ctx, caller, r)
-	}
-	if isFromPage(ctx) {
-		return readReport(ctx, caller, r.ReportID, !web.OmitsReportVideos(ctx))
+		part, err := readPartOfReport(ctx, caller.Org, r.ReportID, false)
+		return api.GetReport200JSONResponse(maskReport(part, caller.View)), err
 	}
 	report, err := caller.Org.Report(ctx, r.ReportID)
 	if err != nil {
@@ -150,11 +148,18 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 	if err != nil {
 		return nil, err
 	}
-	if err := setETag(ctx, hashToETag(sum)); err != nil {
+	if withVideos && withPoints {
+		if err := setETag(ctx, hashToETag(sum)); err != nil {
+			return nil, err
+		}
+		_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
+		return reportBytes(document), err
+	}
+	if err := setETag(ctx, bodyETag(fmt.Appendf(sum, "include_videos=%t", withVideos))); err != nil {
 		return nil, err
 	}
-	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
-	return reportBytes(document), err
+	part, err := readPartOfReport(ctx, caller.Org, r.ReportID, withVideos)
+	return api.GetReport200JSONResponse(part), err
 }
 
 // reportBytes is the response of getReport: the JSON of a report.
@@ -168,27 +173,18 @@ func (b reportBytes) VisitGetReportResponse(w http.ResponseWriter) error {
 	return err
 }
 
-// maskedReport returns a report for a tier that does not show metrics: its numbers are null, and it has no days and no videos.
-func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
-	document, err := readReport(ctx, caller, r.ReportID, false)
-	if err != nil {
-		return nil, err
-	}
-	var out api.Report
-	if err := json.Unmarshal(document, &out); err != nil {
-		return nil, err
-	}
-	out.Statistics = api.ReportStatistics{CollectionID: out.Statistics.CollectionID, StartDate: out.Statistics.StartDate, EndDate: out.Statistics.EndDate,
-		IncludeChildren: out.Statistics.IncludeChildren, MetricsMasked: caller.View.MetricsMasked()}
-	out.Days, out.Videos = []api.CollectionHistoryPoint{}, []api.ReportVideo{}
-	return api.GetReport200JSONResponse(out), nil
+// maskReport returns the part of a report that a tier without metrics can see: its numbers are null, and it has no days and no videos.
+func maskReport(r api.Report, v View) api.Report {
+	r.Statistics = api.ReportStatistics{CollectionID: r.Statistics.CollectionID, StartDate: r.Statistics.StartDate, EndDate: r.Statistics.EndDate,
+		IncludeChildren: r.Statistics.IncludeChildren, MetricsMasked: v.MetricsMasked()}
+	r.Days, r.Videos = []api.CollectionHistoryPoint{}, []api.ReportVideo{}
+	return r
 }
 
-// readReport returns the JSON of a report without the stored points of its videos, and without the videos if withVideos is false. It never has the
-// points in memory: those of a large report take 13 MB of JSON, and more when they are decoded.
-func readReport(ctx context.Context, caller Caller, id uuid.UUID, withVideos bool) (reportBytes, error) {
-	var out bytes.Buffer
-	err := caller.Org.ReadReport(ctx, id, func(document io.Reader) error {
+// readPartOfReport returns a report without the stored points of its videos, and without the videos if withVideos is false. It decodes one video at
+// a time, and never the points: those of a large report take 13 MB of JSON, and more when they are decoded.
+func readPartOfReport(ctx context.Context, org *store.Org, id uuid.UUID, withVideos bool) (out api.Report, err error) {
+	err = org.ReadReport(ctx, id, func(document io.Reader) error {
 		decoder := json.NewDecoder(document)
 		if _, err := decoder.Token(); err != nil { // the token is the brace that begins the document
 			return err
@@ -212,42 +208,36 @@ func readReport(ctx context.Context, caller Caller, id uuid.UUID, withVideos boo
 		if err != nil {
 			return err
 		}
-		out.Write(bytes.TrimSuffix(encoded, []byte("}")))
-		out.WriteString(`,"videos":[`)
-		if withVideos {
-			err = copyVideosWithoutPoints(&out, decoder)
-		}
-		out.WriteString("]}")
-		return err
-	})
-	return out.Bytes(), err
-}
-
-// copyVideosWithoutPoints reads the array of the videos of a report and writes its elements with an empty array of points.
-func copyVideosWithoutPoints(out *bytes.Buffer, report *json.Decoder) error {
-	if _, err := report.Token(); err != nil { // the token is the bracket that begins the array
-		return err
-	}
-	var video json.RawMessage
-	for n := 0; report.More(); n++ {
-		if err := report.Decode(&video); err != nil {
+		if err := json.Unmarshal(encoded, &out); err != nil {
 			return err
 		}
-		// In the JSON of writeReport, the member "removed" follows the points. A string cannot contain the searched texts, because JSON escapes its quotes.
-		before, points, found := bytes.Cut(video, []byte(`"points":[`))
-		_, after, ended := bytes.Cut(points, []byte(`],"removed":`))
-		if !found || !ended {
-			return errors.New("the stored JSON of a video lacks its points")
+		out.Videos = []api.ReportVideo{}
+		if !withVideos {
+			return nil
 		}
-		if n > 0 {
-			out.WriteByte(',')
+		if _, err := decoder.Token(); err != nil { // the token is the bracket that begins the array
+			return err
 		}
-		out.Write(before)
-		out.WriteString(`"points":[],"removed":`)
-		out.Write(after)
-	}
-	return nil
+		for decoder.More() {
+			video := struct {
+				api.ReportVideo
+				Points ignoredJSON `json:"points"`
+			}{ReportVideo: api.ReportVideo{Points: []api.ReportPoint{}}}
+			if err := decoder.Decode(&video); err != nil {
+				return err
+			}
+			out.Videos = append(out.Videos, video.ReportVideo)
+		}
+		return nil
+	})
+	return out, err
 }
+
+// ignoredJSON is the type of a JSON value that is not decoded.
+type ignoredJSON struct{}
+
+// UnmarshalJSON does nothing.
+func (*ignoredJSON) UnmarshalJSON([]byte) error { return nil }
 
 // toAPIReportSummary converts the description of a report to the JSON type of the API. If v masks metrics, the checksum and the size are null, because
 // a caller could guess the counts of a small report and compare the checksum.

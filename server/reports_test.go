@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,23 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 		report := decode[client.Report](first)
 		require.Len(t, report.Videos, 20)
 		require.NotEmpty(t, report.Videos[0].Points)
+		requireParts := func() {
+			want, tags := decode[client.Report](first), map[string]bool{first.Header.Get("ETag"): true}
+			for n := range want.Videos {
+				want.Videos[n].Points = []client.ReportPoint{}
+			}
+			for _, query := range []string{"include_points=false", "include_points=false&include_videos=false", "include_videos=false"} {
+				if strings.Contains(query, "include_videos") {
+					want.Videos = []client.ReportVideo{}
+				}
+				part := c.send(http.MethodGet, path+"?"+query, nil).requireStatus(http.StatusOK)
+				require.Equal(t, want, decode[client.Report](part), query)
+				c.send(http.MethodGet, path+"?"+query, nil, "If-None-Match", part.Header.Get("ETag")).requireStatus(http.StatusNotModified)
+				tags[part.Header.Get("ETag")] = true
+			}
+			require.Len(t, tags, 3, "the whole report, the report without points and the report without videos need different ETags")
+		}
+		requireParts()
 		history := decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, c.path("/history?include_children=true&start_date="+a.daysAgo(11)), nil).requireStatus(http.StatusOK))
 		require.Equal(t, history, report.Days)
 
@@ -58,6 +76,7 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 		_, err := a.Migrate(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, first.body, c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
+		requireParts()
 		listed := decode[client.ReportPage](c.send(http.MethodGet, c.path("/reports"), nil).requireStatus(http.StatusOK))
 		require.Equal(t, []client.ReportSummary{second, summary}, listed.Data)
 		c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)

@@ -67,8 +67,10 @@ func TestRequestCost_pagesOfLargeReportsUseLittleMemory(t *testing.T) {
 		status, maxBytes    int
 	}{
 		{api, "Authorization", "Bearer " + c.token, http.StatusOK, 20 << 20},
+		{api + "?include_points=false", "Authorization", "Bearer " + c.token, http.StatusOK, maxRequestBytes / 2},
+		{api + "?include_videos=false", "Authorization", "Bearer " + c.token, http.StatusOK, maxRequestBytes / 4},
 		{shared, "", "", http.StatusOK, maxRequestBytes},
-		{shared + "?csv=videos", "", "", http.StatusOK, maxRequestBytes / 2},
+		{shared + "?csv=videos", "", "", http.StatusOK, maxRequestBytes},
 		{shared + "?csv=history", "", "", http.StatusOK, maxRequestBytes / 4},
 		{shared + "?csv=x", "", "", http.StatusBadRequest, maxRequestBytes / 4},
 		{page, "Cookie", member, http.StatusOK, 100 << 20}, // the names of the videos and the table need more than the report
@@ -79,7 +81,7 @@ func TestRequestCost_pagesOfLargeReportsUseLittleMemory(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
 			maxBytes := test.maxBytes
 			if method == http.MethodHead && !strings.Contains(test.path, "csv=") {
-				maxBytes = min(maxBytes, 20<<20)
+				maxBytes = min(maxBytes, maxRequestBytes/2)
 			}
 			r := httptest.NewRequestWithContext(t.Context(), method, test.path, nil)
 			status := test.status

@@ -1622,6 +1622,12 @@ type RefreshVideoParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetReportParams defines parameters for GetReport.
+type GetReportParams struct {
+	IncludeVideos *bool `form:"include_videos,omitempty" json:"include_videos,omitempty"`
+	IncludePoints *bool `form:"include_points,omitempty" json:"include_points,omitempty"`
+}
+
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
@@ -1996,7 +2002,7 @@ type ServerInterface interface {
 	RefreshVideo(ctx echo.Context, params RefreshVideoParams) error
 	// GetReport Read a report
 	// (GET /reports/{report_id})
-	GetReport(ctx echo.Context, reportID ReportID) error
+	GetReport(ctx echo.Context, reportID ReportID, params GetReportParams) error
 	// UpdateReport Change the share page of a report
 	// (PATCH /reports/{report_id})
 	UpdateReport(ctx echo.Context, reportID ReportID) error
@@ -3228,8 +3234,24 @@ func (w *ServerInterfaceWrapper) GetReport(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter report_id: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetReportParams
+	// ------------- Optional query parameter "include_videos" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_videos", ctx.QueryParams(), &params.IncludeVideos, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_videos: %s", err))
+	}
+
+	// ------------- Optional query parameter "include_points" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "include_points", ctx.QueryParams(), &params.IncludePoints, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter include_points: %s", err))
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.GetReport(ctx, reportID)
+	err = w.Handler.GetReport(ctx, reportID, params)
 	return err
 }
 
@@ -5481,6 +5503,7 @@ func (response RefreshVideodefaultApplicationProblemPlusJSONResponse) VisitRefre
 
 type GetReportRequestObject struct {
 	ReportID ReportID `json:"report_id"`
+	Params   GetReportParams
 }
 
 type GetReportResponseObject interface {
@@ -7874,10 +7897,11 @@ func (sh *strictHandler) RefreshVideo(ctx echo.Context, params RefreshVideoParam
 }
 
 // GetReport operation middleware
-func (sh *strictHandler) GetReport(ctx echo.Context, reportID ReportID) error {
+func (sh *strictHandler) GetReport(ctx echo.Context, reportID ReportID, params GetReportParams) error {
 	var request GetReportRequestObject
 
 	request.ReportID = reportID
+	request.Params = params
 
 	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.GetReport(ctx.Request().Context(), request.(GetReportRequestObject))

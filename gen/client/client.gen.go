@@ -3395,6 +3395,15 @@ type RefreshVideoParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetReportParams defines parameters for GetReport.
+type GetReportParams struct {
+	// IncludeVideos `false`: `videos` is empty.
+	IncludeVideos *bool `form:"include_videos,omitempty" json:"include_videos,omitempty"`
+
+	// IncludePoints `false`: the `points` of each video are empty.
+	IncludePoints *bool `form:"include_points,omitempty" json:"include_points,omitempty"`
+}
+
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
@@ -4218,7 +4227,7 @@ type ClientInterface interface {
 	// GetReport Read a report
 	//
 	// Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
-	GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetReport(ctx context.Context, reportID ReportID, params *GetReportParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UpdateReportWithBody Change the share page of a report
 	//
@@ -5127,8 +5136,8 @@ func (c *Client) RefreshVideo(ctx context.Context, params *RefreshVideoParams, b
 // GetReport Read a report
 //
 // Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
-func (c *Client) GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetReportRequest(c.Server, reportID)
+func (c *Client) GetReport(ctx context.Context, reportID ReportID, params *GetReportParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetReportRequest(c.Server, reportID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7942,7 +7951,7 @@ func NewRefreshVideoRequestWithBody(server string, params *RefreshVideoParams, c
 }
 
 // NewGetReportRequest constructs an http.Request for the GetReport method
-func NewGetReportRequest(server string, reportID ReportID) (*http.Request, error) {
+func NewGetReportRequest(server string, reportID ReportID, params *GetReportParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -7965,6 +7974,45 @@ func NewGetReportRequest(server string, reportID ReportID) (*http.Request, error
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.IncludeVideos != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include_videos", *params.IncludeVideos, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.IncludePoints != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "include_points", *params.IncludePoints, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)

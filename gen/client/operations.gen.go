@@ -339,9 +339,18 @@ func (c *ReelTally) GetOrganisationHistory(ctx context.Context, o GetOrganisatio
 	return decodeResult[OrganisationHistory](c.Raw.GetOrganisationHistory(wholeAnswer(ctx), &GetOrganisationHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate)}))
 }
 
+// GetReportOptions are the options of GetReport.
+type GetReportOptions struct {
+	// IncludeVideos `false`: `videos` is empty.
+	IncludeVideos bool
+
+	// IncludePoints `false`: the `points` of each video are empty.
+	IncludePoints bool
+}
+
 // GetReport sends GET /reports/{report_id}: Read a report.
-func (c *ReelTally) GetReport(ctx context.Context, reportID ReportID) (Report, error) {
-	return decodeResult[Report](c.Raw.GetReport(wholeAnswer(ctx), reportID))
+func (c *ReelTally) GetReport(ctx context.Context, reportID ReportID, o GetReportOptions) (Report, error) {
+	return decodeResult[Report](c.Raw.GetReport(wholeAnswer(ctx), reportID, &GetReportParams{IncludeVideos: optional(o.IncludeVideos), IncludePoints: optional(o.IncludePoints)}))
 }
 
 // GetVideo sends GET /videos/{ad_id}: Read one video.

@@ -1794,6 +1794,14 @@ export interface GetOrganisationHistoryParams {
   end_date?: string | undefined;
 }
 
+/** The parameters of {@link ReelTally.getReport}. */
+export interface GetReportParams {
+  /** `false`: `videos` is empty. */
+  include_videos?: boolean | undefined;
+  /** `false`: the `points` of each video are empty. */
+  include_points?: boolean | undefined;
+}
+
 /** The parameters of {@link ReelTally.getVideoHistory}. */
 export interface GetVideoHistoryParams {
   /** The first day, inclusive. */
@@ -2027,7 +2035,7 @@ export class ReelTally extends Client {
   /** Read the daily points of the organisation. `GET /organisation/history` */
   getOrganisationHistory(params?: GetOrganisationHistoryParams, options?: RequestOptions): Promise<OrganisationHistory>;
   /** Read a report. `GET /reports/{report_id}` */
-  getReport(reportId: string, options?: RequestOptions): Promise<Report>;
+  getReport(reportId: string, params?: GetReportParams, options?: RequestOptions): Promise<Report>;
   /** Read one video. `GET /videos/{ad_id}` */
   getVideo(adId: string, options?: RequestOptions): Promise<Video>;
   /** Read the daily points of a video. `GET /videos/{ad_id}/history` */

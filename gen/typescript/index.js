@@ -59,8 +59,8 @@ export class ReelTally extends Client {
   getOrganisationHistory(params, options) {
     return this.request("GET", `/organisation/history`, { query: params, ...options });
   }
-  getReport(reportId, options) {
-    return this.request("GET", `/reports/${encodeURIComponent(reportId)}`, { ...options });
+  getReport(reportId, params, options) {
+    return this.request("GET", `/reports/${encodeURIComponent(reportId)}`, { query: params, ...options });
   }
   getVideo(adId, options) {
     return this.request("GET", `/videos/${encodeURIComponent(adId)}`, { ...options });

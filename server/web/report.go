@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -190,20 +189,12 @@ func (v *visit) needsReportVideos() bool {
 	return v.csvPart() == "videos" || v.csvPart() == "" && v.r.Method != http.MethodHead
 }
 
-type omitReportVideosKey struct{}
-
-// OmitsReportVideos returns true if the page that sent the API request with the context ctx needs a report without its videos.
-func OmitsReportVideos(ctx context.Context) bool { return ctx.Value(omitReportVideosKey{}) != nil }
-
-// loadReport reads the report at path from the API. The result has no rows of videos and no share panel. It has no videos if needsReportVideos
-// returns false.
+// loadReport reads the report at path from the API, without the points of its videos. The result has no rows of videos and no share panel. It has no
+// videos if needsReportVideos returns false.
 func (v *visit) loadReport(path string) (content reportPage, err error) {
-	reader := *v
-	if !v.needsReportVideos() {
-		reader.r = v.r.WithContext(context.WithValue(v.r.Context(), omitReportVideosKey{}, true))
-	}
+	query := url.Values{"include_points": {"false"}, "include_videos": {strconv.FormatBool(v.needsReportVideos())}}
 	r := &content.Report
-	if err := reader.getFromAPI(path, nil, r); err != nil {
+	if err := v.getFromAPI(path, query, r); err != nil {
 		return content, err
 	}
 	for _, c := range r.Collections {

@@ -85,9 +85,9 @@ class ReelTally(Client):
         """Read the daily points of the organisation. `GET /organisation/history`"""
         return cast("t.OrganisationHistory", self.request("GET", "/organisation/history", query={"start_date": start_date, "end_date": end_date}))
 
-    def get_report(self, report_id: str) -> t.Report:
+    def get_report(self, report_id: str, *, include_videos: bool | None = None, include_points: bool | None = None) -> t.Report:
         """Read a report. `GET /reports/{report_id}`"""
-        return cast("t.Report", self.request("GET", f"/reports/{quote(report_id)}"))
+        return cast("t.Report", self.request("GET", f"/reports/{quote(report_id)}", query={"include_videos": include_videos, "include_points": include_points}))
 
     def get_video(self, ad_id: str) -> t.Video:
         """Read one video. `GET /videos/{ad_id}`"""
