@@ -68,12 +68,15 @@ var patterns = struct {
 	compiled map[string]*regexp.Regexp
 }{compiled: map[string]*regexp.Regexp{}}
 
+// codePoint matches a code point such as \u2028 in a regular expression of the contract. Package regexp has no such code points.
+var codePoint = regexp.MustCompile(`\\u([0-9A-F]{4})`)
+
 // matchesPattern returns true if a text matches a regular expression of the contract.
 func matchesPattern(pattern, text string) bool {
 	patterns.Lock()
 	defer patterns.Unlock()
 	if patterns.compiled[pattern] == nil {
-		patterns.compiled[pattern] = regexp.MustCompile(pattern)
+		patterns.compiled[pattern] = regexp.MustCompile(codePoint.ReplaceAllString(pattern, `\x{$1}`))
 	}
 	return patterns.compiled[pattern].MatchString(text)
 }
@@ -153,7 +156,7 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 // mustBeLink returns true if a field accepts links but no other texts. s is the schema of the field. kinds are the kinds of text that the
 // field accepts.
 func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
-	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
+	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks || kinds[0] == webhookURL) && s.MaxLength != nil && *s.MaxLength == 2048
 }
 
 // anyText returns a random text, usually of one of the given kinds. The text may violate the schema of the field.
