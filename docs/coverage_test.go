@@ -94,9 +94,9 @@ func declaredAnswers(t *testing.T) string {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))
 	require.NoError(t, err)
 	var out strings.Builder
-	out.WriteString("\n## Operations and their answers\n\nThe server's tests compare every request and response with the contract: status, headers, body. " +
-		"If one of these answers\ndid not occur in a test run, the run fails in `TestMain` ([server/harness_test.go](../server/harness_test.go)).\n\n" +
-		"| Operation | Request | Answers |\n| --- | --- | --- |\n")
+	out.WriteString("\n## Operations and their responses\n\nThe server's tests compare every request and response with the contract: status, headers, body. " +
+		"If one of these responses\ndid not occur in a test run, the run fails in `TestMain` ([server/harness_test.go](../server/harness_test.go)).\n\n" +
+		"| Operation | Request | Responses |\n| --- | --- | --- |\n")
 	var lines []string
 	for at, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {

@@ -75,7 +75,7 @@ func (c *ReelTally) AllJSON(ctx context.Context, operationPath string, query url
 			own.Set("cursor", cursor)
 		}
 		address := strings.TrimSuffix(c.Raw.Server, "/") + operationPath + "?" + own.Encode()
-		found, err := decodeResult[page](c.requestFile(wholeAnswer(ctx), address, mediaJSON)) //nolint:bodyclose // decodeResult closes the body
+		found, err := decodeResult[page](c.requestFile(wholeResponse(ctx), address, mediaJSON)) //nolint:bodyclose // decodeResult closes the body
 		return found.Data, found.Pagination.NextCursor, err
 	})
 }

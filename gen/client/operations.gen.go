@@ -35,7 +35,7 @@ type AddCollectionAccountsOptions struct {
 
 // AddCollectionAccounts sends POST /collections/{collection_id}/accounts: Add accounts to a collection.
 func (c *ReelTally) AddCollectionAccounts(ctx context.Context, collectionID CollectionID, o AddCollectionAccountsOptions) (AddedAccounts, error) {
-	return decodeResult[AddedAccounts](c.Raw.AddCollectionAccounts(wholeAnswer(ctx), collectionID, &AddCollectionAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CollectionAccountsRequest{AccountIds: o.AccountIds}))
+	return decodeResult[AddedAccounts](c.Raw.AddCollectionAccounts(wholeResponse(ctx), collectionID, &AddCollectionAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CollectionAccountsRequest{AccountIds: o.AccountIds}))
 }
 
 // AddCollectionVideosOptions are the options of AddCollectionVideos.
@@ -62,12 +62,12 @@ type AddCollectionVideosOptions struct {
 
 // AddCollectionVideos sends POST /collections/{collection_id}/videos: Add videos to a collection.
 func (c *ReelTally) AddCollectionVideos(ctx context.Context, collectionID CollectionID, o AddCollectionVideosOptions) (AddedVideos, error) {
-	return decodeResult[AddedVideos](c.Raw.AddCollectionVideos(wholeAnswer(ctx), collectionID, &AddCollectionVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CollectionVideosRequest{VideoIds: o.VideoIds}))
+	return decodeResult[AddedVideos](c.Raw.AddCollectionVideos(wholeResponse(ctx), collectionID, &AddCollectionVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CollectionVideosRequest{VideoIds: o.VideoIds}))
 }
 
 // Authenticate sends GET /authenticate: Read the identity of a token.
 func (c *ReelTally) Authenticate(ctx context.Context) (Authentication, error) {
-	return decodeResult[Authentication](c.Raw.Authenticate(wholeAnswer(ctx)))
+	return decodeResult[Authentication](c.Raw.Authenticate(wholeResponse(ctx)))
 }
 
 // CreateCollectionOptions are the options of CreateCollection.
@@ -110,7 +110,7 @@ type CreateCollectionOptions struct {
 
 // CreateCollection sends POST /collections: Create a collection.
 func (c *ReelTally) CreateCollection(ctx context.Context, o CreateCollectionOptions) (CreatedCollection, error) {
-	return decodeResult[CreatedCollection](c.Raw.CreateCollection(wholeAnswer(ctx), &CreateCollectionParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateCollectionRequest{Access: optional(o.Access), Hashtags: o.Hashtags, Name: o.Name, ParentID: optional(o.ParentID)}))
+	return decodeResult[CreatedCollection](c.Raw.CreateCollection(wholeResponse(ctx), &CreateCollectionParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateCollectionRequest{Access: optional(o.Access), Hashtags: o.Hashtags, Name: o.Name, ParentID: optional(o.ParentID)}))
 }
 
 // CreateReportOptions are the options of CreateReport.
@@ -141,7 +141,7 @@ type CreateReportOptions struct {
 
 // CreateReport sends POST /collections/{collection_id}/reports: Create a report of a collection that never changes.
 func (c *ReelTally) CreateReport(ctx context.Context, collectionID CollectionID, o CreateReportOptions) (ReportSummary, error) {
-	return decodeResult[ReportSummary](c.Raw.CreateReport(wholeAnswer(ctx), collectionID, &CreateReportParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateReportRequest{EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren), StartDate: optional(o.StartDate)}))
+	return decodeResult[ReportSummary](c.Raw.CreateReport(wholeResponse(ctx), collectionID, &CreateReportParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateReportRequest{EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren), StartDate: optional(o.StartDate)}))
 }
 
 // CreateTokenOptions are the options of CreateToken.
@@ -172,7 +172,7 @@ type CreateTokenOptions struct {
 
 // CreateToken sends POST /tokens: Create a token.
 func (c *ReelTally) CreateToken(ctx context.Context, o CreateTokenOptions) (CreatedToken, error) {
-	return decodeResult[CreatedToken](c.Raw.CreateToken(wholeAnswer(ctx), &CreateTokenParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateTokenRequest{ExpiresInDays: optional(o.ExpiresInDays), Name: o.Name, Scopes: o.Scopes}))
+	return decodeResult[CreatedToken](c.Raw.CreateToken(wholeResponse(ctx), &CreateTokenParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateTokenRequest{ExpiresInDays: optional(o.ExpiresInDays), Name: o.Name, Scopes: o.Scopes}))
 }
 
 // CreateWebhookOptions are the options of CreateWebhook.
@@ -203,7 +203,7 @@ type CreateWebhookOptions struct {
 
 // CreateWebhook sends POST /webhooks: Create a webhook.
 func (c *ReelTally) CreateWebhook(ctx context.Context, o CreateWebhookOptions) (CreatedWebhook, error) {
-	return decodeResult[CreatedWebhook](c.Raw.CreateWebhook(wholeAnswer(ctx), &CreateWebhookParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateWebhookRequest{Description: optional(o.Description), EventTypes: o.EventTypes, URL: o.URL}))
+	return decodeResult[CreatedWebhook](c.Raw.CreateWebhook(wholeResponse(ctx), &CreateWebhookParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateWebhookRequest{Description: optional(o.Description), EventTypes: o.EventTypes, URL: o.URL}))
 }
 
 // DeleteCollectionOptions are the options of DeleteCollection.
@@ -214,12 +214,12 @@ type DeleteCollectionOptions struct {
 
 // DeleteCollection sends DELETE /collections/{collection_id}: Delete a collection.
 func (c *ReelTally) DeleteCollection(ctx context.Context, collectionID CollectionID, o DeleteCollectionOptions) (DeletedCollection, error) {
-	return decodeResult[DeletedCollection](c.Raw.DeleteCollection(wholeAnswer(ctx), collectionID, &DeleteCollectionParams{IfMatch: optional(o.IfMatch)}, nil))
+	return decodeResult[DeletedCollection](c.Raw.DeleteCollection(wholeResponse(ctx), collectionID, &DeleteCollectionParams{IfMatch: optional(o.IfMatch)}, nil))
 }
 
 // DeleteWebhook sends DELETE /webhooks/{webhook_id}: Delete a webhook.
 func (c *ReelTally) DeleteWebhook(ctx context.Context, webhookID WebhookID) error {
-	_, err := decodeResult[struct{}](c.Raw.DeleteWebhook(wholeAnswer(ctx), webhookID))
+	_, err := decodeResult[struct{}](c.Raw.DeleteWebhook(wholeResponse(ctx), webhookID))
 	return err
 }
 
@@ -240,7 +240,7 @@ type ExportHistoryOptions struct {
 
 // ExportHistory sends GET /history/export: Export the stored points of all videos.
 func (c *ReelTally) ExportHistory(ctx context.Context, o ExportHistoryOptions) (HistoryExport, error) {
-	return decodeResult[HistoryExport](c.Raw.ExportHistory(wholeAnswer(ctx), &ExportHistoryParams{UpdatedSince: optional(o.UpdatedSince), Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
+	return decodeResult[HistoryExport](c.Raw.ExportHistory(wholeResponse(ctx), &ExportHistoryParams{UpdatedSince: optional(o.UpdatedSince), Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
 }
 
 // AllHistory reads all pages of ExportHistory, one after the other, and returns their entries. An error ends the sequence. It leaves out exported_until:
@@ -255,7 +255,7 @@ func (c *ReelTally) AllHistory(ctx context.Context, o ExportHistoryOptions) iter
 
 // GetAccount sends GET /accounts/{account_id}: Read one account.
 func (c *ReelTally) GetAccount(ctx context.Context, accountID AccountIDOrLink) (Account, error) {
-	return decodeResult[Account](c.Raw.GetAccount(wholeAnswer(ctx), accountID))
+	return decodeResult[Account](c.Raw.GetAccount(wholeResponse(ctx), accountID))
 }
 
 // GetAccountHistoryOptions are the options of GetAccountHistory.
@@ -272,12 +272,12 @@ type GetAccountHistoryOptions struct {
 
 // GetAccountHistory sends GET /accounts/{account_id}/history: Read the daily points of an account.
 func (c *ReelTally) GetAccountHistory(ctx context.Context, accountID AccountIDOrLink, o GetAccountHistoryOptions) (AccountHistory, error) {
-	return decodeResult[AccountHistory](c.Raw.GetAccountHistory(wholeAnswer(ctx), accountID, &GetAccountHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Include: o.Include}))
+	return decodeResult[AccountHistory](c.Raw.GetAccountHistory(wholeResponse(ctx), accountID, &GetAccountHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Include: o.Include}))
 }
 
 // GetAccountStatistics sends GET /statistics/accounts: Count the accounts.
 func (c *ReelTally) GetAccountStatistics(ctx context.Context) (Statistics, error) {
-	return decodeResult[Statistics](c.Raw.GetAccountStatistics(wholeAnswer(ctx)))
+	return decodeResult[Statistics](c.Raw.GetAccountStatistics(wholeResponse(ctx)))
 }
 
 // GetCollectionOptions are the options of GetCollection.
@@ -288,7 +288,7 @@ type GetCollectionOptions struct {
 
 // GetCollection sends GET /collections/{collection_id}: Read one collection.
 func (c *ReelTally) GetCollection(ctx context.Context, collectionID CollectionID, o GetCollectionOptions) (Collection, error) {
-	return decodeResult[Collection](c.Raw.GetCollection(wholeAnswer(ctx), collectionID, &GetCollectionParams{IncludeCounts: optional(o.IncludeCounts)}))
+	return decodeResult[Collection](c.Raw.GetCollection(wholeResponse(ctx), collectionID, &GetCollectionParams{IncludeCounts: optional(o.IncludeCounts)}))
 }
 
 // GetCollectionHistoryOptions are the options of GetCollectionHistory.
@@ -305,7 +305,7 @@ type GetCollectionHistoryOptions struct {
 
 // GetCollectionHistory sends GET /collections/{collection_id}/history: Read the daily totals of a collection.
 func (c *ReelTally) GetCollectionHistory(ctx context.Context, collectionID CollectionID, o GetCollectionHistoryOptions) (CollectionHistory, error) {
-	return decodeResult[CollectionHistory](c.Raw.GetCollectionHistory(wholeAnswer(ctx), collectionID, &GetCollectionHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren)}))
+	return decodeResult[CollectionHistory](c.Raw.GetCollectionHistory(wholeResponse(ctx), collectionID, &GetCollectionHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren)}))
 }
 
 // GetCollectionStatisticsOptions are the options of GetCollectionStatistics.
@@ -322,7 +322,7 @@ type GetCollectionStatisticsOptions struct {
 
 // GetCollectionStatistics sends GET /collections/{collection_id}/statistics: Read the totals and gained views of a collection.
 func (c *ReelTally) GetCollectionStatistics(ctx context.Context, collectionID CollectionID, o GetCollectionStatisticsOptions) (CollectionStatistics, error) {
-	return decodeResult[CollectionStatistics](c.Raw.GetCollectionStatistics(wholeAnswer(ctx), collectionID, &GetCollectionStatisticsParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren)}))
+	return decodeResult[CollectionStatistics](c.Raw.GetCollectionStatistics(wholeResponse(ctx), collectionID, &GetCollectionStatisticsParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren)}))
 }
 
 // GetOrganisationHistoryOptions are the options of GetOrganisationHistory.
@@ -336,7 +336,7 @@ type GetOrganisationHistoryOptions struct {
 
 // GetOrganisationHistory sends GET /organisation/history: Read the daily points of the organisation.
 func (c *ReelTally) GetOrganisationHistory(ctx context.Context, o GetOrganisationHistoryOptions) (OrganisationHistory, error) {
-	return decodeResult[OrganisationHistory](c.Raw.GetOrganisationHistory(wholeAnswer(ctx), &GetOrganisationHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate)}))
+	return decodeResult[OrganisationHistory](c.Raw.GetOrganisationHistory(wholeResponse(ctx), &GetOrganisationHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate)}))
 }
 
 // GetReportOptions are the options of GetReport.
@@ -350,12 +350,12 @@ type GetReportOptions struct {
 
 // GetReport sends GET /reports/{report_id}: Read a report.
 func (c *ReelTally) GetReport(ctx context.Context, reportID ReportID, o GetReportOptions) (Report, error) {
-	return decodeResult[Report](c.Raw.GetReport(wholeAnswer(ctx), reportID, &GetReportParams{IncludeVideos: optional(o.IncludeVideos), IncludePoints: optional(o.IncludePoints)}))
+	return decodeResult[Report](c.Raw.GetReport(wholeResponse(ctx), reportID, &GetReportParams{IncludeVideos: optional(o.IncludeVideos), IncludePoints: optional(o.IncludePoints)}))
 }
 
 // GetVideo sends GET /videos/{ad_id}: Read one video.
 func (c *ReelTally) GetVideo(ctx context.Context, adid VideoIDOrLink) (Video, error) {
-	return decodeResult[Video](c.Raw.GetVideo(wholeAnswer(ctx), adid))
+	return decodeResult[Video](c.Raw.GetVideo(wholeResponse(ctx), adid))
 }
 
 // GetVideoHistoryOptions are the options of GetVideoHistory.
@@ -372,17 +372,17 @@ type GetVideoHistoryOptions struct {
 
 // GetVideoHistory sends GET /videos/{ad_id}/history: Read the daily points of a video.
 func (c *ReelTally) GetVideoHistory(ctx context.Context, adid VideoIDOrLink, o GetVideoHistoryOptions) (VideoHistory, error) {
-	return decodeResult[VideoHistory](c.Raw.GetVideoHistory(wholeAnswer(ctx), adid, &GetVideoHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Include: o.Include}))
+	return decodeResult[VideoHistory](c.Raw.GetVideoHistory(wholeResponse(ctx), adid, &GetVideoHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Include: o.Include}))
 }
 
 // GetVideoStatistics sends GET /statistics/videos: Count the videos.
 func (c *ReelTally) GetVideoStatistics(ctx context.Context) (Statistics, error) {
-	return decodeResult[Statistics](c.Raw.GetVideoStatistics(wholeAnswer(ctx)))
+	return decodeResult[Statistics](c.Raw.GetVideoStatistics(wholeResponse(ctx)))
 }
 
 // GetWebhook sends GET /webhooks/{webhook_id}: Read a webhook.
 func (c *ReelTally) GetWebhook(ctx context.Context, webhookID WebhookID) (Webhook, error) {
-	return decodeResult[Webhook](c.Raw.GetWebhook(wholeAnswer(ctx), webhookID))
+	return decodeResult[Webhook](c.Raw.GetWebhook(wholeResponse(ctx), webhookID))
 }
 
 // ListAccountVideosOptions are the options of ListAccountVideos.
@@ -420,7 +420,7 @@ type ListAccountVideosOptions struct {
 
 // ListAccountVideos sends GET /accounts/{account_id}/videos: List the videos of an account.
 func (c *ReelTally) ListAccountVideos(ctx context.Context, accountID AccountIDOrLink, o ListAccountVideosOptions) (AccountVideoPage, error) {
-	return decodeResult[AccountVideoPage](c.Raw.ListAccountVideos(wholeAnswer(ctx), accountID, &ListAccountVideosParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[AccountVideoPage](c.Raw.ListAccountVideos(wholeResponse(ctx), accountID, &ListAccountVideosParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllAccountVideos reads all pages of ListAccountVideos, one after the other, and returns their entries. An error ends the sequence.
@@ -481,7 +481,7 @@ type ListAccountsOptions struct {
 
 // ListAccounts sends GET /accounts: List tracked accounts.
 func (c *ReelTally) ListAccounts(ctx context.Context, o ListAccountsOptions) (AccountPage, error) {
-	return decodeResult[AccountPage](c.Raw.ListAccounts(wholeAnswer(ctx), &ListAccountsParams{Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Platform: optional(o.Platform), Username: optional(o.Username), Collections: o.Collections, Link: optional(o.Link), IncludeLinked: optional(o.IncludeLinked), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[AccountPage](c.Raw.ListAccounts(wholeResponse(ctx), &ListAccountsParams{Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Platform: optional(o.Platform), Username: optional(o.Username), Collections: o.Collections, Link: optional(o.Link), IncludeLinked: optional(o.IncludeLinked), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllAccounts reads all pages of ListAccounts, one after the other, and returns their entries. An error ends the sequence.
@@ -523,7 +523,7 @@ type ListCollectionAccountsOptions struct {
 
 // ListCollectionAccounts sends GET /collections/{collection_id}/accounts: List the accounts of a collection.
 func (c *ReelTally) ListCollectionAccounts(ctx context.Context, collectionID CollectionID, o ListCollectionAccountsOptions) (CollectionAccountPage, error) {
-	return decodeResult[CollectionAccountPage](c.Raw.ListCollectionAccounts(wholeAnswer(ctx), collectionID, &ListCollectionAccountsParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[CollectionAccountPage](c.Raw.ListCollectionAccounts(wholeResponse(ctx), collectionID, &ListCollectionAccountsParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllCollectionAccounts reads all pages of ListCollectionAccounts, one after the other, and returns their entries. An error ends the sequence.
@@ -565,7 +565,7 @@ type ListCollectionVideosOptions struct {
 
 // ListCollectionVideos sends GET /collections/{collection_id}/videos: List the videos of a collection.
 func (c *ReelTally) ListCollectionVideos(ctx context.Context, collectionID CollectionID, o ListCollectionVideosOptions) (CollectionVideoPage, error) {
-	return decodeResult[CollectionVideoPage](c.Raw.ListCollectionVideos(wholeAnswer(ctx), collectionID, &ListCollectionVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[CollectionVideoPage](c.Raw.ListCollectionVideos(wholeResponse(ctx), collectionID, &ListCollectionVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllCollectionVideos reads all pages of ListCollectionVideos, one after the other, and returns their entries. An error ends the sequence.
@@ -607,7 +607,7 @@ type ListCollectionsOptions struct {
 
 // ListCollections sends GET /collections: List collections.
 func (c *ReelTally) ListCollections(ctx context.Context, o ListCollectionsOptions) (CollectionList, error) {
-	return decodeResult[CollectionList](c.Raw.ListCollections(wholeAnswer(ctx), &ListCollectionsParams{ParentID: optional(o.ParentID), IncludeChildren: optional(o.IncludeChildren), Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection)}))
+	return decodeResult[CollectionList](c.Raw.ListCollections(wholeResponse(ctx), &ListCollectionsParams{ParentID: optional(o.ParentID), IncludeChildren: optional(o.IncludeChildren), Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection)}))
 }
 
 // AllCollections reads all pages of ListCollections, one after the other, and returns their entries. An error ends the sequence.
@@ -637,7 +637,7 @@ type ListEventsOptions struct {
 
 // ListEvents sends GET /events: Read the event feed.
 func (c *ReelTally) ListEvents(ctx context.Context, o ListEventsOptions) (EventFeed, error) {
-	return decodeResult[EventFeed](c.Raw.ListEvents(wholeAnswer(ctx), &ListEventsParams{Types: o.Types, Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
+	return decodeResult[EventFeed](c.Raw.ListEvents(wholeResponse(ctx), &ListEventsParams{Types: o.Types, Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
 }
 
 // ListReportsOptions are the options of ListReports.
@@ -660,7 +660,7 @@ type ListReportsOptions struct {
 
 // ListReports sends GET /collections/{collection_id}/reports: List the reports of a collection.
 func (c *ReelTally) ListReports(ctx context.Context, collectionID CollectionID, o ListReportsOptions) (ReportPage, error) {
-	return decodeResult[ReportPage](c.Raw.ListReports(wholeAnswer(ctx), collectionID, &ListReportsParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
+	return decodeResult[ReportPage](c.Raw.ListReports(wholeResponse(ctx), collectionID, &ListReportsParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
 }
 
 // AllReports reads all pages of ListReports, one after the other, and returns their entries. An error ends the sequence.
@@ -675,7 +675,7 @@ func (c *ReelTally) AllReports(ctx context.Context, collectionID CollectionID, o
 
 // ListTokens sends GET /tokens: List the tokens of the organisation.
 func (c *ReelTally) ListTokens(ctx context.Context) (TokenList, error) {
-	return decodeResult[TokenList](c.Raw.ListTokens(wholeAnswer(ctx)))
+	return decodeResult[TokenList](c.Raw.ListTokens(wholeResponse(ctx)))
 }
 
 // ListVideosOptions are the options of ListVideos.
@@ -760,7 +760,7 @@ type ListVideosOptions struct {
 
 // ListVideos sends GET /videos: List tracked videos.
 func (c *ReelTally) ListVideos(ctx context.Context, o ListVideosOptions) (VideoPage, error) {
-	return decodeResult[VideoPage](c.Raw.ListVideos(wholeAnswer(ctx), &ListVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Username: optional(o.Username), LinkedAccountID: optional(o.LinkedAccountID), UploadedAtStart: optional(o.UploadedAtStart), UploadedAtEnd: optional(o.UploadedAtEnd), LatestUpdatedAtStart: optional(o.LatestUpdatedAtStart), LatestUpdatedAtEnd: optional(o.LatestUpdatedAtEnd), AdInfoShop: o.AdInfoShop, AdProductIDShop: optional(o.AdProductIDShop), HasMetrics: o.HasMetrics, Collections: o.Collections, Link: optional(o.Link), Platform: optional(o.Platform), Hashtag: optional(o.Hashtag), Q: optional(o.Q), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[VideoPage](c.Raw.ListVideos(wholeResponse(ctx), &ListVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Username: optional(o.Username), LinkedAccountID: optional(o.LinkedAccountID), UploadedAtStart: optional(o.UploadedAtStart), UploadedAtEnd: optional(o.UploadedAtEnd), LatestUpdatedAtStart: optional(o.LatestUpdatedAtStart), LatestUpdatedAtEnd: optional(o.LatestUpdatedAtEnd), AdInfoShop: o.AdInfoShop, AdProductIDShop: optional(o.AdProductIDShop), HasMetrics: o.HasMetrics, Collections: o.Collections, Link: optional(o.Link), Platform: optional(o.Platform), Hashtag: optional(o.Hashtag), Q: optional(o.Q), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllVideos reads all pages of ListVideos, one after the other, and returns their entries. An error ends the sequence.
@@ -793,7 +793,7 @@ type ListWebhookDeliveriesOptions struct {
 
 // ListWebhookDeliveries sends GET /webhooks/{webhook_id}/deliveries: List the deliveries to a webhook.
 func (c *ReelTally) ListWebhookDeliveries(ctx context.Context, webhookID WebhookID, o ListWebhookDeliveriesOptions) (WebhookDeliveryPage, error) {
-	return decodeResult[WebhookDeliveryPage](c.Raw.ListWebhookDeliveries(wholeAnswer(ctx), webhookID, &ListWebhookDeliveriesParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
+	return decodeResult[WebhookDeliveryPage](c.Raw.ListWebhookDeliveries(wholeResponse(ctx), webhookID, &ListWebhookDeliveriesParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
 }
 
 // AllWebhookDeliveries reads all pages of ListWebhookDeliveries, one after the other, and returns their entries. An error ends the sequence.
@@ -808,7 +808,7 @@ func (c *ReelTally) AllWebhookDeliveries(ctx context.Context, webhookID WebhookI
 
 // ListWebhooks sends GET /webhooks: List the webhooks of the organisation.
 func (c *ReelTally) ListWebhooks(ctx context.Context) (WebhookList, error) {
-	return decodeResult[WebhookList](c.Raw.ListWebhooks(wholeAnswer(ctx)))
+	return decodeResult[WebhookList](c.Raw.ListWebhooks(wholeResponse(ctx)))
 }
 
 // RefreshAccountOptions are the options of RefreshAccount.
@@ -835,7 +835,7 @@ type RefreshAccountOptions struct {
 
 // RefreshAccount sends POST /refresh/accounts: Fetch an account now.
 func (c *ReelTally) RefreshAccount(ctx context.Context, o RefreshAccountOptions) (RefreshNotDue, error) {
-	return decodeResult[RefreshNotDue](c.Raw.RefreshAccount(wholeAnswer(ctx), &RefreshAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, RefreshAccountRequest{Link: o.Link}))
+	return decodeResult[RefreshNotDue](c.Raw.RefreshAccount(wholeResponse(ctx), &RefreshAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, RefreshAccountRequest{Link: o.Link}))
 }
 
 // RefreshVideoOptions are the options of RefreshVideo.
@@ -862,7 +862,7 @@ type RefreshVideoOptions struct {
 
 // RefreshVideo sends POST /refresh/videos: Fetch a video now.
 func (c *ReelTally) RefreshVideo(ctx context.Context, o RefreshVideoOptions) (RefreshNotDue, error) {
-	return decodeResult[RefreshNotDue](c.Raw.RefreshVideo(wholeAnswer(ctx), &RefreshVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, RefreshVideoRequest{Link: o.Link}))
+	return decodeResult[RefreshNotDue](c.Raw.RefreshVideo(wholeResponse(ctx), &RefreshVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, RefreshVideoRequest{Link: o.Link}))
 }
 
 // RemoveCollectionAccountsOptions are the options of RemoveCollectionAccounts.
@@ -875,7 +875,7 @@ type RemoveCollectionAccountsOptions struct {
 
 // RemoveCollectionAccounts sends DELETE /collections/{collection_id}/accounts: Take accounts out of a collection.
 func (c *ReelTally) RemoveCollectionAccounts(ctx context.Context, collectionID CollectionID, o RemoveCollectionAccountsOptions) (RemovedAccounts, error) {
-	return decodeResult[RemovedAccounts](c.Raw.RemoveCollectionAccounts(wholeAnswer(ctx), collectionID, CollectionAccountsRequest{AccountIds: o.AccountIds}))
+	return decodeResult[RemovedAccounts](c.Raw.RemoveCollectionAccounts(wholeResponse(ctx), collectionID, CollectionAccountsRequest{AccountIds: o.AccountIds}))
 }
 
 // RemoveCollectionVideosOptions are the options of RemoveCollectionVideos.
@@ -888,7 +888,7 @@ type RemoveCollectionVideosOptions struct {
 
 // RemoveCollectionVideos sends DELETE /collections/{collection_id}/videos: Take videos out of a collection.
 func (c *ReelTally) RemoveCollectionVideos(ctx context.Context, collectionID CollectionID, o RemoveCollectionVideosOptions) (RemovedVideos, error) {
-	return decodeResult[RemovedVideos](c.Raw.RemoveCollectionVideos(wholeAnswer(ctx), collectionID, CollectionVideosRequest{VideoIds: o.VideoIds}))
+	return decodeResult[RemovedVideos](c.Raw.RemoveCollectionVideos(wholeResponse(ctx), collectionID, CollectionVideosRequest{VideoIds: o.VideoIds}))
 }
 
 // ReplayWebhookDeliveryOptions are the options of ReplayWebhookDelivery.
@@ -910,12 +910,12 @@ type ReplayWebhookDeliveryOptions struct {
 
 // ReplayWebhookDelivery sends POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay: Send the event of a delivery again.
 func (c *ReelTally) ReplayWebhookDelivery(ctx context.Context, webhookID WebhookID, deliveryID DeliveryID, o ReplayWebhookDeliveryOptions) (WebhookDelivery, error) {
-	return decodeResult[WebhookDelivery](c.Raw.ReplayWebhookDelivery(wholeAnswer(ctx), webhookID, deliveryID, &ReplayWebhookDeliveryParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
+	return decodeResult[WebhookDelivery](c.Raw.ReplayWebhookDelivery(wholeResponse(ctx), webhookID, deliveryID, &ReplayWebhookDeliveryParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // RevokeToken sends DELETE /tokens/{token_id}: Revoke a token.
 func (c *ReelTally) RevokeToken(ctx context.Context, tokenID TokenID) error {
-	_, err := decodeResult[struct{}](c.Raw.RevokeToken(wholeAnswer(ctx), tokenID))
+	_, err := decodeResult[struct{}](c.Raw.RevokeToken(wholeResponse(ctx), tokenID))
 	return err
 }
 
@@ -938,7 +938,7 @@ type RotateWebhookSecretOptions struct {
 
 // RotateWebhookSecret sends POST /webhooks/{webhook_id}/rotate-secret: Replace the secret of a webhook.
 func (c *ReelTally) RotateWebhookSecret(ctx context.Context, webhookID WebhookID, o RotateWebhookSecretOptions) (WebhookSecret, error) {
-	return decodeResult[WebhookSecret](c.Raw.RotateWebhookSecret(wholeAnswer(ctx), webhookID, &RotateWebhookSecretParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
+	return decodeResult[WebhookSecret](c.Raw.RotateWebhookSecret(wholeResponse(ctx), webhookID, &RotateWebhookSecretParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // StopAccountOptions are the options of StopAccount.
@@ -965,7 +965,7 @@ type StopAccountOptions struct {
 
 // StopAccount sends DELETE /accounts: Stop tracking an account, by id or link.
 func (c *ReelTally) StopAccount(ctx context.Context, o StopAccountOptions) (Message, error) {
-	return decodeResult[Message](c.Raw.StopAccount(wholeAnswer(ctx), &StopAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopAccountRequest{ID: o.ID}))
+	return decodeResult[Message](c.Raw.StopAccount(wholeResponse(ctx), &StopAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopAccountRequest{ID: o.ID}))
 }
 
 // StopAccountByIDOptions are the options of StopAccountByID.
@@ -987,7 +987,7 @@ type StopAccountByIDOptions struct {
 
 // StopAccountByID sends DELETE /accounts/{account_id}: Stop tracking an account, by id.
 func (c *ReelTally) StopAccountByID(ctx context.Context, accountID AccountID, o StopAccountByIDOptions) (Message, error) {
-	return decodeResult[Message](c.Raw.StopAccountByID(wholeAnswer(ctx), accountID, &StopAccountByIDParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
+	return decodeResult[Message](c.Raw.StopAccountByID(wholeResponse(ctx), accountID, &StopAccountByIDParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // StopAccountsOptions are the options of StopAccounts.
@@ -1012,7 +1012,7 @@ type StopAccountsOptions struct {
 
 // StopAccounts sends DELETE /accounts/bulk: Stop tracking many accounts.
 func (c *ReelTally) StopAccounts(ctx context.Context, o StopAccountsOptions) (StopResult, error) {
-	return decodeResult[StopResult](c.Raw.StopAccounts(wholeAnswer(ctx), &StopAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopAccountsRequest{Ids: o.Ids}))
+	return decodeResult[StopResult](c.Raw.StopAccounts(wholeResponse(ctx), &StopAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopAccountsRequest{Ids: o.Ids}))
 }
 
 // StopVideoOptions are the options of StopVideo.
@@ -1039,7 +1039,7 @@ type StopVideoOptions struct {
 
 // StopVideo sends DELETE /videos: Stop tracking a video, by id or link.
 func (c *ReelTally) StopVideo(ctx context.Context, o StopVideoOptions) (Message, error) {
-	return decodeResult[Message](c.Raw.StopVideo(wholeAnswer(ctx), &StopVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopVideoRequest{ID: o.ID}))
+	return decodeResult[Message](c.Raw.StopVideo(wholeResponse(ctx), &StopVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopVideoRequest{ID: o.ID}))
 }
 
 // StopVideoByIDOptions are the options of StopVideoByID.
@@ -1061,7 +1061,7 @@ type StopVideoByIDOptions struct {
 
 // StopVideoByID sends DELETE /videos/{ad_id}: Stop tracking a video, by id.
 func (c *ReelTally) StopVideoByID(ctx context.Context, adid VideoID, o StopVideoByIDOptions) (Message, error) {
-	return decodeResult[Message](c.Raw.StopVideoByID(wholeAnswer(ctx), adid, &StopVideoByIDParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
+	return decodeResult[Message](c.Raw.StopVideoByID(wholeResponse(ctx), adid, &StopVideoByIDParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // StopVideosOptions are the options of StopVideos.
@@ -1086,7 +1086,7 @@ type StopVideosOptions struct {
 
 // StopVideos sends DELETE /videos/bulk: Stop tracking many videos.
 func (c *ReelTally) StopVideos(ctx context.Context, o StopVideosOptions) (StopResult, error) {
-	return decodeResult[StopResult](c.Raw.StopVideos(wholeAnswer(ctx), &StopVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopVideosRequest{Ids: o.Ids}))
+	return decodeResult[StopResult](c.Raw.StopVideos(wholeResponse(ctx), &StopVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopVideosRequest{Ids: o.Ids}))
 }
 
 // TestWebhookOptions are the options of TestWebhook.
@@ -1108,7 +1108,7 @@ type TestWebhookOptions struct {
 
 // TestWebhook sends POST /webhooks/{webhook_id}/test: Send a test event to a webhook.
 func (c *ReelTally) TestWebhook(ctx context.Context, webhookID WebhookID, o TestWebhookOptions) (WebhookDelivery, error) {
-	return decodeResult[WebhookDelivery](c.Raw.TestWebhook(wholeAnswer(ctx), webhookID, &TestWebhookParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
+	return decodeResult[WebhookDelivery](c.Raw.TestWebhook(wholeResponse(ctx), webhookID, &TestWebhookParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // TrackAccountOptions are the options of TrackAccount.
@@ -1149,7 +1149,7 @@ type TrackAccountOptions struct {
 
 // TrackAccount sends POST /accounts: Track an account.
 func (c *ReelTally) TrackAccount(ctx context.Context, o TrackAccountOptions) (TrackAccountResult, error) {
-	return decodeResult[TrackAccountResult](c.Raw.TrackAccount(wholeAnswer(ctx), &TrackAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackAccountRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link, TrackingType: optional(o.TrackingType)}))
+	return decodeResult[TrackAccountResult](c.Raw.TrackAccount(wholeResponse(ctx), &TrackAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackAccountRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link, TrackingType: optional(o.TrackingType)}))
 }
 
 // TrackAccountsOptions are the options of TrackAccounts.
@@ -1183,7 +1183,7 @@ type TrackAccountsOptions struct {
 
 // TrackAccounts sends POST /accounts/bulk: Track many accounts.
 func (c *ReelTally) TrackAccounts(ctx context.Context, o TrackAccountsOptions) (TrackAccountsResult, error) {
-	return decodeResult[TrackAccountsResult](c.Raw.TrackAccounts(wholeAnswer(ctx), &TrackAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackAccountsRequest{LabelIds: o.LabelIds, Links: o.Links, TrackingType: optional(o.TrackingType)}))
+	return decodeResult[TrackAccountsResult](c.Raw.TrackAccounts(wholeResponse(ctx), &TrackAccountsParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackAccountsRequest{LabelIds: o.LabelIds, Links: o.Links, TrackingType: optional(o.TrackingType)}))
 }
 
 // TrackVideoOptions are the options of TrackVideo.
@@ -1218,7 +1218,7 @@ type TrackVideoOptions struct {
 
 // TrackVideo sends POST /videos: Track a video.
 func (c *ReelTally) TrackVideo(ctx context.Context, o TrackVideoOptions) (TrackVideoResult, error) {
-	return decodeResult[TrackVideoResult](c.Raw.TrackVideo(wholeAnswer(ctx), &TrackVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackVideoRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link}))
+	return decodeResult[TrackVideoResult](c.Raw.TrackVideo(wholeResponse(ctx), &TrackVideoParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackVideoRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link}))
 }
 
 // TrackVideosOptions are the options of TrackVideos.
@@ -1246,7 +1246,7 @@ type TrackVideosOptions struct {
 
 // TrackVideos sends POST /videos/bulk: Track many videos.
 func (c *ReelTally) TrackVideos(ctx context.Context, o TrackVideosOptions) (TrackVideosResult, error) {
-	return decodeResult[TrackVideosResult](c.Raw.TrackVideos(wholeAnswer(ctx), &TrackVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackVideosRequest{LabelIds: o.LabelIds, Links: o.Links}))
+	return decodeResult[TrackVideosResult](c.Raw.TrackVideos(wholeResponse(ctx), &TrackVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, TrackVideosRequest{LabelIds: o.LabelIds, Links: o.Links}))
 }
 
 // UpdateCollectionOptions are the options of UpdateCollection.
@@ -1290,7 +1290,7 @@ type UpdateCollectionOptions struct {
 
 // UpdateCollection sends PATCH /collections/{collection_id}: Change a collection.
 func (c *ReelTally) UpdateCollection(ctx context.Context, collectionID CollectionID, o UpdateCollectionOptions) error {
-	_, err := decodeResult[struct{}](c.Raw.UpdateCollection(wholeAnswer(ctx), collectionID, &UpdateCollectionParams{IfMatch: optional(o.IfMatch)}, UpdateCollectionRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Hashtags: o.Hashtags, Name: optional(o.Name), ParentID: o.ParentID, Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
+	_, err := decodeResult[struct{}](c.Raw.UpdateCollection(wholeResponse(ctx), collectionID, &UpdateCollectionParams{IfMatch: optional(o.IfMatch)}, UpdateCollectionRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Hashtags: o.Hashtags, Name: optional(o.Name), ParentID: o.ParentID, Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
 	return err
 }
 
@@ -1315,7 +1315,7 @@ type UpdateReportOptions struct {
 
 // UpdateReport sends PATCH /reports/{report_id}: Change the share page of a report.
 func (c *ReelTally) UpdateReport(ctx context.Context, reportID ReportID, o UpdateReportOptions) error {
-	_, err := decodeResult[struct{}](c.Raw.UpdateReport(wholeAnswer(ctx), reportID, UpdateReportRequest{Access: optional(o.Access), Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
+	_, err := decodeResult[struct{}](c.Raw.UpdateReport(wholeResponse(ctx), reportID, UpdateReportRequest{Access: optional(o.Access), Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
 	return err
 }
 
@@ -1336,5 +1336,5 @@ type UpdateWebhookOptions struct {
 
 // UpdateWebhook sends PATCH /webhooks/{webhook_id}: Change a webhook.
 func (c *ReelTally) UpdateWebhook(ctx context.Context, webhookID WebhookID, o UpdateWebhookOptions) (Webhook, error) {
-	return decodeResult[Webhook](c.Raw.UpdateWebhook(wholeAnswer(ctx), webhookID, UpdateWebhookRequest{Description: o.Description, Enabled: o.Enabled, EventTypes: o.EventTypes, URL: optional(o.URL)}))
+	return decodeResult[Webhook](c.Raw.UpdateWebhook(wholeResponse(ctx), webhookID, UpdateWebhookRequest{Description: o.Description, Enabled: o.Enabled, EventTypes: o.EventTypes, URL: optional(o.URL)}))
 }

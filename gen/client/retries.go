@@ -129,13 +129,13 @@ func urlError(r *http.Request, err error) error {
 	return &url.Error{Op: r.Method[:1] + strings.ToLower(r.Method[1:]), URL: r.URL.Redacted(), Err: err}
 }
 
-// wholeAnswerKey is a key for the context of a request. It marks requests whose responses are read completely before they are used.
-type wholeAnswerKey struct{}
+// wholeResponseKey is a key for the context of a request. It marks requests whose responses are read completely before they are used.
+type wholeResponseKey struct{}
 
-// wholeAnswer returns a context for a request whose response is read completely before it is used. If the response is incomplete, retrying
+// wholeResponse returns a context for a request whose response is read completely before it is used. If the response is incomplete, retrying
 // repeats the request.
-func wholeAnswer(ctx context.Context) context.Context {
-	return context.WithValue(ctx, wholeAnswerKey{}, true)
+func wholeResponse(ctx context.Context) context.Context {
+	return context.WithValue(ctx, wholeResponseKey{}, true)
 }
 
 // retrying repeats failed requests, which it sends with next.
@@ -158,7 +158,7 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 			own.Body = body
 		}
 		response, err := t.next.Do(own)
-		if err == nil && r.Context().Value(wholeAnswerKey{}) != nil {
+		if err == nil && r.Context().Value(wholeResponseKey{}) != nil {
 			if _, err = readBody(response); err != nil { // the connection broke before the response was complete
 				response, err = nil, urlError(r, err)
 			}

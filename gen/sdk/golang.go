@@ -155,7 +155,7 @@ func (g *goGenerator) writeOperation(o *operation) error {
 		params = append(params, "o "+name+"Options")
 		fmt.Fprintf(&g.out, "// %sOptions are the options of %s.\ntype %sOptions struct {\n%s}\n\n", name, name, name, strings.Join(optionFields, "\n"))
 	}
-	signature, arguments := strings.Join(append([]string{"ctx context.Context"}, params...), ", "), strings.Join(append([]string{"wholeAnswer(ctx)"}, passed...), ", ")
+	signature, arguments := strings.Join(append([]string{"ctx context.Context"}, params...), ", "), strings.Join(append([]string{"wholeResponse(ctx)"}, passed...), ", ")
 	summary := strings.TrimSuffix(o.summary, ".")
 	fmt.Fprintf(&g.out, "// %s sends %s %s: %s.\n", name, o.method, o.path, summary)
 	if o.result == nil {
