@@ -31,6 +31,9 @@ func (a *address) parseFacebook() (Link, *Error) {
 	// The former page browser of Facebook put /pg/ before the account's name.
 	if a.lowerPathPart(0) == "pg" {
 		a.parts = a.parts[1:]
+		if a.sub == "business" {
+			a.sub = "" // business.facebook.com/pg/NAME is the page that www.facebook.com/NAME shows
+		}
 	}
 	switch first := a.lowerPathPart(0); first {
 	case "reel", "reels":
@@ -49,6 +52,12 @@ func (a *address) parseFacebook() (Link, *Error) {
 	case "profile":
 		return a.facebookAccountIDLink(a.pathPart(1))
 	case "people", "pages":
+		if a.lowerPathPart(1) == "category" {
+			if id, ok := facebookPageID(a.pathPart(3)); ok {
+				return a.facebookAccountIDLink(id)
+			}
+			return Link{}, a.refusePath()
+		}
 		if len(a.parts) > 2 {
 			return a.facebookAccountIDLink(a.pathPart(2))
 		}
@@ -64,7 +73,7 @@ func (a *address) parseFacebook() (Link, *Error) {
 
 // parseFacebookProfile parses a path that begins with the name of an account, and returns the account or one of its videos.
 func (a *address) parseFacebookProfile() (Link, *Error) {
-	name := a.pathPart(0)
+	name := strings.TrimPrefix(a.pathPart(0), "@")
 	if name == "" || isFacebookReserved(a.lowerPathPart(0)) || strings.HasSuffix(a.lowerPathPart(0), ".php") {
 		return Link{}, a.refusePath()
 	}
@@ -82,7 +91,7 @@ func (a *address) parseFacebookProfile() (Link, *Error) {
 		}
 		return a.facebookAccountLink(name)
 	case "", "reels", "reels_tab", "live_videos", "about", "about_details", "about_contact_and_basic_info", "about_profile_transparency",
-		"followers", "following", "friends", "photos", "photos_by", "posts", "mentions", "community", "reviews", "shop", "music", "services", "timeline":
+		"info", "photos_stream", "followers", "following", "friends", "photos", "photos_by", "posts", "mentions", "community", "reviews", "shop", "music", "services", "timeline":
 		if len(a.parts) <= 2 {
 			return a.facebookAccountLink(name)
 		}

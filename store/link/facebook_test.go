@@ -86,6 +86,10 @@ func acceptedFacebookLinks() []acceptedLink {
 		{"account link on fb.com", "https://fb.com/some.name", name},
 		{"account link on pt-br.facebook.com", "https://pt-br.facebook.com/some.name", name},
 		{"account link with /pg/ before the username", "https://www.facebook.com/pg/some.name/about/", name},
+		{"account link with /pg/ on business.facebook.com", "https://business.facebook.com/pg/some.name/reviews/?business_id=1", name},
+		{"account link with an at sign before the username", "https://www.facebook.com/@Some.Name", name},
+		{"info tab of an account", "https://www.facebook.com/some.name/info/?tab=page_info", name},
+		{"photo stream of an account", "https://www.facebook.com/some.name/photos_stream", name},
 		{"reels tab of an account", "https://www.facebook.com/some.name/reels/", name},
 		{"videos tab of an account", "https://www.facebook.com/some.name/videos/?ref=page_internal", name},
 		{"about tab of an account", "https://www.facebook.com/some.name/about", name},
@@ -101,6 +105,7 @@ func acceptedFacebookLinks() []acceptedLink {
 		{"account id after /people/", "https://www.facebook.com/people/Any-Name/100063551323670/", numeric},
 		{"percent-encoded name and account id after /people/", "https://www.facebook.com/people/%D0%86%D0%BC%D1%8F/100063551323670", numeric},
 		{"account id after /pages/", "https://www.facebook.com/pages/Any-Name/100063551323670", numeric},
+		{"page title and account id after /pages/category/", "https://fr-ca.facebook.com/pages/category/Gift-Shop/Any-Name-100063551323670/", numeric},
 		{"page title and account id after /p/", "https://www.facebook.com/p/Any-Name-100063551323670/", numeric},
 		{"page title followed by the account id", "https://www.facebook.com/Any-Name-100063551323670/", link.Link{
 			Platform: link.Facebook, Kind: link.Account, ID: "100063551323670", Handle: "any-name-100063551323670",

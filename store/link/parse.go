@@ -90,7 +90,8 @@ func containsSecondLink(s string) bool {
 		i += n + len("://")
 		for _, scheme := range [...]string{"https://", "http://"} {
 			start := i - len(scheme)
-			if start <= 0 || isQueryValue(s[:start]) || !strings.EqualFold(s[start:i], scheme) {
+			// A scheme at the beginning, or directly after another one there, belongs to the first link.
+			if start <= 0 || start == schemeLength(s) || isQueryValue(s[:start]) || !strings.EqualFold(s[start:i], scheme) {
 				continue
 			}
 			host := s[i:]
@@ -170,6 +171,16 @@ var appSchemes = [...]string{
 	"instagram", "fb", "tiktok", "snssdk1233", "snssdk1180", "musically", "youtube", "vnd.youtube", "intent",
 }
 
+// schemeLength returns the length of "https://" or "http://" at the beginning of s, or 0.
+func schemeLength(s string) int {
+	for _, scheme := range [...]string{"https://", "http://"} {
+		if len(s) >= len(scheme) && strings.EqualFold(s[:len(scheme)], scheme) {
+			return len(scheme)
+		}
+	}
+	return 0
+}
+
 // cutScheme returns the part of a link after "https://", "http://" or "//". It returns a link without scheme unchanged, and refuses links
 // with a scheme such as "ftp:".
 func cutScheme(s string) (string, *Error) {
@@ -180,8 +191,11 @@ func cutScheme(s string) (string, *Error) {
 	scheme, rest := s[:i], s[i+1:]
 	if strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http") {
 		// Accept "https:/host", as browsers do. Some proxies remove double slashes.
-		if strings.HasPrefix(rest, "/") {
-			return strings.TrimLeft(rest, "/"), nil
+		if cut := strings.TrimLeft(rest, "/"); cut != rest {
+			if schemeLength(cut) > 0 { // a form added a second scheme to the link
+				return cutScheme(cut)
+			}
+			return cut, nil
 		}
 		return "", newError(InvalidURL, "The link has no slashes after %s:; a link starts with https:// or http://.", strings.ToLower(scheme))
 	} else if rest != "" && isDigit(rest[0]) {

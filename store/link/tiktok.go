@@ -26,7 +26,7 @@ func (a *address) parseTikTok() (Link, *Error) {
 		a.parts = a.parts[1:]
 	}
 	if handle, ok := strings.CutPrefix(a.pathPart(0), "@"); ok {
-		return a.parseTikTokProfile(handle)
+		return a.parseTikTokProfile(strings.TrimPrefix(handle, "@"))
 	}
 	switch a.lowerPathPart(0) {
 	case "video", "photo":

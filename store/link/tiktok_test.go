@@ -89,6 +89,7 @@ func acceptedTikTokLinks() []acceptedLink {
 		{"account link with a language parameter", "https://www.tiktok.com/@user?lang=en", user},
 		{"account shared from the application", "https://www.tiktok.com/@user?_t=8abc&_r=1", user},
 		{"account link with an upper-case handle", "https://www.tiktok.com/@USER", user},
+		{"account with two at signs", "https://www.tiktok.com/@@user?_t=8abc", user},
 		{"account with an encoded at sign", "https://www.tiktok.com/%40user", user},
 		{"account link with a language prefix in the path", "https://www.tiktok.com/de-DE/@user", user},
 		{"link to an embedded account", "https://www.tiktok.com/embed/@user", user},

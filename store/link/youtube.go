@@ -31,13 +31,18 @@ func (a *address) parseYouTube() (Link, *Error) {
 		a.parts[0] = name
 	}
 	if handle, ok := strings.CutPrefix(a.pathPart(0), "@"); ok {
-		return a.parseYouTubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccountLink("@", handle) })
+		return a.parseYouTubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccountLink("@", strings.TrimPrefix(handle, "@")) })
 	}
 	switch first := a.lowerPathPart(0); first {
 	case "shorts", "live", "embed", "v", "e", "vi", "watch", "video":
 		return a.parseYouTubeVideo(first)
 	case "channel":
-		return a.parseYouTubeChannelPage(2, func() (Link, *Error) { return a.youtubeChannelLink(a.pathPart(1)) })
+		return a.parseYouTubeChannelPage(2, func() (Link, *Error) {
+			if handle, ok := strings.CutPrefix(a.pathPart(1), "@"); ok {
+				return a.youtubeAccountLink("@", handle)
+			}
+			return a.youtubeChannelLink(a.pathPart(1))
+		})
 	case "c", "user":
 		return a.parseYouTubeChannelPage(2, func() (Link, *Error) {
 			if handle, ok := strings.CutPrefix(a.pathPart(1), "@"); ok { // a path such as /c/@handle has a handle instead of a name of an older kind
@@ -45,8 +50,8 @@ func (a *address) parseYouTube() (Link, *Error) {
 			}
 			return a.youtubeAccountLink(first+"/", a.pathPart(1))
 		})
-	case "feed", "feeds":
-		// /feed/UC… and /feeds/videos.xml?channel_id=UC… are lists of the videos of a channel.
+	case "feed", "feeds", "browse":
+		// /feed/UC… and /feeds/videos.xml?channel_id=UC… are lists of the videos of a channel. YouTube Music has /browse/UC….
 		for _, id := range [...]string{a.pathPart(1), a.queryValue("channel_id")} {
 			if isYouTubeChannel(id) {
 				return a.youtubeChannelLink(id)
@@ -163,6 +168,10 @@ func isYouTubeChannel(s string) bool {
 // youtubeAccountLink returns the link of the account with the given name. The prefix is the part of the path before the name: "@", "c/", "user/" or
 // "".
 func (a *address) youtubeAccountLink(prefix, name string) (Link, *Error) {
+	// Some people put a channel id in the place of a name. Nearly all ids contain a digit. A name can hardly have all properties of an id.
+	if isYouTubeChannel(name) && strings.ContainsAny(name, "0123456789") {
+		return a.youtubeChannelLink(name)
+	}
 	ok := isYouTubeName(name, 1)
 	if prefix == "@" {
 		ok = isYouTubeName(name, 3)
