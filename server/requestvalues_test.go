@@ -68,15 +68,12 @@ var patterns = struct {
 	compiled map[string]*regexp.Regexp
 }{compiled: map[string]*regexp.Regexp{}}
 
-// codePoint matches a code point such as \u2028 in a regular expression of the contract. Package regexp has no such code points.
-var codePoint = regexp.MustCompile(`\\u([0-9A-F]{4})`)
-
 // matchesPattern returns true if a text matches a regular expression of the contract.
 func matchesPattern(pattern, text string) bool {
 	patterns.Lock()
 	defer patterns.Unlock()
 	if patterns.compiled[pattern] == nil {
-		patterns.compiled[pattern] = regexp.MustCompile(codePoint.ReplaceAllString(pattern, `\x{$1}`))
+		patterns.compiled[pattern] = regexp.MustCompile(pattern)
 	}
 	return patterns.compiled[pattern].MatchString(text)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
 )
 
 // Codes of faults in JSON bodies and in URL queries. Callers see them in error responses.
@@ -117,6 +118,9 @@ func (s *jsonScan) scanValue() bool {
 	case json.Delim('{'):
 		ok = s.scanObject()
 	default:
+		if text, isText := token.(string); isText {
+			s.checkCharacters(text)
+		}
 		return true
 	}
 	if !ok {
@@ -125,6 +129,36 @@ func (s *jsonScan) scanValue() bool {
 	s.path = s.path[:depth]
 	_, ok = s.readToken() // the token is the closing bracket of the array or the closing brace of the object
 	return ok
+}
+
+// checkCharacters adds a fault if the schema of a text has the extension x-text and the text has a character that x-text forbids. Its value is
+// "line" for a text that is shown on one line, and "lines" for a text with several lines. NUL characters have a fault of their own already.
+func (s *jsonScan) checkCharacters(text string) {
+	schema := s.schema
+	for _, step := range s.path {
+		if schema == nil {
+			return
+		}
+		schema = childSchema(schema, step)
+	}
+	if schema == nil || schema.Extensions["x-text"] == nil || strings.ContainsRune(text, 0) {
+		return
+	}
+	if found := store.ForbiddenCharacter(text, schema.Extensions["x-text"] == "lines"); found != "" {
+		s.addFault(faultCharacter, "%s contains %s, which is not allowed there", describeBodyPath(s.pathNames()), found)
+	}
+}
+
+// childSchema returns the schema of an entry or a member of a value with the given schema, or nil if the contract does not define it.
+func childSchema(schema *openapi3.Schema, step pathStep) *openapi3.Schema {
+	child := schema.Items
+	if step.index < 0 {
+		child = schema.Properties[step.name]
+	}
+	if child == nil {
+		return nil
+	}
+	return child.Value
 }
 
 // scanArray scans the entries of an array up to its closing bracket. It returns false if the scan must end.
@@ -181,18 +215,6 @@ func (s *jsonScan) addValueLimitFault() {
 	}
 	s.path = nil
 	s.addFault(faultMaxValues, "the body must have at most %d values, including the values in arrays and objects", maxValues)
-}
-
-// childSchema returns the schema of an entry or a member of a value with the given schema, or nil if the contract does not define it.
-func childSchema(schema *openapi3.Schema, step pathStep) *openapi3.Schema {
-	child := schema.Items
-	if step.index < 0 {
-		child = schema.Properties[step.name]
-	}
-	if child == nil {
-		return nil
-	}
-	return child.Value
 }
 
 // readToken reads the next JSON token. It adds a fault if the token is a string with an invalid escape. It returns false after a syntax

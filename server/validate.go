@@ -23,7 +23,6 @@ import (
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/internal/words"
-	"github.com/reeltally/reeltally/store"
 )
 
 // Codes of faults in requests that violate the OpenAPI contract. For other schema keywords, the
@@ -74,7 +73,9 @@ func checkBody(r *http.Request, op *operation, path map[string]string, query url
 		return nil, nil, nil, err
 	}
 	faults = append(earlier, bodyFaults...)
-	value, contractFaults := checkContract(r, op, path, query, body, len(bodyFaults) == 0)
+	// A body with a forbidden character is still valid JSON, so its other faults can be found too.
+	isJSON := !slices.ContainsFunc(bodyFaults, func(f api.Fault) bool { return f.Code != faultCharacter })
+	value, contractFaults := checkContract(r, op, path, query, body, isJSON)
 	return value, body, append(faults, removeFaultsOfSameValues(contractFaults, faults)...), nil
 }
 
@@ -300,10 +301,6 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	case "maxItems":
 		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, arrayLength(e.Value))
 	case "pattern":
-		if found := forbiddenCharacter(schema, e.Value); found != "" {
-			add(faultCharacter, "contains %s, which is not allowed there", found)
-			return
-		}
 		add("pattern", "must be %s, not %s", cmp.Or(allowedText(schema), "a text without NUL characters"), formatValue(e.Value))
 	case "format":
 		if text := formatValue(e.Value); schema.Type.Is("integer") {
@@ -330,19 +327,8 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	}
 }
 
-// forbiddenCharacter describes the first character of a text that the extension x-text of its schema forbids. x-text is "line" for a text that is shown
-// on one line, and "lines" for a text with several lines. The result is "" if the text has no such character, or if the schema has no x-text.
-func forbiddenCharacter(schema *openapi3.Schema, value any) string {
-	text, isText := value.(string)
-	kind := schema.Extensions["x-text"]
-	if !isText || kind == nil {
-		return ""
-	}
-	return store.ForbiddenCharacter(text, kind == "lines")
-}
-
 // allowedText describes the texts that a schema's pattern allows, to complete "must be" in an error
-// message. The result is "" if the pattern only forbids characters.
+// message. The result is "" if the pattern only forbids NUL characters.
 func allowedText(schema *openapi3.Schema) string {
 	allowed, _ := schema.Extensions["x-allowed"].(string)
 	return allowed
