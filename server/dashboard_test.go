@@ -40,7 +40,8 @@ func (v *visitor) post(target string, fields ...string) response {
 	return v.sendRequest(http.MethodPost, target, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 }
 
-// sendRequest sends a request with the visitor's cookie, and stores the cookie that the response sets.
+// sendRequest sends a request with the visitor's cookie, and stores the cookie that the response sets. It fails if the page has a formatting error
+// of package fmt.
 func (v *visitor) sendRequest(method, target string, body any, headers ...string) response {
 	v.t.Helper()
 	headers = append(headers, v.headers...)
@@ -48,6 +49,9 @@ func (v *visitor) sendRequest(method, target string, body any, headers ...string
 		headers = append(headers, "Cookie", v.cookie.Name+"="+v.cookie.Value)
 	}
 	got := v.app.send(v.t, method, target, body, headers...)
+	if strings.HasPrefix(got.Header.Get("Content-Type"), "text/html") {
+		require.NotContains(v.t, string(got.body), "%!", "%s: a template formats a value of the wrong type", target)
+	}
 	for _, c := range got.Cookies() {
 		if v.cookie = c; c.MaxAge < 0 {
 			v.cookie = nil
