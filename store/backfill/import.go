@@ -96,7 +96,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 		return nil, err
 	}
 	if !dryRun {
-		if err := store.DatabaseOf(o).CreatePartitions(ctx, i.firstDayForDailyPoints(), i.Now.Day()); err != nil {
+		if err := store.DatabaseOf(o).CreatePartitions(ctx, firstDayForDailyPoints(o, i.Now.Day()), i.Now.Day()); err != nil {
 			return nil, err
 		}
 	}
@@ -137,11 +137,6 @@ type importState struct {
 type replacedWeek struct {
 	video uuid.UUID
 	week  db.Date
-}
-
-// firstDayForDailyPoints returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (i *importState) firstDayForDailyPoints() db.Date {
-	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
 // checkVideos returns an error if a link does not name a video. It also returns an error if points
@@ -273,21 +268,15 @@ func (i *importState) mergeVideo(m *mergedVideo) {
 	m.setFirstViews()
 	i.merged = append(i.merged, m)
 	i.gone = append(i.gone, m.gone...)
-	oldest := i.firstDayForDailyPoints()
-	for n, p := range m.added {
-		day := p.At.Day()
-		row := func(c store.Counts, rounded bool) []any {
-			return append(c.Values(), p.At, store.StoredSource(m.in.sourceName(), rounded))
+	for _, w := range m.addedWeekly {
+		if stored := m.storedWeek(w.week()); stored != nil {
+			i.replaced = append(i.replaced, replacedWeek{m.after.ID, w.week()})
+			w = w.addStored(stored)
 		}
-		switch {
-		case day >= oldest:
-			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts, p.Rounded)...))
-		case m.isAddedPointWeekly(n, oldest):
-			if m.weeklyPoint(day) != nil {
-				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
-			}
-			i.weekly = append(i.weekly, append([]any{i.ID(), m.after.ID, day.Week(), m.firstDayOfWeek(n), day}, row(m.weekCounts(n))...))
-		}
+		i.weekly = append(i.weekly, weeklyRow(i.ID(), m.after.ID, w, store.StoredSource(m.in.sourceName(), w.Rounded)))
+	}
+	for _, p := range m.addedDaily {
+		i.daily = append(i.daily, dailyRow(i.ID(), m.after.ID, p, store.StoredSource(m.in.sourceName(), p.Rounded)))
 	}
 }
 
@@ -310,11 +299,10 @@ func (i *importState) writeChanges() error {
 			return err
 		}
 	}
-	counts := append(store.MetricNames(""), "fetched_at", "source")
-	if err := i.insert("snapshots_daily", append([]string{"organisation_id", "video_id", "day", "week"}, counts...), i.daily); err != nil {
+	if err := i.insert("snapshots_daily", dailyColumns, i.daily); err != nil {
 		return err
 	}
-	if err := i.insert("snapshots_weekly", append([]string{"organisation_id", "video_id", "week", "first_day", "day"}, counts...), i.weekly); err != nil {
+	if err := i.insert("snapshots_weekly", weeklyColumns, i.weekly); err != nil {
 		return err
 	}
 	slices.SortFunc(i.merged, func(a, b *mergedVideo) int {

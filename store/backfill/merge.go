@@ -20,13 +20,15 @@ type mergedVideo struct {
 	stored        []storedPoint // points in the database except those in gone, the oldest first; an imported point can replace the row of a weekly point
 	gone          []storedPoint // points in the database that were imported without counts, and that imported points with counts replace
 	added         []LoadPoint   // imported points to add, the oldest first
+	addedWeekly   []weeklyPoint // the weekly points for those points of added that are older than Retention.Daily
+	addedDaily    []LoadPoint   // the other points of added
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
 	account       *uuid.UUID    // the id of the account that the import adds to a stored video without an account; otherwise nil
 }
 
-// classifyPoints returns the results for the imported points of the video. It also sets m.added,
-// and moves replaced points from m.stored to m.gone.
+// classifyPoints returns the results for the imported points of the video. It also sets m.added, m.addedWeekly and m.addedDaily, and moves
+// replaced points from m.stored to m.gone.
 func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retention db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	oldest := today - retention.Daily
@@ -45,15 +47,16 @@ func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retenti
 		}
 		return gone
 	})
-	at := 0
-	for n := range results {
-		if results[n] != PointAdded {
-			continue
-		}
-		if m.added[at].At.Day() < oldest && !m.isAddedPointWeekly(at, oldest) {
+	m.addedWeekly, m.addedDaily = rollUp(m.added, oldest)
+	weekly := m.addedWeekly
+	for n, p := range m.in.Points {
+		switch {
+		case results[n] != PointAdded || p.At.Day() >= oldest:
+		case p.At == weekly[0].At: // p is the last point of its week
+			weekly = weekly[1:]
+		default:
 			results[n] = PointRolledUp // the point gets no row of its own, but the sums in account_days and organisation_days include it
 		}
-		at++
 	}
 	return results
 }
@@ -124,48 +127,9 @@ func (m *mergedVideo) uploadDate() UploadDate {
 	return UploadDate{}
 }
 
-// isAddedPointWeekly returns true if m.added[n] is the last added point of its week before the day
-// firstDaily. The caller must check that m.added[n] is before firstDaily.
-func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
-	if n+1 == len(m.added) {
-		return true
-	}
-	next := m.added[n+1].At.Day()
-	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
-}
-
-// weekCounts returns the counts that are known at m.added[n] in the same week. They are the counts of the stored weekly point, if there is one,
-// replaced by those of the added points up to m.added[n].
-func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
-	week := m.added[n].At.Day().Week()
-	if w := m.weeklyPoint(week); w != nil {
-		known, rounded = w.Counts, w.Source == roundedImport
-	}
-	for _, p := range m.added[:n+1] {
-		if p.At.Day().Week() == week {
-			known.Update(p.Counts)
-			rounded = rounded || p.Rounded
-		}
-	}
-	return known, rounded
-}
-
-// firstDayOfWeek returns the day of the video's earliest point, after the import, in the week of m.added[n]. It returns Monday if that day is
-// unknown.
-func (m *mergedVideo) firstDayOfWeek(n int) db.Date {
-	day := m.added[n].At.Day()
-	for ; n > 0 && m.added[n-1].At.Day().Week() == day.Week(); n-- {
-		day = m.added[n-1].At.Day()
-	}
-	if w := m.weeklyPoint(day); w != nil {
-		return min(day, w.firstDay())
-	}
-	return day
-}
-
-// weeklyPoint returns the stored weekly point of the week that contains day, or nil if that week has no weekly point.
-func (m *mergedVideo) weeklyPoint(day db.Date) *storedPoint {
-	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
+// storedWeek returns the stored weekly point of the week that begins on monday, or nil if that week has no weekly point.
+func (m *mergedVideo) storedWeek(monday db.Date) *storedPoint {
+	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == monday })
 	if n < 0 {
 		return nil
 	}

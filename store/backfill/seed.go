@@ -131,11 +131,6 @@ type loadState struct {
 	uploads                                                                                      map[db.Date]int64
 }
 
-// firstDayForDailyPoints returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (l *loadState) firstDayForDailyPoints() db.Date {
-	return l.now.Day() - store.DatabaseOf(l.Org).Retention().Daily
-}
-
 // ensurePartitions creates the partitions of snapshots_daily for all daily points of the batch.
 func (l *loadState) ensurePartitions(ctx context.Context, b LoadBatch) error {
 	oldest := l.now.Day()
@@ -146,7 +141,7 @@ func (l *loadState) ensurePartitions(ctx context.Context, b LoadBatch) error {
 			}
 		}
 	}
-	return store.DatabaseOf(l.Org).CreatePartitions(ctx, max(oldest, l.firstDayForDailyPoints()), l.now.Day())
+	return store.DatabaseOf(l.Org).CreatePartitions(ctx, max(oldest, firstDayForDailyPoints(l.Org, l.now.Day())), l.now.Day())
 }
 
 // insertCollections inserts the collections that the organisation does not have yet.
@@ -323,7 +318,6 @@ type fetchedTarget struct {
 // writeRows writes all rows that were collected in l. It also updates the organisation's totals and daily statistics, and adds the targets, with
 // their last fetches, to the queue.
 func (l *loadState) writeRows() error {
-	counts := append(store.MetricNames(""), "fetched_at", "source")
 	tables := []struct {
 		name    string
 		columns []string
@@ -332,11 +326,11 @@ func (l *loadState) writeRows() error {
 		{"accounts", accountColumns, l.accounts},
 		{"videos", videoColumns, l.videos},
 		{"video_hashtags", []string{"organisation_id", "tag", "video_id"}, l.hashtags},
-		{"snapshots_daily", slices.Concat([]string{"organisation_id", "video_id", "day", "week"}, counts), l.daily},
-		{"snapshots_weekly", slices.Concat([]string{"organisation_id", "video_id", "week", "first_day", "day"}, counts), l.weekly},
+		{"snapshots_daily", dailyColumns, l.daily},
+		{"snapshots_weekly", weeklyColumns, l.weekly},
 		{"collection_videos", []string{"organisation_id", "collection_id", "video_id", "added_at"}, l.inCollections},
 		{"collection_accounts", []string{"organisation_id", "collection_id", "account_id", "added_at"}, l.accountsInCollections},
-		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos"}, counts), l.accountDays},
+		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos"}, pointColumns), l.accountDays},
 	}
 	var before store.OrganisationTotals
 	if err := db.Scoped(l.tx, "organisation_totals", l.ID()).Take(&before).Error; err != nil {

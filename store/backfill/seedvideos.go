@@ -106,25 +106,13 @@ func (l *loadState) addVideo(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// addPoints adds the rows of a video's points to l. Before firstDayForDailyPoints, it adds only one
-// point for each week, like the retention job.
+// addPoints adds the rows of a video's points to l.
 func (l *loadState) addPoints(video uuid.UUID, points []LoadPoint) {
-	oldest := l.firstDayForDailyPoints()
-	var known store.Counts // the last known counts in the week of the point p, including the counts of p
-	var first db.Date      // the day of the first point in the week of the point p
-	for i, p := range points {
-		day := p.At.Day()
-		if first.Week() != day.Week() {
-			first = day
-		}
-		if day >= oldest {
-			l.daily = append(l.daily, slices.Concat([]any{l.ID(), video, day, day.Week()}, p.Values(), []any{p.At, l.source}))
-			continue
-		}
-		known.Update(p.Counts)
-		if i+1 == len(points) || points[i+1].At.Day() >= oldest || points[i+1].At.Day().Week() != day.Week() {
-			l.weekly = append(l.weekly, slices.Concat([]any{l.ID(), video, day.Week(), first, day}, known.Values(), []any{p.At, l.source}))
-			known = store.Counts{}
-		}
+	weekly, daily := rollUp(points, firstDayForDailyPoints(l.Org, l.now.Day()))
+	for _, w := range weekly {
+		l.weekly = append(l.weekly, weeklyRow(l.ID(), video, w, l.source))
+	}
+	for _, p := range daily {
+		l.daily = append(l.daily, dailyRow(l.ID(), video, p, l.source))
 	}
 }
