@@ -21,15 +21,15 @@ const ImportSource = "import"
 
 // ImportVideo is a video in the export of another tracker. A field is "" or nil if the export does not have the value.
 type ImportVideo struct {
-	Link        link.Link   // the link of the video; an import must not contain a video twice
-	Username    string      // the account's handle in lower case and without "@"; used only if the link has no handle and the stored video has no account
-	AccountID   string      // the platform's own id of the account; used only if the link has no handle and the stored video has no account
-	Title       string      // the caption; used only if the stored video has no caption
-	UploadedAt  *db.Date    // the upload date; used only if the stored video has no upload date
-	VideoLength *string     // the length in seconds; used only if the stored video has no length
-	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
-	MadeUp      bool        // the points are made-up data of a demo database, so they are stored with store.SandboxSource as their source
-	Stopped     bool        // the export marks the video as stopped; if the organisation does not have the video yet, Import stores the video as stopped
+	Link        link.Link // the link of the video; an import must not contain a video twice
+	Username    string    // the account's handle in lower case and without "@"; used only if the link has no handle and the stored video has no account
+	AccountID   string    // the platform's own id of the account; used only if the link has no handle and the stored video has no account
+	Title       string    // the caption; used only if the stored video has no caption
+	UploadedAt  *db.Date  // the upload date; used only if the stored video has no upload date
+	VideoLength *string   // the length in seconds; used only if the stored video has no length
+	Points      []Point   // the points by time, the oldest first; at most one point on each UTC day, none in the future
+	MadeUp      bool      // the points are made up, so they are stored with store.SandboxSource as their source
+	Stopped     bool      // the export marks the video as stopped; if the organisation does not have the video yet, Import stores the video as stopped
 }
 
 // sourceName returns the name that is stored as the source of the video's points.
@@ -197,7 +197,7 @@ func (i *importState) importVideos() ([]ImportedVideo, error) {
 	return out, i.stopNewVideos(classified)
 }
 
-// requireDataKind returns a *store.DataKindError if the points to add are demo data and the database has real data, or the other way round.
+// requireDataKind returns a *store.DataKindError if the points to add are made-up data and the database has real data, or the other way round.
 func (i *importState) requireDataKind(videos []*mergedVideo) error {
 	require := store.RequireDataKind
 	if i.dryRun {

@@ -19,9 +19,9 @@ type mergedVideo struct {
 	before, after store.Video
 	stored        []storedPoint // points in the database except those in gone, the oldest first; an imported point can replace the row of a weekly point
 	gone          []storedPoint // points in the database that were imported without counts, and that imported points with counts replace
-	added         []LoadPoint   // imported points to add, the oldest first
+	added         []Point       // imported points to add, the oldest first
 	addedWeekly   []weeklyPoint // the weekly points for those points of added that are older than Retention.Daily
-	addedDaily    []LoadPoint   // the other points of added
+	addedDaily    []Point       // the other points of added
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
 	account       *uuid.UUID    // the id of the account that the import adds to a stored video without an account; otherwise nil
@@ -38,7 +38,7 @@ func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retenti
 		}
 	}
 	m.stored = slices.DeleteFunc(m.stored, func(s storedPoint) bool {
-		gone := slices.ContainsFunc(m.added, func(p LoadPoint) bool {
+		gone := slices.ContainsFunc(m.added, func(p Point) bool {
 			day := p.At.Day()
 			return s.isReplacedBy(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
 		})
@@ -62,7 +62,7 @@ func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retenti
 }
 
 // classifyPoint returns the result for one imported point. It compares the point with the upload date and with the stored points.
-func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded UploadDate, today db.Date, retention db.Retention) ImportResult {
+func (m *mergedVideo) classifyPoint(p Point, uploaded UploadDate, today db.Date, retention db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
 	case day < today-retention.Weekly:
@@ -104,7 +104,7 @@ func (s *storedPoint) isImported() bool { return s.Source == ImportSource || s.S
 
 // isReplacedBy returns true if the stored point s must be replaced by the imported point p. This is so if s was imported without any count, and p has
 // at least one.
-func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
+func (s *storedPoint) isReplacedBy(p Point) bool {
 	return s.isImported() && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
 
@@ -220,12 +220,12 @@ func (m *mergedVideo) setLatestCounts() {
 	if v.LatestUpdatedAt == nil || len(m.added) == 0 {
 		return
 	}
-	points := make([]LoadPoint, 0, len(m.stored)+len(m.added))
+	points := make([]Point, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
-		points = append(points, LoadPoint{At: db.InstantOf(s.Day.Time()), Counts: s.Counts})
+		points = append(points, Point{At: db.InstantOf(s.Day.Time()), Counts: s.Counts})
 	}
 	points = append(points, m.added...)
-	slices.SortFunc(points, func(a, b LoadPoint) int { return cmp.Compare(a.At.Day(), b.At.Day()) })
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.At.Day(), b.At.Day()) })
 	var was, is, newer store.Counts
 	for _, s := range m.stored {
 		was.Update(s.Counts)

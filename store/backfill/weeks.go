@@ -13,7 +13,7 @@ import (
 
 // weeklyPoint is the point that is stored for an old week. It has the time of the last point of the week, and the last known counts in the week.
 type weeklyPoint struct {
-	LoadPoint
+	Point
 	firstDay db.Date // the day of the earliest point of the week
 }
 
@@ -27,7 +27,7 @@ func firstDayForDailyPoints(o *store.Org, today db.Date) db.Date {
 
 // rollUp returns the weekly and the daily points that are stored for a video's points. A point before firstDaily belongs to the weekly point of its
 // week. The points must be ordered by time, and so are the results.
-func rollUp(points []LoadPoint, firstDaily db.Date) (weekly []weeklyPoint, daily []LoadPoint) {
+func rollUp(points []Point, firstDaily db.Date) (weekly []weeklyPoint, daily []Point) {
 	for n, p := range points {
 		day := p.At.Day()
 		if day >= firstDaily {
@@ -43,7 +43,7 @@ func rollUp(points []LoadPoint, firstDaily db.Date) (weekly []weeklyPoint, daily
 }
 
 // add adds a later point of the same week to w.
-func (w *weeklyPoint) add(p LoadPoint) {
+func (w *weeklyPoint) add(p Point) {
 	w.At = p.At
 	w.Update(p.Counts)
 	w.Rounded = w.Rounded || p.Rounded
@@ -66,7 +66,7 @@ var pointColumns = append(store.MetricNames(""), "fetched_at", "source")
 var dailyColumns = slices.Concat([]string{"organisation_id", "video_id", "day", "week"}, pointColumns)
 
 // dailyRow returns the row of a daily point.
-func dailyRow(org, video uuid.UUID, p LoadPoint, source string) []any {
+func dailyRow(org, video uuid.UUID, p Point, source string) []any {
 	day := p.At.Day()
 	return slices.Concat([]any{org, video, day, day.Week()}, p.Values(), []any{p.At, source})
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// demoSource is the name of the source that marks made-up numbers in the database.
-const demoSource = store.SandboxSource
+// madeUpSource is the name of the source that marks made-up numbers in the database.
+const madeUpSource = store.SandboxSource
 
 // Stage is the name of a step of a migration. It is shown while the step runs.
 type Stage string
