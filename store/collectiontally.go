@@ -53,10 +53,13 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	firstDay, addedDay := v.gainStartDay(t.from), v.AddedAt.Day()
 	next := 0        // index of the first point after the day
 	var known Counts // the last known counts
+	var endDay db.Date
 	for ; next < len(points) && points[next].Day < firstDay; next++ {
 		known.Update(points[next].Counts)
+		if points[next].Views != nil {
+			endDay = points[next].Day
+		}
 	}
-	var endDay db.Date
 	for day := firstDay; day <= t.to; day++ {
 		for next < len(points) && points[next].Day <= day {
 			next++
