@@ -135,18 +135,18 @@ func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 	o.many = min(6000, o.videos*6/10)
 	now := store.Instant(i.clock.Load())
 	collection := store.NewID()
-	account := backfill.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, ExternalID: new("1" + fmt.Sprint(now)), Username: manyHandle,
+	account := backfill.SeedAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, ExternalID: new("1" + fmt.Sprint(now)), Username: manyHandle,
 		HandleCurrent: true, Link: link.AccountURL(link.TikTok, manyHandle), CreatedAt: now}}
 	for n := range o.many {
 		v := list.Rows[n%len(list.Rows)]
 		v.ID, v.Platform, v.ExternalID, v.Username = store.NewID(), link.TikTok, tiktokID(n), manyHandle
 		v.Link = tiktokLink(manyHandle, v.ExternalID)
-		account.Videos = append(account.Videos, backfill.LoadVideo{Video: v, Collections: []uuid.UUID{collection},
-			Points: []backfill.LoadPoint{{At: now, Counts: v.LatestCounts()}}})
+		account.Videos = append(account.Videos, backfill.SeedVideo{Video: v, Collections: []uuid.UUID{collection},
+			Points: []backfill.Point{{At: now, Counts: v.LatestCounts()}}})
 	}
 	o.videos += o.many
-	return backfill.Load(ctx, org, backfill.LoadBatch{Source: store.SandboxSource, Accounts: []backfill.LoadAccount{account},
-		Collections: []backfill.LoadCollection{{ID: collection, Name: manyCollection, CreatedAt: now}}})
+	return backfill.Seed(ctx, org, backfill.SeedBatch{Source: store.SandboxSource, Accounts: []backfill.SeedAccount{account},
+		Collections: []backfill.SeedCollection{{ID: collection, Name: manyCollection, CreatedAt: now}}})
 }
 
 // tiktokID returns a valid id of the nth TikTok video. Such an id contains the upload time in seconds, in its upper 32 bits.

@@ -38,7 +38,7 @@ func (s *refusalTest) answerWith(facts source.Facts) {
 func (s *refusalTest) importCounts(counts store.Counts) {
 	s.t.Helper()
 	at := store.InstantOf(s.db.Clock.Now().AddDate(0, 0, -3))
-	_, err := backfill.Import(s.t.Context(), s.org, []backfill.ImportVideo{{Link: storetest.VideoLink(s.t, 1), Points: []backfill.LoadPoint{{At: at, Counts: counts}}}}, false)
+	_, err := backfill.Import(s.t.Context(), s.org, []backfill.ImportVideo{{Link: storetest.VideoLink(s.t, 1), Points: []backfill.Point{{At: at, Counts: counts}}}}, false)
 	require.NoError(s.t, err)
 }
 

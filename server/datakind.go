@@ -31,7 +31,7 @@ func (k *dataKind) read(ctx context.Context) bool {
 	}
 	k.readAt.Store(k.now().UnixNano())
 	if kind != store.NoData {
-		k.madeUp.Store(kind == store.DemoData)
+		k.madeUp.Store(kind == store.MadeUpData)
 		k.known.Store(true)
 	}
 	return k.last()

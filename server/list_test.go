@@ -34,11 +34,11 @@ func createVideosWithManyLabels(t *testing.T, c *caller, videos, collections int
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: links})
 		require.NoError(t, err)
 	}
-	batch := make([]backfill.LoadCollection, collections)
+	batch := make([]backfill.SeedCollection, collections)
 	for i := range batch {
-		batch[i] = backfill.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
+		batch[i] = backfill.SeedCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(c.app.Clock.Now())}
 	}
-	require.NoError(t, backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: batch}))
+	require.NoError(t, backfill.Seed(t.Context(), o, backfill.SeedBatch{Collections: batch}))
 	// Add every account to every collection. Each video of an account then has all collections as labels.
 	c.app.Exec(t, `INSERT INTO collection_accounts (organisation_id, collection_id, account_id, added_at)
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)

@@ -184,7 +184,7 @@ func TestMCP_sandboxSaysThatDataIsMadeUp(t *testing.T) {
 
 func TestMCP_eachSessionReadsWhetherDataIsMadeUp(t *testing.T) {
 	t.Parallel()
-	for kind, sandbox := range map[store.DataKind]bool{store.DemoData: true, store.RealData: false} {
+	for kind, sandbox := range map[store.DataKind]bool{store.MadeUpData: true, store.RealData: false} {
 		for _, atStart := range []bool{true, false} {
 			a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = atStart })
 			c := a.newCaller(t, store.TierPremium)

@@ -154,8 +154,8 @@ func (s *Server) computePagination(ctx context.Context, p pageRequest, v View, t
 			return f, err
 		}
 		f.nextCursor = &cursor
-		if setLink, ok := ctx.Value(nextLinkKey{}).(func(string)); ok {
-			setLink(cursor)
+		if c, ok := ctx.Value(echoContextKey{}).(echo.Context); ok {
+			s.setNextPageLink(c, cursor)
 		}
 	}
 	return f, nil
@@ -167,25 +167,28 @@ func (p pageRequest) pagination(f paginationValues) api.Pagination {
 	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // no overflow, because the contract limits the parameters page and limit
 }
 
-type nextLinkKey struct{}
+type echoContextKey struct{}
 
-// prepareNextPageLink is a middleware that puts a function into the request's context.
-// computePagination calls this function to set the Link header of the next page.
-func (s *Server) prepareNextPageLink(next echo.HandlerFunc) echo.HandlerFunc {
+// passEchoContext is a middleware that puts echo's context into the request's context. An operation gets only the request's context, but
+// computePagination needs the URL and the header of the response.
+func passEchoContext(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), nextLinkKey{}, func(cursor string) {
-			query := r.URL.Query()
-			query.Del("page")
-			if op := s.contract.requestedOperation(c); op != nil && op.query["paginated"] != nil {
-				query.Set("paginated", "true") // the server refuses a cursor without paginated=true
-			}
-			query.Set("cursor", cursor)
-			// The URL is relative, because a proxy can add a path prefix that the server does not know.
-			c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
-		})))
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), echoContextKey{}, c)))
 		return next(c)
 	}
+}
+
+// setNextPageLink sets the Link header of the response: the request's URL with the cursor of the next page.
+func (s *Server) setNextPageLink(c echo.Context, cursor string) {
+	query := c.Request().URL.Query()
+	query.Del("page")
+	if op := s.contract.requestedOperation(c); op != nil && op.query["paginated"] != nil {
+		query.Set("paginated", "true") // the server refuses a cursor without paginated=true
+	}
+	query.Set("cursor", cursor)
+	// The URL is relative, because a proxy can add a path prefix that the server does not know.
+	c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
 }
 
 // signCursor returns a cursor: the signature and the content, together in base64. The signature is valid only for the list that scope

@@ -26,11 +26,11 @@ func TestPages_offerMoreThan1000Collections(t *testing.T) {
 	a := newApp(t, db, func(o *server.Options) { o.Store = s })
 	c := a.newCaller(t, store.TierPremium)
 	_, videos := createDashboardData(a, c)
-	batch := make([]backfill.LoadCollection, 1498)
+	batch := make([]backfill.SeedCollection, 1498)
 	for n := range batch {
-		batch[n] = backfill.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Campaign %04d", n), CreatedAt: store.InstantOf(a.Clock.Now())}
+		batch[n] = backfill.SeedCollection{ID: store.NewID(), Name: fmt.Sprintf("Campaign %04d", n), CreatedAt: store.InstantOf(a.Clock.Now())}
 	}
-	require.NoError(t, backfill.Load(t.Context(), s.Org(c.org.ID), backfill.LoadBatch{Collections: batch}))
+	require.NoError(t, backfill.Seed(t.Context(), s.Org(c.org.ID), backfill.SeedBatch{Collections: batch}))
 	all := c.collections("order_by=name&order_direction=asc").Data
 	last := all[len(all)-1]
 	child := c.createNamedCollection("Zebra", last.ID)

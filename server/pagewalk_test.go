@@ -34,18 +34,18 @@ func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, sto
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
 	now := a.Clock.Now()
-	batch := backfill.LoadBatch{Source: "test"}
+	batch := backfill.SeedBatch{Source: "test"}
 	for n := range neverStoppedVideos + stoppableVideos {
 		if n%videosPerAccount == 0 {
 			name := fmt.Sprintf("user%d", n)
-			batch.Accounts = append(batch.Accounts, backfill.LoadAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, Username: name, HandleCurrent: true,
+			batch.Accounts = append(batch.Accounts, backfill.SeedAccount{Account: store.Account{ID: store.NewID(), Platform: link.TikTok, Username: name, HandleCurrent: true,
 				Link: link.AccountURL(link.TikTok, name), CreatedAt: store.InstantOf(now)}})
 		}
 		account := &batch.Accounts[len(batch.Accounts)-1]
-		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n), Username: account.Username,
+		v := backfill.SeedVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n), Username: account.Username,
 			CreatedAt: store.InstantOf(now.Add(-time.Duration(1+n%300) * time.Minute)), Direct: true},
 			// The last fetch was more than four hours ago, so that the server accepts a refresh of the video.
-			Points: []backfill.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
+			Points: []backfill.Point{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
 		if n%7 > 0 {
 			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
 		}
@@ -56,7 +56,7 @@ func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, sto
 			stoppable = append(stoppable, v.ID)
 		}
 	}
-	require.NoError(t, backfill.Load(t.Context(), a.Org(c.org.ID), batch))
+	require.NoError(t, backfill.Seed(t.Context(), a.Org(c.org.ID), batch))
 	return c, neverStopped, stoppable
 }
 

@@ -21,14 +21,14 @@ func TestRequestCost_collectionsWithCommonHashtagsUseLittleTime(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	createVideosWithManyLabels(t, c, 4_800, 0)
-	collections := make([]backfill.LoadCollection, 1_000)
+	collections := make([]backfill.SeedCollection, 1_000)
 	for i := range collections {
-		collections[i] = backfill.LoadCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(a.Clock.Now())}
+		collections[i] = backfill.SeedCollection{ID: store.NewID(), Name: fmt.Sprintf("Collection %03d", i), CreatedAt: store.InstantOf(a.Clock.Now())}
 		if i > 0 {
 			collections[i].ParentID = &collections[0].ID
 		}
 	}
-	require.NoError(t, backfill.Load(t.Context(), a.Org(c.org.ID), backfill.LoadBatch{Collections: collections}))
+	require.NoError(t, backfill.Seed(t.Context(), a.Org(c.org.ID), backfill.SeedBatch{Collections: collections}))
 	addTags := func(from, to, each int) {
 		for n := from; n < to; n++ {
 			a.Exec(t, fmt.Sprintf(`INSERT INTO video_hashtags (organisation_id, tag, video_id) SELECT organisation_id, 'tag%d', id FROM videos LIMIT %d`, n, each))

@@ -133,7 +133,7 @@ func TestRoutes_setStandardHeadersInEveryResponse(t *testing.T) {
 // Requirements in docs/coverage.md: 11.3-04
 func TestSandboxHeader_isSentOnlyIfTheNumbersInTheDatabaseAreMadeUp(t *testing.T) {
 	t.Parallel()
-	for kind, header := range map[store.DataKind]string{store.DemoData: "true", store.RealData: ""} {
+	for kind, header := range map[store.DataKind]string{store.MadeUpData: "true", store.RealData: ""} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			eachDatabase(t, func(t *testing.T, a *app) {

@@ -50,61 +50,76 @@ func newTally(q CollectionTotalsQuery) *tally {
 // addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to
 // Gained. The points must be ordered by day. If a count of a day is unknown, the last known count before it is added.
 func (t *tally) addVideo(v *CollectionVideo, points []Point) {
-	joined := v.AddedAt.Day()
-	next := 0       // index of the first point after the day
-	var last Counts // the last known counts before the day
+	firstDay, addedDay := v.gainStartDay(t.from), v.AddedAt.Day()
+	next := 0        // index of the first point after the day
+	var known Counts // the last known counts
 	var endDay db.Date
-	firstDay := v.gainStartDay(t.from)
 	for ; next < len(points) && points[next].Day < firstDay; next++ {
-		last.Update(points[next].Counts)
+		known.Update(points[next].Counts)
+		if points[next].Views != nil {
+			endDay = points[next].Day
+		}
 	}
 	for day := firstDay; day <= t.to; day++ {
 		for next < len(points) && points[next].Day <= day {
 			next++
 		}
 		d := &t.days[day-t.from+1]
-		of := d.countVideo(points, next)
-		counts := last
-		counts.Update(of)
-		for n, count := range counts.All() {
-			if count == nil {
-				*d.Unknown.Fields()[n]++
-			} else {
-				*d.Sums.Fields()[n] += *count
-			}
+		before, ofDay := known, d.countVideo(points, next)
+		known.Update(ofDay)
+		d.addCounts(known)
+		if day == addedDay {
+			d.addNewVideo(known)
+		} else {
+			d.addGain(before, known)
 		}
-		if counts.Engagement() == nil {
-			d.UnknownEngagements++
+		if known.Views != nil && v.StartViews == nil {
+			v.StartDay, v.StartViews = &d.Day, known.Views
 		}
-		d.Videos++
-		if day == joined {
-			d.Added++
-		}
-		if counts.Views != nil {
-			switch {
-			case day == joined:
-				d.ViewsFromAdded += *counts.Views
-			case last.Views != nil:
-				d.ViewsGained += *counts.Views - *last.Views
-				d.ViewsCorrected += min(0, *counts.Views-*last.Views)
-			}
-			if v.StartViews == nil {
-				v.StartDay, v.StartViews = &d.Day, counts.Views
-			}
-		}
-		if of.Views != nil {
+		if ofDay.Views != nil {
 			if endDay = day; next == len(points) { // without a later point, the views are those of the last point
 				endDay = points[next-1].Day
 			}
 		}
-		last = counts
 	}
-	if v.EndViews = last.Views; v.EndViews != nil {
+	if v.EndViews = known.Views; v.EndViews != nil {
 		v.EndDay = &endDay
 		if endDay > *v.StartDay {
 			gained := *v.EndViews - *v.StartViews
 			v.Gained = &gained
 		}
+	}
+}
+
+// addCounts adds a video and its last known counts to the sums of the day.
+func (d *CollectionDay) addCounts(known Counts) {
+	d.Videos++
+	for n, count := range known.All() {
+		if count == nil {
+			*d.Unknown.Fields()[n]++
+		} else {
+			*d.Sums.Fields()[n] += *count
+		}
+	}
+	if known.Engagement() == nil {
+		d.UnknownEngagements++
+	}
+}
+
+// addNewVideo counts a video that was added to the collection on the day.
+func (d *CollectionDay) addNewVideo(known Counts) {
+	d.Added++
+	if known.Views != nil {
+		d.ViewsFromAdded += *known.Views
+	}
+}
+
+// addGain adds the views that a video gained on the day. The arguments are its last known counts before the day and at the end of the day.
+func (d *CollectionDay) addGain(before, known Counts) {
+	if before.Views != nil && known.Views != nil {
+		gained := *known.Views - *before.Views
+		d.ViewsGained += gained
+		d.ViewsCorrected += min(0, gained)
 	}
 }
 

@@ -105,3 +105,25 @@ func TestCollectionTotals_readsPointsOnlyOnceForEachVersion(t *testing.T) {
 		}
 	})
 }
+
+func TestCollectionTotals_endDayIsTheDayOfTheLastKnownViews(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		l := storetest.VideoLink(t, 0)
+		storetest.Track(t, o, l)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(5)})
+		measured := storetest.Today(db)
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Likes: new(int64(1))}})
+		db.Clock.Advance(24 * time.Hour)
+		root := storetest.Collection(t, o, "Root", nil)
+		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{storetest.VideoOf(t, o, l).ID})
+		require.NoError(t, err)
+		totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, From: measured, To: storetest.Today(db)})
+		require.NoError(t, err)
+		require.Equal(t, new(int64(5)), totals.Videos[0].EndViews)
+		require.Equal(t, measured, *totals.Videos[0].EndDay, "the last point has no views, so the end day must be that of the point before it")
+		require.Nil(t, totals.Videos[0].Gained)
+	})
+}

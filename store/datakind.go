@@ -16,29 +16,29 @@ type DataKind string
 
 // The kinds of data. The kind of a database without numbers is NoData.
 const (
-	NoData   DataKind = ""
-	DemoData DataKind = "demo" // the sandbox made up the numbers
-	RealData DataKind = "real" // the numbers come from platforms, vendors or imports
+	NoData     DataKind = ""
+	MadeUpData DataKind = "demo" // the sandbox made up the numbers
+	RealData   DataKind = "real" // the numbers come from platforms, vendors or imports
 )
 
 // SandboxSource is the name of the source of points that the sandbox made up.
 const SandboxSource = "sandbox"
 
-// KindOfSource returns DemoData for the name SandboxSource, and RealData for the name of any other source.
+// KindOfSource returns MadeUpData for the name SandboxSource, and RealData for the name of any other source.
 func KindOfSource(name string) DataKind {
 	if name == SandboxSource {
-		return DemoData
+		return MadeUpData
 	}
 	return RealData
 }
 
-// DataKindError reports an attempt to store demo data in a database with real data, or real data in a database with demo data. Nothing was
+// DataKindError reports an attempt to store made-up data in a database with real data, or real data in a database with made-up data. Nothing was
 // stored.
 type DataKindError struct{ Have, New DataKind }
 
 func (e *DataKindError) Error() string {
 	const way = "use another database: set REELTALLY_DATABASE_URL, for example to sqlite:data/%s.db"
-	if e.Have == DemoData {
+	if e.Have == MadeUpData {
 		return fmt.Sprintf("this database has made-up numbers of the sandbox, so real numbers cannot be stored in it; "+way, "reeltally")
 	}
 	return fmt.Sprintf("this database has real numbers, so made-up numbers of the sandbox cannot be stored in it; "+way, "demo")
@@ -46,7 +46,7 @@ func (e *DataKindError) Error() string {
 
 const dataKindSetting = "data_kind"
 
-// DataKind returns whether the numbers in the database are demo data or real data. It returns NoData if the database has no numbers yet.
+// DataKind returns whether the numbers in the database are made-up data or real data. It returns NoData if the database has no numbers yet.
 func (s *Store) DataKind(ctx context.Context) (DataKind, error) {
 	kind, err := dataKind(s.db.ReadCommitted(ctx))
 	return kind, db.Translate(err)

@@ -20,7 +20,7 @@ func TestDataKind_isDecidedByTheFirstStoredNumbers(t *testing.T) {
 		require.NoError(err)
 		require.Equal(store.NoData, kind)
 
-		kinds := []store.DataKind{store.DemoData, store.RealData}
+		kinds := []store.DataKind{store.MadeUpData, store.RealData}
 		errs := make([]error, 8)
 		var wg sync.WaitGroup
 		for i := range errs {

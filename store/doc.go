@@ -11,7 +11,7 @@
 //   - queue stores the targets to fetch, with their priorities, leases, budgets and pauses. See [Store.Queue].
 //   - store is this package.
 //   - ingest writes the answers of sources, and deletes old data.
-//   - backfill writes many videos together with their histories: demonstration data, and imports from other trackers.
+//   - backfill writes many videos together with their histories: made-up data, and imports from other trackers.
 //   - backup writes the whole database to a file, and restores it on either engine.
 //
 // Package link parses links of the platforms and imports none of these packages. Package migrations contains the SQL files of the schema.

@@ -66,7 +66,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 				return err
 			}, nil, []string{"Start"}, nil},
 			{"import a collection", func() error {
-				return backfill.Load(ctx, writer, backfill.LoadBatch{Source: "youtube", Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "Imported", Hashtags: []string{"harbour"}}}})
+				return backfill.Seed(ctx, writer, backfill.SeedBatch{Source: "youtube", Collections: []backfill.SeedCollection{{ID: store.NewID(), Name: "Imported", Hashtags: []string{"harbour"}}}})
 			}, []string{"Imported"}, []string{"Imported", "Start"}, nil},
 			{"delete", func() error { return writer.DeleteCollection(ctx, launch, nil) }, []string{"Imported"}, []string{"Imported"}, nil},
 		} {

@@ -240,7 +240,7 @@ func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*la
 		return cached, nil
 	}
 	if load {
-		all, err := o.readMemberships(ctx, "TRUE", "TRUE", nil, maxCachedMembers)
+		all, err := o.readMemberships(ctx, memberFilter{videos: "TRUE", accounts: "TRUE", limit: maxCachedMembers})
 		if !errors.Is(err, errTooManyMembers) {
 			if err == nil {
 				o.s.labels.put(o.id, v.labels, all)
@@ -252,34 +252,30 @@ func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*la
 	q := o.s.db.Read(ctx)
 	videoCondition, videoIDs := db.AnyOf(q, "m.video_id", "@videos", videos)
 	accountCondition, accountIDs := db.AnyOf(q, "m.account_id", "@accounts", accounts)
-	return o.readMemberships(ctx, videoCondition, accountCondition, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
+	return o.readMemberships(ctx, memberFilter{videos: videoCondition, accounts: accountCondition,
+		args: map[string]any{"videos": videoIDs, "accounts": accountIDs}, limit: maxMembers})
 }
 
-// readMemberships reads the organisation's collections and the members that match the conditions.
-// It returns errTooManyMembers if there are more than limit members. args has the named arguments of
-// both conditions.
-func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondition string, args map[string]any, limit int) (*labels, error) {
-	named := map[string]any{"org": o.id}
-	maps.Copy(named, args)
+// memberFilter selects members of collections.
+type memberFilter struct {
+	videos, accounts string         // SQL conditions for m.video_id and m.account_id
+	args             map[string]any // the named arguments of both conditions
+	limit            int            // maximum number of members
+}
+
+// readMemberships reads the organisation's collections and the members that the filter selects. If there are more members than the limit, it returns
+// errTooManyMembers.
+func (o *Org) readMemberships(ctx context.Context, f memberFilter) (*labels, error) {
+	args := map[string]any{"org": o.id}
+	maps.Copy(args, f.args)
 	// One statement reads all rows, because three statements would take longer.
-	query := strings.NewReplacer("{m.video_id}", videoCondition, "{m.account_id}", accountCondition).Replace(memberships)
-	l, at := &labels{tags: map[string][]int{}}, map[uuid.UUID]int{}
-	type tagged struct {
-		tag        string
-		collection uuid.UUID
-	}
-	type added struct{ id, collection uuid.UUID }
-	var tags []tagged
-	var members []added
-	err := o.s.db.EachRow(ctx, o.s.db.Read(ctx).Raw(query, named), func(row *db.Values) error {
-		collection := row.ID(0)
-		if name, ok := row.Text(1); ok {
-			l.all = append(l.all, Label{ID: collection, Name: name})
-		} else if tag, ok := row.Text(2); ok {
-			tags = append(tags, tagged{tag, collection})
-		} else if members = append(members, added{row.ID(3), collection}); len(members) > limit {
-			// A single video has at most two members in each collection: the video and its account. So with at most maxMembers/2 collections, the
-			// members of a single video never exceed the limit.
+	query := strings.NewReplacer("{m.video_id}", f.videos, "{m.account_id}", f.accounts).Replace(memberships)
+	var r membershipRows
+	err := o.s.db.EachRow(ctx, o.s.db.Read(ctx).Raw(query, args), func(row *db.Values) error {
+		r.add(row)
+		// A single video has at most two members in each collection: the video and its account. So with at most maxMembers/2 collections, the
+		// members of a single video never exceed the limit.
+		if len(r.members) > f.limit {
 			return errTooManyMembers
 		}
 		return nil
@@ -287,24 +283,59 @@ func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondit
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(l.all, func(a, b Label) int {
+	return r.toLabels(), nil
+}
+
+// membershipRows has the rows of the query memberships.
+type membershipRows struct {
+	collections []Label
+	tags        []taggedCollection
+	members     []memberOfCollection
+}
+
+// taggedCollection is a hashtag of a collection.
+type taggedCollection struct {
+	tag        string
+	collection uuid.UUID
+}
+
+// memberOfCollection is a video or account that was added to a collection.
+type memberOfCollection struct{ id, collection uuid.UUID }
+
+// add adds a row of the query.
+func (r *membershipRows) add(row *db.Values) {
+	collection := row.ID(0)
+	if name, ok := row.Text(1); ok {
+		r.collections = append(r.collections, Label{ID: collection, Name: name})
+	} else if tag, ok := row.Text(2); ok {
+		r.tags = append(r.tags, taggedCollection{tag, collection})
+	} else {
+		r.members = append(r.members, memberOfCollection{row.ID(3), collection})
+	}
+}
+
+// toLabels returns the labels of the members. It sorts r.collections, and the result keeps them.
+func (r *membershipRows) toLabels() *labels {
+	slices.SortFunc(r.collections, func(a, b Label) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), bytes.Compare(a.ID[:], b.ID[:]))
 	})
-	l.bytes, l.single = make([]int64, len(l.all)), make([]labelSet, len(l.all))
+	l := &labels{all: r.collections, bytes: make([]int64, len(r.collections)), single: make([]labelSet, len(r.collections)),
+		tags: map[string][]int{}, count: len(r.members)}
+	at := make(map[uuid.UUID]int, len(l.all)) // the index of each collection in l.all
 	for i, label := range l.all {
 		at[label.ID] = i
 		l.bytes[i] = idBytes + jsonBytes(label.Name)
 		l.single[i] = labelSet{[]*Label{&l.all[i]}, []int{i}, l.bytes[i]}
 	}
-	for _, t := range tags {
+	for _, t := range r.tags {
 		l.tags[t.tag] = append(l.tags[t.tag], at[t.collection])
 	}
-	of := make(map[uuid.UUID][]int, len(members))
-	for _, m := range members {
-		of[m.id] = append(of[m.id], at[m.collection])
+	collectionsOf := make(map[uuid.UUID][]int, len(r.members)) // for each member, the indexes of its collections
+	for _, m := range r.members {
+		collectionsOf[m.id] = append(collectionsOf[m.id], at[m.collection])
 	}
-	l.count, l.members = len(members), make(map[uuid.UUID]labelSet, len(of))
-	for id, indexes := range of {
+	l.members = make(map[uuid.UUID]labelSet, len(collectionsOf))
+	for id, indexes := range collectionsOf {
 		set := l.labelsAt(indexes)
 		if set.indexes == nil {
 			// Clone removes unused capacity. indexes has no duplicates, because a collection has each member only once.
@@ -312,7 +343,7 @@ func (o *Org) readMemberships(ctx context.Context, videoCondition, accountCondit
 		}
 		l.members[id] = set
 	}
-	return l, nil
+	return l
 }
 
 // labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the given slice. A

@@ -98,7 +98,7 @@ func replaceIDs(t *testing.T, a answer, x references) string {
 }
 
 // methodsWithoutIDs lists the methods of Org whose arguments cannot name a record of another organisation.
-var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion", "Tokens", "CreateToken",
+var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Seed", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion", "Tokens", "CreateToken",
 	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "LastShareVisit", "CollectionSums"}
 
 // readOnlyMethods are the names of the methods of Org that only read the database.
@@ -128,7 +128,7 @@ func TestLastShareVisit_isNilForAnotherOrganisation(t *testing.T) {
 func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	t.Parallel()
 	methods := reflect.TypeFor[*store.Org]()
-	names := []string{"Import", "Load"} // functions of package backfill that take an Org
+	names := []string{"Import", "Seed"} // functions of package backfill that take an Org
 	for method := range methods.Methods() {
 		names = append(names, method.Name)
 	}

@@ -373,17 +373,17 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(o.ReleaseKey(ctx, "TrackVideo", x.key))
 	}},
 	"Import": {func(ctx context.Context, o *store.Org, x, mine references) answer {
-		day := backfill.LoadPoint{At: store.InstantOf((x.today - 2).Time()), Counts: store.Counts{Views: new(int64(5))}}
-		done, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: x.clip, Title: "Imported", Points: []backfill.LoadPoint{day}}, {Link: mine.clip, Points: []backfill.LoadPoint{day}}}, false)
+		day := backfill.Point{At: store.InstantOf((x.today - 2).Time()), Counts: store.Counts{Views: new(int64(5))}}
+		done, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: x.clip, Title: "Imported", Points: []backfill.Point{day}}, {Link: mine.clip, Points: []backfill.Point{day}}}, false)
 		return newAnswer(err, done)
 	}},
 	"Export": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		histories, err := o.Export(ctx, store.ExportQuery{To: x.today, IncludeRemoved: true, Limit: 100})
 		return newAnswer(err, histories)
 	}},
-	"Load": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		return newAnswer(backfill.Load(ctx, o, backfill.LoadBatch{Source: "test", Collections: []backfill.LoadCollection{{ID: x.collection, Name: "Loaded"}},
-			Accounts: []backfill.LoadAccount{{Account: store.Account{ID: x.account, Platform: link.TikTok, ExternalID: new("loaded"), Username: "loaded"}}}}))
+	"Seed": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		return newAnswer(backfill.Seed(ctx, o, backfill.SeedBatch{Source: "test", Collections: []backfill.SeedCollection{{ID: x.collection, Name: "Loaded"}},
+			Accounts: []backfill.SeedAccount{{Account: store.Account{ID: x.account, Platform: link.TikTok, ExternalID: new("loaded"), Username: "loaded"}}}}))
 	}},
 }
 

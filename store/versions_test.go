@@ -81,7 +81,7 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 				return err
 			}},
 			{"load", func() error {
-				return backfill.Load(ctx, o, backfill.LoadBatch{Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "Loaded", CreatedAt: store.InstantOf(db.Clock.Now())}}})
+				return backfill.Seed(ctx, o, backfill.SeedBatch{Collections: []backfill.SeedCollection{{ID: store.NewID(), Name: "Loaded", CreatedAt: store.InstantOf(db.Clock.Now())}}})
 			}},
 			{"retention", func() error {
 				db.Clock.Advance(24 * time.Hour)
@@ -138,7 +138,7 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page.Rows, limit)
 
-		err = backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
+		err = backfill.Seed(t.Context(), o, backfill.SeedBatch{Collections: []backfill.SeedCollection{{ID: store.NewID(), Name: "One more"}}})
 		require.ErrorContains(t, err, "an organisation can have at most 7 collections; it has 7, and the request would create 1 more")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Rows[0].Name}})
 		require.NoError(t, err, "an existing collection must not count as new")

@@ -78,7 +78,7 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 	if u.sandboxServer != nil {
 		name = "Demo"
 	}
-	_, err = backfill.LoadOrganisation(ctx, u.store, store.Organisation{ID: u.organisationID(), Name: name, Tier: store.TierPremium,
+	_, err = backfill.CreateOrganisation(ctx, u.store, store.Organisation{ID: u.organisationID(), Name: name, Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(now)})
 	if err != nil {
 		return first, err
@@ -103,9 +103,9 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 		return first, err
 	}
 	if !seeded {
-		// The demo data fits into one batch, which Fill writes in one transaction. So after an interruption, the database has all of the data or
+		// The made-up data fits into one batch, which seed.Run writes in one transaction. So after an interruption, the database has all of the data or
 		// none.
-		err := seed.Fill(ctx, first.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
+		err := seed.Run(ctx, first.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
 			Platforms: link.Platforms, Today: store.DateOf(now)}, func(seed.Progress) {})
 		if err != nil {
 			return first, fmt.Errorf("demo organisation: %w", err)

@@ -292,7 +292,7 @@ func checkSources(ctx context.Context, st *store.Store, sources []source.Source)
 		switch kind, err := st.DataKind(ctx); {
 		case err != nil:
 			return []finding{{"sources", stateBroken, err.Error(), "Check the log of the database."}}
-		case kind == store.DemoData:
+		case kind == store.MadeUpData:
 			return []finding{{"sources", stateOK, "the numbers are made up by the sandbox, which needs no credential", ""}}
 		}
 		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the settings of the collector, so that the command can check the credentials. If these settings have no source, configure one: see docs/sources.md."}}

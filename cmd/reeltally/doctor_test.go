@@ -192,7 +192,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 	t.Run("no source configured for a database of the sandbox", func(t *testing.T) {
 		t.Parallel()
 		demo := storetest.New(t, "sqlite")
-		demo.Exec(t, "INSERT INTO settings (name, value) VALUES ('data_kind', ?)", []byte(store.DemoData))
+		demo.Exec(t, "INSERT INTO settings (name, value) VALUES ('data_kind', ?)", []byte(store.MadeUpData))
 		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": demo.URL})
 		require.Zero(t, status)
 		require.Equal(t, finding{"sources", stateOK, "the numbers are made up by the sandbox, which needs no credential", ""}, found["sources"])

@@ -52,7 +52,7 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 			return err
 		}
 		if kind == store.RealData {
-			return &store.DataKindError{Have: kind, New: store.DemoData}
+			return &store.DataKindError{Have: kind, New: store.MadeUpData}
 		}
 		orgs, err := c.findOrCreateOrganisations(ctx, st, plan)
 		if err != nil {
@@ -62,7 +62,7 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 		world := newSandbox(0, logger).World()
 		bar := newProgress(p.Stderr, logger, "seed", "videos", int64(len(orgs)*c.Videos))
 		for i, id := range orgs {
-			err = seed.Fill(ctx, st.Org(id), world, plan, func(done seed.Progress) { bar.showDone(ctx, int64(i*c.Videos+done.Videos), done.Points) })
+			err = seed.Run(ctx, st.Org(id), world, plan, func(done seed.Progress) { bar.showDone(ctx, int64(i*c.Videos+done.Videos), done.Points) })
 			if err != nil {
 				err = fmt.Errorf("cannot fill organisation %s: %w", id, err)
 				break
@@ -106,7 +106,7 @@ func (c *seedCommand) findOrCreateOrganisations(ctx context.Context, st *store.S
 	for i := range ids {
 		at := from.Add(time.Duration(i) * time.Second)
 		ids[i] = seed.ID(at, sha256.Sum256(fmt.Appendf(nil, "seed %d %d %d %s", i, plan.Videos, plan.Days, plan.Today)))
-		_, err := backfill.LoadOrganisation(ctx, st, store.Organisation{ID: ids[i], Name: fmt.Sprintf("Seed %d", i+1), Tier: store.TierPremium,
+		_, err := backfill.CreateOrganisation(ctx, st, store.Organisation{ID: ids[i], Name: fmt.Sprintf("Seed %d", i+1), Tier: store.TierPremium,
 			Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(at)})
 		if err != nil {
 			return nil, err

@@ -21,15 +21,15 @@ const ImportSource = "import"
 
 // ImportVideo is a video in the export of another tracker. A field is "" or nil if the export does not have the value.
 type ImportVideo struct {
-	Link        link.Link   // the link of the video; an import must not contain a video twice
-	Username    string      // the account's handle in lower case and without "@"; used only if the link has no handle and the stored video has no account
-	AccountID   string      // the platform's own id of the account; used only if the link has no handle and the stored video has no account
-	Title       string      // the caption; used only if the stored video has no caption
-	UploadedAt  *db.Date    // the upload date; used only if the stored video has no upload date
-	VideoLength *string     // the length in seconds; used only if the stored video has no length
-	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
-	MadeUp      bool        // the points are made-up data of a demo database, so they are stored with store.SandboxSource as their source
-	Stopped     bool        // the export marks the video as stopped; if the organisation does not have the video yet, Import stores the video as stopped
+	Link        link.Link // the link of the video; an import must not contain a video twice
+	Username    string    // the account's handle in lower case and without "@"; used only if the link has no handle and the stored video has no account
+	AccountID   string    // the platform's own id of the account; used only if the link has no handle and the stored video has no account
+	Title       string    // the caption; used only if the stored video has no caption
+	UploadedAt  *db.Date  // the upload date; used only if the stored video has no upload date
+	VideoLength *string   // the length in seconds; used only if the stored video has no length
+	Points      []Point   // the points by time, the oldest first; at most one point on each UTC day, none in the future
+	MadeUp      bool      // the points are made up, so they are stored with store.SandboxSource as their source
+	Stopped     bool      // the export marks the video as stopped; if the organisation does not have the video yet, Import stores the video as stopped
 }
 
 // sourceName returns the name that is stored as the source of the video's points.
@@ -96,7 +96,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 		return nil, err
 	}
 	if !dryRun {
-		if err := store.DatabaseOf(o).CreatePartitions(ctx, i.firstDayForDailyPoints(), i.Now.Day()); err != nil {
+		if err := store.DatabaseOf(o).CreatePartitions(ctx, firstDayForDailyPoints(o, i.Now.Day()), i.Now.Day()); err != nil {
 			return nil, err
 		}
 	}
@@ -137,11 +137,6 @@ type importState struct {
 type replacedWeek struct {
 	video uuid.UUID
 	week  db.Date
-}
-
-// firstDayForDailyPoints returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (i *importState) firstDayForDailyPoints() db.Date {
-	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
 // checkVideos returns an error if a link does not name a video. It also returns an error if points
@@ -202,7 +197,7 @@ func (i *importState) importVideos() ([]ImportedVideo, error) {
 	return out, i.stopNewVideos(classified)
 }
 
-// requireDataKind returns a *store.DataKindError if the points to add are demo data and the database has real data, or the other way round.
+// requireDataKind returns a *store.DataKindError if the points to add are made-up data and the database has real data, or the other way round.
 func (i *importState) requireDataKind(videos []*mergedVideo) error {
 	require := store.RequireDataKind
 	if i.dryRun {
@@ -273,21 +268,15 @@ func (i *importState) mergeVideo(m *mergedVideo) {
 	m.setFirstViews()
 	i.merged = append(i.merged, m)
 	i.gone = append(i.gone, m.gone...)
-	oldest := i.firstDayForDailyPoints()
-	for n, p := range m.added {
-		day := p.At.Day()
-		row := func(c store.Counts, rounded bool) []any {
-			return append(c.Values(), p.At, store.StoredSource(m.in.sourceName(), rounded))
+	for _, w := range m.addedWeekly {
+		if stored := m.storedWeek(w.week()); stored != nil {
+			i.replaced = append(i.replaced, replacedWeek{m.after.ID, w.week()})
+			w = w.addStored(stored)
 		}
-		switch {
-		case day >= oldest:
-			i.daily = append(i.daily, append([]any{i.ID(), m.after.ID, day, day.Week()}, row(p.Counts, p.Rounded)...))
-		case m.isAddedPointWeekly(n, oldest):
-			if m.weeklyPoint(day) != nil {
-				i.replaced = append(i.replaced, replacedWeek{m.after.ID, day.Week()})
-			}
-			i.weekly = append(i.weekly, append([]any{i.ID(), m.after.ID, day.Week(), m.firstDayOfWeek(n), day}, row(m.weekCounts(n))...))
-		}
+		i.weekly = append(i.weekly, weeklyRow(i.ID(), m.after.ID, w, store.StoredSource(m.in.sourceName(), w.Rounded)))
+	}
+	for _, p := range m.addedDaily {
+		i.daily = append(i.daily, dailyRow(i.ID(), m.after.ID, p, store.StoredSource(m.in.sourceName(), p.Rounded)))
 	}
 }
 
@@ -310,11 +299,10 @@ func (i *importState) writeChanges() error {
 			return err
 		}
 	}
-	counts := append(store.MetricNames(""), "fetched_at", "source")
-	if err := i.insert("snapshots_daily", append([]string{"organisation_id", "video_id", "day", "week"}, counts...), i.daily); err != nil {
+	if err := i.insert("snapshots_daily", dailyColumns, i.daily); err != nil {
 		return err
 	}
-	if err := i.insert("snapshots_weekly", append([]string{"organisation_id", "video_id", "week", "first_day", "day"}, counts...), i.weekly); err != nil {
+	if err := i.insert("snapshots_weekly", weeklyColumns, i.weekly); err != nil {
 		return err
 	}
 	slices.SortFunc(i.merged, func(a, b *mergedVideo) int {

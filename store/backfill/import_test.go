@@ -95,7 +95,7 @@ func (s scenario) importArgument(t *testing.T, org int) []backfill.ImportVideo {
 		in := backfill.ImportVideo{Link: v.videoLink(t, org, n), Title: "A #scenario", UploadedAt: &uploaded, VideoLength: new("7.5")}
 		for day := range s.days {
 			if p, ok := v.points[day]; ok && p.imported {
-				in.Points = append(in.Points, backfill.LoadPoint{At: store.InstantOf(s.first.AddDate(0, 0, day)), Counts: p.Counts})
+				in.Points = append(in.Points, backfill.Point{At: store.InstantOf(s.first.AddDate(0, 0, day)), Counts: p.Counts})
 			}
 		}
 		if len(in.Points) > 0 {
@@ -193,13 +193,13 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 }
 
 // importOf returns an argument of Import that adds points to the video with the link l.
-func importOf(l link.Link, points ...backfill.LoadPoint) []backfill.ImportVideo {
+func importOf(l link.Link, points ...backfill.Point) []backfill.ImportVideo {
 	return []backfill.ImportVideo{{Link: l, Points: points}}
 }
 
 // viewsPoint returns a point that has a number of views and no other counts.
-func viewsPoint(day store.Date, views int64) backfill.LoadPoint {
-	return backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: store.Counts{Views: &views}}
+func viewsPoint(day store.Date, views int64) backfill.Point {
+	return backfill.Point{At: store.InstantOf(day.Time()), Counts: store.Counts{Views: &views}}
 }
 
 // importResults calls Import for one video and returns the result of each point.
@@ -242,13 +242,13 @@ func TestImport_replacesImportedPointsThatHaveNoCounts(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		day := storetest.Today(db)
 		monday := (day - 200).Week()
-		blank := func(d store.Date) backfill.LoadPoint { return backfill.LoadPoint{At: store.InstantOf(d.Time())} }
-		for n, c := range []struct{ before, after []backfill.LoadPoint }{
-			{[]backfill.LoadPoint{blank(day - 3), blank(day - 1)}, []backfill.LoadPoint{viewsPoint(day-3, 5), viewsPoint(day-1, 7)}},
-			{[]backfill.LoadPoint{viewsPoint(day-5, 4), blank(day - 3)}, []backfill.LoadPoint{viewsPoint(day-3, 5)}},
-			{[]backfill.LoadPoint{blank(monday + 6)}, []backfill.LoadPoint{viewsPoint(monday, 3), viewsPoint(monday+5, 5)}},
-			{[]backfill.LoadPoint{blank(monday + 2)}, []backfill.LoadPoint{viewsPoint(monday+6, 5)}},
-			{[]backfill.LoadPoint{blank(monday), blank(day)}, []backfill.LoadPoint{viewsPoint(monday, 5), viewsPoint(day, 9)}},
+		blank := func(d store.Date) backfill.Point { return backfill.Point{At: store.InstantOf(d.Time())} }
+		for n, c := range []struct{ before, after []backfill.Point }{
+			{[]backfill.Point{blank(day - 3), blank(day - 1)}, []backfill.Point{viewsPoint(day-3, 5), viewsPoint(day-1, 7)}},
+			{[]backfill.Point{viewsPoint(day-5, 4), blank(day - 3)}, []backfill.Point{viewsPoint(day-3, 5)}},
+			{[]backfill.Point{blank(monday + 6)}, []backfill.Point{viewsPoint(monday, 3), viewsPoint(monday+5, 5)}},
+			{[]backfill.Point{blank(monday + 2)}, []backfill.Point{viewsPoint(monday+6, 5)}},
+			{[]backfill.Point{blank(monday), blank(day)}, []backfill.Point{viewsPoint(monday, 5), viewsPoint(day, 9)}},
 		} {
 			o, clean, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@one/video/73012345%011d", n))
 			importResults(t, o, importOf(l, c.before...))
@@ -302,7 +302,7 @@ func TestImport_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
-		var points []backfill.LoadPoint
+		var points []backfill.Point
 		for d := day - 140; d <= day; d++ {
 			points = append(points, viewsPoint(d, 1000+int64(d)))
 		}
@@ -348,7 +348,7 @@ func TestImport_mergesTwoFilesThatDivideAWeek(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		whole, halves, day := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.Today(db)
 		monday := (day - 200).Week()
-		var points []backfill.LoadPoint
+		var points []backfill.Point
 		for d := monday; d < monday+14; d++ {
 			points = append(points, viewsPoint(d, 10*int64(d-monday+1)))
 		}
@@ -415,7 +415,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, day := storetest.NewOrg(t, db), storetest.Today(db)
 		watch := storetest.ParseLink(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ")
-		in := []backfill.ImportVideo{{Link: watch, Username: "rick", Points: []backfill.LoadPoint{viewsPoint(day-1, 3)}}, {Link: storetest.VideoLink(t, 1)}}
+		in := []backfill.ImportVideo{{Link: watch, Username: "rick", Points: []backfill.Point{viewsPoint(day-1, 3)}}, {Link: storetest.VideoLink(t, 1)}}
 		done, err := backfill.Import(t.Context(), o, in, false)
 		require.NoError(t, err)
 		require.Equal(t, []bool{true, true}, []bool{done[0].New, done[1].New})

@@ -150,8 +150,8 @@ func TestImport_leavesSumsOfUnknownCountsNull(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, today := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
-		point := func(day store.Date, counts store.Counts) backfill.LoadPoint {
-			return backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: counts}
+		point := func(day store.Date, counts store.Counts) backfill.Point {
+			return backfill.Point{At: store.InstantOf(day.Time()), Counts: counts}
 		}
 		importResults(t, o, importOf(l, point(today-3, store.Counts{Likes: new(int64(0))}), point(today-2, store.Counts{Likes: new(int64(8))})))
 		importResults(t, o, importOf(storetest.VideoLink(t, 2), point(today-1, store.Counts{Views: new(int64(0))})))
@@ -171,8 +171,8 @@ func TestImport_keepsTheDaysOfAWeekThatAnEarlierImportStored(t *testing.T) {
 		monday := (storetest.Today(db) - 200).Week()
 		whole, parts, single := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		l, other := storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
-		points := []backfill.LoadPoint{viewsPoint(monday-8, 10), viewsPoint(monday+2, 60), viewsPoint(monday+4, 70)}
-		everyDay := make([]backfill.LoadPoint, 0, 7)
+		points := []backfill.Point{viewsPoint(monday-8, 10), viewsPoint(monday+2, 60), viewsPoint(monday+4, 70)}
+		everyDay := make([]backfill.Point, 0, 7)
 		for d := monday; d < monday+7; d++ {
 			everyDay = append(everyDay, viewsPoint(d, 1000))
 		}
@@ -196,9 +196,9 @@ func TestImport_countsAVideoThatGetsItsAccountByTheImport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		watch, today := storetest.ParseLink(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ"), storetest.Today(db)
-		points := []backfill.LoadPoint{viewsPoint(today-9, 20), viewsPoint(today-6, 40)}
+		points := []backfill.Point{viewsPoint(today-9, 20), viewsPoint(today-6, 40)}
 		totals := map[string][]dayTotals{}
-		for name, parts := range map[string][][]backfill.LoadPoint{"one file": {points}, "two files": {points[1:], points[:1]}} {
+		for name, parts := range map[string][][]backfill.Point{"one file": {points}, "two files": {points[1:], points[:1]}} {
 			o := storetest.NewOrg(t, db)
 			storetest.Track(t, o, watch)
 			storetest.StopVideos(t, o, watch)
@@ -220,7 +220,7 @@ func TestImport_countsAnUploadOnceIfTheVideoIsImportedAgain(t *testing.T) {
 		o, today := storetest.NewOrg(t, db), storetest.Today(db)
 		for n := range store.Date(2) {
 			uploaded := today - 9
-			importResults(t, o, []backfill.ImportVideo{{Link: storetest.VideoLink(t, 1), UploadedAt: &uploaded, Points: []backfill.LoadPoint{viewsPoint(today-5+n, 10)}}})
+			importResults(t, o, []backfill.ImportVideo{{Link: storetest.VideoLink(t, 1), UploadedAt: &uploaded, Points: []backfill.Point{viewsPoint(today-5+n, 10)}}})
 		}
 		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT uploads FROM organisation_uploads"))
 	})

@@ -37,7 +37,7 @@ func TestImport_recordsNoEvents(t *testing.T) {
 }
 
 // likesPoint returns a point that has a number of views and a number of likes.
-func likesPoint(day store.Date, views, likes int64) backfill.LoadPoint {
+func likesPoint(day store.Date, views, likes int64) backfill.Point {
 	p := viewsPoint(day, views)
 	p.Likes = &likes
 	return p
@@ -80,7 +80,7 @@ func TestImport_doesNotMoveAVideoAwayFromItsAccountWithoutHandle(t *testing.T) {
 		require.Empty(t, before.Username)
 
 		for n, in := range []backfill.ImportVideo{{Username: "rick"}, {AccountID: "UC38IQsAvIsxxjztdMZQtwHA", Username: "other"}} {
-			in.Link, in.Points = watch, []backfill.LoadPoint{viewsPoint(today-9+store.Date(n), 20)}
+			in.Link, in.Points = watch, []backfill.Point{viewsPoint(today-9+store.Date(n), 20)}
 			importResults(t, o, []backfill.ImportVideo{in})
 			require.Equal(t, before.LinkedAccountID, storetest.VideoOf(t, o, watch).LinkedAccountID)
 			require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT total_videos_tracked FROM accounts"))

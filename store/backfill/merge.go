@@ -19,14 +19,16 @@ type mergedVideo struct {
 	before, after store.Video
 	stored        []storedPoint // points in the database except those in gone, the oldest first; an imported point can replace the row of a weekly point
 	gone          []storedPoint // points in the database that were imported without counts, and that imported points with counts replace
-	added         []LoadPoint   // imported points to add, the oldest first
+	added         []Point       // imported points to add, the oldest first
+	addedWeekly   []weeklyPoint // the weekly points for those points of added that are older than Retention.Daily
+	addedDaily    []Point       // the other points of added
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
 	account       *uuid.UUID    // the id of the account that the import adds to a stored video without an account; otherwise nil
 }
 
-// classifyPoints returns the results for the imported points of the video. It also sets m.added,
-// and moves replaced points from m.stored to m.gone.
+// classifyPoints returns the results for the imported points of the video. It also sets m.added, m.addedWeekly and m.addedDaily, and moves
+// replaced points from m.stored to m.gone.
 func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retention db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	oldest := today - retention.Daily
@@ -36,7 +38,7 @@ func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retenti
 		}
 	}
 	m.stored = slices.DeleteFunc(m.stored, func(s storedPoint) bool {
-		gone := slices.ContainsFunc(m.added, func(p LoadPoint) bool {
+		gone := slices.ContainsFunc(m.added, func(p Point) bool {
 			day := p.At.Day()
 			return s.isReplacedBy(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
 		})
@@ -45,21 +47,22 @@ func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retenti
 		}
 		return gone
 	})
-	at := 0
-	for n := range results {
-		if results[n] != PointAdded {
-			continue
-		}
-		if m.added[at].At.Day() < oldest && !m.isAddedPointWeekly(at, oldest) {
+	m.addedWeekly, m.addedDaily = rollUp(m.added, oldest)
+	weekly := m.addedWeekly
+	for n, p := range m.in.Points {
+		switch {
+		case results[n] != PointAdded || p.At.Day() >= oldest:
+		case p.At == weekly[0].At: // p is the last point of its week
+			weekly = weekly[1:]
+		default:
 			results[n] = PointRolledUp // the point gets no row of its own, but the sums in account_days and organisation_days include it
 		}
-		at++
 	}
 	return results
 }
 
 // classifyPoint returns the result for one imported point. It compares the point with the upload date and with the stored points.
-func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded UploadDate, today db.Date, retention db.Retention) ImportResult {
+func (m *mergedVideo) classifyPoint(p Point, uploaded UploadDate, today db.Date, retention db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
 	case day < today-retention.Weekly:
@@ -101,7 +104,7 @@ func (s *storedPoint) isImported() bool { return s.Source == ImportSource || s.S
 
 // isReplacedBy returns true if the stored point s must be replaced by the imported point p. This is so if s was imported without any count, and p has
 // at least one.
-func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
+func (s *storedPoint) isReplacedBy(p Point) bool {
 	return s.isImported() && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
 
@@ -124,48 +127,9 @@ func (m *mergedVideo) uploadDate() UploadDate {
 	return UploadDate{}
 }
 
-// isAddedPointWeekly returns true if m.added[n] is the last added point of its week before the day
-// firstDaily. The caller must check that m.added[n] is before firstDaily.
-func (m *mergedVideo) isAddedPointWeekly(n int, firstDaily db.Date) bool {
-	if n+1 == len(m.added) {
-		return true
-	}
-	next := m.added[n+1].At.Day()
-	return next >= firstDaily || next.Week() != m.added[n].At.Day().Week()
-}
-
-// weekCounts returns the counts that are known at m.added[n] in the same week. They are the counts of the stored weekly point, if there is one,
-// replaced by those of the added points up to m.added[n].
-func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
-	week := m.added[n].At.Day().Week()
-	if w := m.weeklyPoint(week); w != nil {
-		known, rounded = w.Counts, w.Source == roundedImport
-	}
-	for _, p := range m.added[:n+1] {
-		if p.At.Day().Week() == week {
-			known.Update(p.Counts)
-			rounded = rounded || p.Rounded
-		}
-	}
-	return known, rounded
-}
-
-// firstDayOfWeek returns the day of the video's earliest point, after the import, in the week of m.added[n]. It returns Monday if that day is
-// unknown.
-func (m *mergedVideo) firstDayOfWeek(n int) db.Date {
-	day := m.added[n].At.Day()
-	for ; n > 0 && m.added[n-1].At.Day().Week() == day.Week(); n-- {
-		day = m.added[n-1].At.Day()
-	}
-	if w := m.weeklyPoint(day); w != nil {
-		return min(day, w.firstDay())
-	}
-	return day
-}
-
-// weeklyPoint returns the stored weekly point of the week that contains day, or nil if that week has no weekly point.
-func (m *mergedVideo) weeklyPoint(day db.Date) *storedPoint {
-	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == day.Week() })
+// storedWeek returns the stored weekly point of the week that begins on monday, or nil if that week has no weekly point.
+func (m *mergedVideo) storedWeek(monday db.Date) *storedPoint {
+	n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Weekly && s.Day.Week() == monday })
 	if n < 0 {
 		return nil
 	}
@@ -256,12 +220,12 @@ func (m *mergedVideo) setLatestCounts() {
 	if v.LatestUpdatedAt == nil || len(m.added) == 0 {
 		return
 	}
-	points := make([]LoadPoint, 0, len(m.stored)+len(m.added))
+	points := make([]Point, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
-		points = append(points, LoadPoint{At: db.InstantOf(s.Day.Time()), Counts: s.Counts})
+		points = append(points, Point{At: db.InstantOf(s.Day.Time()), Counts: s.Counts})
 	}
 	points = append(points, m.added...)
-	slices.SortFunc(points, func(a, b LoadPoint) int { return cmp.Compare(a.At.Day(), b.At.Day()) })
+	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.At.Day(), b.At.Day()) })
 	var was, is, newer store.Counts
 	for _, s := range m.stored {
 		was.Update(s.Counts)

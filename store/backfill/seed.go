@@ -15,19 +15,19 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// LoadBatch is the argument of Load. All times must be in the past. Load skips rows whose ids
-// exist, so a repeated load must use the same ids.
-type LoadBatch struct {
+// SeedBatch is the argument of Seed. All times must be in the past. Seed skips rows whose ids
+// exist, so a repeated call must use the same ids.
+type SeedBatch struct {
 	// Collections are created first, in this order, so a parent must come before its children. Accounts and
 	// videos can also be members of collections of earlier batches.
-	Collections []LoadCollection
-	Accounts    []LoadAccount
+	Collections []SeedCollection
+	Accounts    []SeedAccount
 	// Source is the name of the source that is stored with each point.
 	Source string
 }
 
-// LoadCollection is a private collection. Its members are the accounts and videos that have its id in their field Collections.
-type LoadCollection struct {
+// SeedCollection is a private collection. Its members are the accounts and videos that have its id in their field Collections.
+type SeedCollection struct {
 	ID        uuid.UUID
 	ParentID  *uuid.UUID
 	Name      string
@@ -36,13 +36,13 @@ type LoadCollection struct {
 	CreatedBy uuid.UUID // id of the API token that is stored as the creator of the collection
 }
 
-// LoadAccount is an account with its videos. Load takes identity, profile and tracking from Account, and the latest followers from Days.
-// Load computes the statistics from Videos.
-type LoadAccount struct {
+// SeedAccount is an account with its videos. Seed takes identity, profile and tracking from Account, and the latest followers from Days.
+// Seed computes the statistics from Videos.
+type SeedAccount struct {
 	store.Account
 	Collections []uuid.UUID      // ids of the collections that contain the account
 	Days        []FollowerCounts // numbers of followers, the oldest day first
-	Videos      []LoadVideo
+	Videos      []SeedVideo
 }
 
 // FollowerCounts contains two counts of an account on one day: how many followers it has, and how many accounts it follows.
@@ -51,12 +51,12 @@ type FollowerCounts struct {
 	Followers, Following *int64
 }
 
-// LoadVideo is a video of a LoadAccount. Load computes its latest counts, and all values that depend on counts, from Points.
-type LoadVideo struct {
+// SeedVideo is a video of a SeedAccount. Seed computes its latest counts, and all values that depend on counts, from Points.
+type SeedVideo struct {
 	store.Video
 	Collections []uuid.UUID // ids of the collections to which the video itself was added
-	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
-	// Refused says why the last fetch failed; nil means that it succeeded. Load does not use Refused for a
+	Points      []Point     // the points by time, the oldest first; at most one point on each UTC day, none in the future
+	// Refused says why the last fetch failed; nil means that it succeeded. Seed does not use Refused for a
 	// video that is stopped or without points.
 	Refused *FetchRefusal
 }
@@ -71,50 +71,50 @@ type FetchRefusal struct {
 	Detail   string            // why the last fetch failed, as text for operators
 }
 
-// LoadPoint contains the counts of a video at the time At.
-type LoadPoint struct {
+// Point contains the counts of a video at the time At.
+type Point struct {
 	At db.Instant
 	store.Counts
-	Rounded bool // at least one of the counts is rounded; Load ignores this field
+	Rounded bool // at least one of the counts is rounded; Seed ignores this field
 }
 
-// Load writes a batch in one transaction. It skips existing collections, existing accounts and
+// Seed writes a batch in one transaction. It skips existing collections, existing accounts and
 // their videos. It returns ErrDuplicate if a video or account exists with another id. The daily
-// sums are correct only if Load wrote all data.
-func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
-	l := loadState{Org: o, source: b.Source, now: store.DatabaseOf(o).Now()}
-	if err := l.ensurePartitions(ctx, b); err != nil {
+// sums are correct only if Seed wrote all data.
+func Seed(ctx context.Context, o *store.Org, b SeedBatch) error {
+	s := seedState{Org: o, source: b.Source, now: store.DatabaseOf(o).Now()}
+	if err := s.ensurePartitions(ctx, b); err != nil {
 		return err
 	}
 	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
-		l := l // each run of the transaction gets a copy, because a failed transaction is run again
-		l.tx, l.insert = tx, insert
+		s := s // each run of the transaction gets a copy, because a failed transaction is run again
+		s.tx, s.insert = tx, insert
 		org, err := store.ReadOrganisation(tx, o.ID())
 		if err != nil {
 			return err
 		}
-		l.lane = store.LaneOf(org)
+		s.lane = store.LaneOf(org)
 		if err := store.RequireDataKind(tx, store.KindOfSource(b.Source)); err != nil {
 			return err
 		}
-		if err := l.insertCollections(b.Collections); err != nil {
+		if err := s.insertCollections(b.Collections); err != nil {
 			return err
 		}
-		accounts, err := l.newAccounts(b.Accounts)
+		accounts, err := s.newAccounts(b.Accounts)
 		if err != nil || len(accounts) == 0 {
 			return err
 		}
 		for i := range accounts {
-			if err := l.addAccount(&accounts[i]); err != nil {
+			if err := s.addAccount(&accounts[i]); err != nil {
 				return err
 			}
 		}
-		return l.writeRows()
+		return s.writeRows()
 	})
 }
 
-// loadState is the state of Load during one run of its transaction. It collects rows and totals, which writeRows writes at the end.
-type loadState struct {
+// seedState is the state of Seed during one run of its transaction. It collects rows and totals, which writeRows writes at the end.
+type seedState struct {
 	*store.Org
 	tx     *gorm.DB
 	insert db.InsertRows
@@ -131,14 +131,9 @@ type loadState struct {
 	uploads                                                                                      map[db.Date]int64
 }
 
-// firstDayForDailyPoints returns the first day for which a daily point is stored. For older days, one point a week is stored.
-func (l *loadState) firstDayForDailyPoints() db.Date {
-	return l.now.Day() - store.DatabaseOf(l.Org).Retention().Daily
-}
-
 // ensurePartitions creates the partitions of snapshots_daily for all daily points of the batch.
-func (l *loadState) ensurePartitions(ctx context.Context, b LoadBatch) error {
-	oldest := l.now.Day()
+func (s *seedState) ensurePartitions(ctx context.Context, b SeedBatch) error {
+	oldest := s.now.Day()
 	for _, a := range b.Accounts {
 		for _, v := range a.Videos {
 			if len(v.Points) > 0 {
@@ -146,16 +141,16 @@ func (l *loadState) ensurePartitions(ctx context.Context, b LoadBatch) error {
 			}
 		}
 	}
-	return store.DatabaseOf(l.Org).CreatePartitions(ctx, max(oldest, l.firstDayForDailyPoints()), l.now.Day())
+	return store.DatabaseOf(s.Org).CreatePartitions(ctx, max(oldest, firstDayForDailyPoints(s.Org, s.now.Day())), s.now.Day())
 }
 
 // insertCollections inserts the collections that the organisation does not have yet.
-func (l *loadState) insertCollections(collections []LoadCollection) error {
+func (s *seedState) insertCollections(collections []SeedCollection) error {
 	ids := make([]uuid.UUID, len(collections))
 	for i, c := range collections {
 		ids[i] = c.ID
 	}
-	known, err := l.existingIDs("collections", ids)
+	known, err := s.existingIDs("collections", ids)
 	if err != nil {
 		return err
 	}
@@ -165,30 +160,30 @@ func (l *loadState) insertCollections(collections []LoadCollection) error {
 		if known[c.ID] {
 			continue
 		}
-		rows = append(rows, store.Collection{OrganisationID: l.ID(), ID: c.ID, ParentID: c.ParentID, Name: c.Name, Sharing: store.Sharing{Access: store.AccessPrivate},
+		rows = append(rows, store.Collection{OrganisationID: s.ID(), ID: c.ID, ParentID: c.ParentID, Name: c.Name, Sharing: store.Sharing{Access: store.AccessPrivate},
 			CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt, UpdatedAt: c.CreatedAt})
 		for _, tag := range c.Hashtags {
-			tags = append(tags, store.CollectionHashtag{OrganisationID: l.ID(), CollectionID: c.ID, Tag: store.FoldTag(tag), AddedAt: c.CreatedAt})
+			tags = append(tags, store.CollectionHashtag{OrganisationID: s.ID(), CollectionID: c.ID, Tag: store.FoldTag(tag), AddedAt: c.CreatedAt})
 		}
 	}
 	if len(rows) == 0 {
 		return nil
 	}
-	if err := store.CheckCollectionCount(l.Org, l.tx, len(rows)); err != nil {
+	if err := store.CheckCollectionCount(s.Org, s.tx, len(rows)); err != nil {
 		return err
 	}
-	if err := l.tx.CreateInBatches(rows, db.InsertChunk).Error; err != nil || len(tags) == 0 {
+	if err := s.tx.CreateInBatches(rows, db.InsertChunk).Error; err != nil || len(tags) == 0 {
 		return err
 	}
-	return l.tx.CreateInBatches(tags, db.InsertChunk).Error
+	return s.tx.CreateInBatches(tags, db.InsertChunk).Error
 }
 
 // existingIDs returns the ids of the rows of the organisation in a table. It looks only for the given ids.
-func (l *loadState) existingIDs(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
+func (s *seedState) existingIDs(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
 	known := map[uuid.UUID]bool{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		var found []uuid.UUID
-		if err := db.Scoped(l.tx, table, l.ID()).Where(table+".id IN ?", chunk).Pluck("id", &found).Error; err != nil {
+		if err := db.Scoped(s.tx, table, s.ID()).Where(table+".id IN ?", chunk).Pluck("id", &found).Error; err != nil {
 			return nil, err
 		}
 		for _, id := range found {
@@ -199,16 +194,16 @@ func (l *loadState) existingIDs(table string, ids []uuid.UUID) (map[uuid.UUID]bo
 }
 
 // newAccounts returns the accounts whose ids the organisation does not have yet.
-func (l *loadState) newAccounts(accounts []LoadAccount) ([]LoadAccount, error) {
+func (s *seedState) newAccounts(accounts []SeedAccount) ([]SeedAccount, error) {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
 		ids[i] = a.ID
 	}
-	known, err := l.existingIDs("accounts", ids)
+	known, err := s.existingIDs("accounts", ids)
 	if err != nil {
 		return nil, err
 	}
-	var fresh []LoadAccount
+	var fresh []SeedAccount
 	for _, a := range accounts {
 		if !known[a.ID] {
 			fresh = append(fresh, a)
@@ -217,17 +212,17 @@ func (l *loadState) newAccounts(accounts []LoadAccount) ([]LoadAccount, error) {
 	return fresh, nil
 }
 
-// addAccount adds the rows of an account and of its videos to l, which collects the rows.
-func (l *loadState) addAccount(in *LoadAccount) error {
+// addAccount adds the rows of an account and of its videos to s, which collects the rows.
+func (s *seedState) addAccount(in *SeedAccount) error {
 	a := in.Account
-	a.OrganisationID = l.ID()
+	a.OrganisationID = s.ID()
 	if n := len(in.Days); n > 0 {
 		a.LatestFollowersCount, a.LatestFollowingCount = in.Days[n-1].Followers, in.Days[n-1].Following
 	}
 	videos := make([]store.Video, len(in.Videos))
 	var measured []store.AccountVideo
 	for i := range in.Videos {
-		v, err := l.newVideo(&in.Videos[i], a.ID)
+		v, err := s.newVideo(&in.Videos[i], a.ID)
 		if err != nil {
 			return err
 		}
@@ -242,29 +237,29 @@ func (l *loadState) addAccount(in *LoadAccount) error {
 		if v.LatestViews != nil && stats.MedianViews != nil && *stats.MedianViews > 0 && !v.Removed {
 			v.OutlierMultiplier = new(float64(*v.LatestViews) / *stats.MedianViews)
 		}
-		l.addVideo(v, &in.Videos[i])
+		s.addVideo(v, &in.Videos[i])
 	}
 	for _, c := range in.Collections {
-		l.accountsInCollections = append(l.accountsInCollections, []any{l.ID(), c, a.ID, a.CreatedAt})
+		s.accountsInCollections = append(s.accountsInCollections, []any{s.ID(), c, a.ID, a.CreatedAt})
 	}
-	l.accounts = append(l.accounts, append([]any{l.ID(), a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
+	s.accounts = append(s.accounts, append([]any{s.ID(), a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
 		a.Tracked, a.Removed, a.TrackingType, a.TrackedAt, a.DiscoveredAt, a.CheckedAt, a.Private, a.Empty, a.Bio, a.ProfileLink,
 		a.LatestFollowersCount, a.LatestFollowingCount, stats.MeanViews, stats.MedianViews, stats.MedianViewsNonZero, stats.MostViewed,
-		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.LastUploadedAt, loadedStatus(a.Tracked, a.Removed, a.CheckedAt), a.CheckedAt}, stats.Counts.Values()...))
-	l.countAccount(&a)
-	l.addDays(&a, in)
+		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.LastUploadedAt, seededStatus(a.Tracked, a.Removed, a.CheckedAt), a.CheckedAt}, stats.Counts.Values()...))
+	s.countAccount(&a)
+	s.addDays(&a, in)
 	return nil
 }
 
-// accountColumns are the columns of the table accounts, in the order of the values in each row of loadState.accounts.
+// accountColumns are the columns of the table accounts, in the order of the values in each row of seedState.accounts.
 var accountColumns = append([]string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
 	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
 
-// loadedStatus returns the fetch status that Load writes for a video or account. The argument countedAt is the time of the last counts, or nil if
+// seededStatus returns the fetch status that Seed writes for a video or account. The argument countedAt is the time of the last counts, or nil if
 // there are none.
-func loadedStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatus {
+func seededStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatus {
 	switch {
 	case removed:
 		return queue.FetchStopped
@@ -277,28 +272,28 @@ func loadedStatus(tracked, removed bool, countedAt *db.Instant) store.FetchStatu
 }
 
 // countAccount adds an account to the totals of the batch. If the account is tracked, countAccount also adds it to the entries for the queue.
-func (l *loadState) countAccount(a *store.Account) {
+func (s *seedState) countAccount(a *store.Account) {
 	switch {
 	case a.Tracked:
-		l.trackedAccounts++
-		l.followers, l.following = l.followers+valueOrZero(a.LatestFollowersCount), l.following+valueOrZero(a.LatestFollowingCount)
-		e := store.AccountEntry(a, nil, 0, l.lane, l.now)
-		if e.NextAt = l.nextFetch(a.Platform, e.ExternalID); a.DiscoveredAt == nil && a.TrackingType != nil {
+		s.trackedAccounts++
+		s.followers, s.following = s.followers+valueOrZero(a.LatestFollowersCount), s.following+valueOrZero(a.LatestFollowingCount)
+		e := store.AccountEntry(a, nil, 0, s.lane, s.now)
+		if e.NextAt = s.nextFetch(a.Platform, e.ExternalID); a.DiscoveredAt == nil && a.TrackingType != nil {
 			e.Depth = store.ListDepths[*a.TrackingType]
 		}
-		l.entries = append(l.entries, e)
+		s.entries = append(s.entries, e)
 		if a.CheckedAt != nil {
-			l.fetched = append(l.fetched, fetchedTarget{e.Platform, queue.KindAccount, e.ExternalID, *a.CheckedAt, nil, nil})
+			s.fetched = append(s.fetched, fetchedTarget{e.Platform, queue.KindAccount, e.ExternalID, *a.CheckedAt, nil, nil})
 		}
 	case a.Removed:
-		l.stoppedAccounts++
+		s.stoppedAccounts++
 	}
 }
 
 // nextFetch returns the time of a target's first scheduled fetch. This fetch is on the next UTC
-// day, because the loaded data has a point for today.
-func (l *loadState) nextFetch(p link.Platform, externalID string) db.Instant {
-	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
+// day, because the seeded data has a point for today.
+func (s *seedState) nextFetch(p link.Platform, externalID string) db.Instant {
+	return db.InstantOf((s.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
 
 // valueOrZero returns *n, or 0 if n is nil.
@@ -309,7 +304,7 @@ func valueOrZero(n *int64) int64 {
 	return *n
 }
 
-// fetchedTarget is the last fetch of a loaded video or account. Load stores this fetch in the
+// fetchedTarget is the last fetch of a seeded video or account. Seed stores this fetch in the
 // queue, as if a collector had fetched the target.
 type fetchedTarget struct {
 	platform   link.Platform
@@ -320,58 +315,57 @@ type fetchedTarget struct {
 	refused    *FetchRefusal
 }
 
-// writeRows writes all rows that were collected in l. It also updates the organisation's totals and daily statistics, and adds the targets, with
+// writeRows writes all rows that were collected in s. It also updates the organisation's totals and daily statistics, and adds the targets, with
 // their last fetches, to the queue.
-func (l *loadState) writeRows() error {
-	counts := append(store.MetricNames(""), "fetched_at", "source")
+func (s *seedState) writeRows() error {
 	tables := []struct {
 		name    string
 		columns []string
 		rows    [][]any
 	}{
-		{"accounts", accountColumns, l.accounts},
-		{"videos", videoColumns, l.videos},
-		{"video_hashtags", []string{"organisation_id", "tag", "video_id"}, l.hashtags},
-		{"snapshots_daily", slices.Concat([]string{"organisation_id", "video_id", "day", "week"}, counts), l.daily},
-		{"snapshots_weekly", slices.Concat([]string{"organisation_id", "video_id", "week", "first_day", "day"}, counts), l.weekly},
-		{"collection_videos", []string{"organisation_id", "collection_id", "video_id", "added_at"}, l.inCollections},
-		{"collection_accounts", []string{"organisation_id", "collection_id", "account_id", "added_at"}, l.accountsInCollections},
-		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos"}, counts), l.accountDays},
+		{"accounts", accountColumns, s.accounts},
+		{"videos", videoColumns, s.videos},
+		{"video_hashtags", []string{"organisation_id", "tag", "video_id"}, s.hashtags},
+		{"snapshots_daily", dailyColumns, s.daily},
+		{"snapshots_weekly", weeklyColumns, s.weekly},
+		{"collection_videos", []string{"organisation_id", "collection_id", "video_id", "added_at"}, s.inCollections},
+		{"collection_accounts", []string{"organisation_id", "collection_id", "account_id", "added_at"}, s.accountsInCollections},
+		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos"}, pointColumns), s.accountDays},
 	}
 	var before store.OrganisationTotals
-	if err := db.Scoped(l.tx, "organisation_totals", l.ID()).Take(&before).Error; err != nil {
+	if err := db.Scoped(s.tx, "organisation_totals", s.ID()).Take(&before).Error; err != nil {
 		return err
 	}
 	for _, t := range tables {
-		if err := l.insert(t.name, t.columns, t.rows); err != nil {
+		if err := s.insert(t.name, t.columns, t.rows); err != nil {
 			return err
 		}
 		if t.name == "videos" {
-			if err := store.DatabaseOf(l.Org).UpdateStatistics(l.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
+			if err := store.DatabaseOf(s.Org).UpdateStatistics(s.tx, t.name, before.Videos+before.VideosRemoved+int64(len(t.rows))); err != nil {
 				return err
 			}
 		}
 	}
 	// Update the totals before the queue, as all other transactions do. Otherwise two transactions could deadlock.
-	if err := l.addToTotals(); err != nil {
+	if err := s.addToTotals(); err != nil {
 		return err
 	}
-	if err := l.addToDays(); err != nil {
+	if err := s.addToDays(); err != nil {
 		return err
 	}
-	if err := queue.Enqueue(l.tx, l.ID(), l.entries, l.now); err != nil {
+	if err := queue.Enqueue(s.tx, s.ID(), s.entries, s.now); err != nil {
 		return err
 	}
-	return l.setLastFetches()
+	return s.setLastFetches()
 }
 
-// setLastFetches copies the last fetch of each loaded target to the queue. It does not change
+// setLastFetches copies the last fetch of each seeded target to the queue. It does not change
 // targets that already have a fetch time in the queue.
-func (l *loadState) setLastFetches() error {
-	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
+func (s *seedState) setLastFetches() error {
+	slices.SortFunc(s.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))
 	})
-	for chunk := range slices.Chunk(l.fetched, db.InsertChunk) {
+	for chunk := range slices.Chunk(s.fetched, db.InsertChunk) {
 		values, args := make([]string, len(chunk)), []any{}
 		for i, f := range chunk {
 			result := cmp.Or(f.refused, &FetchRefusal{Status: queue.FetchOK, State: queue.StateActive})
@@ -379,7 +373,7 @@ func (l *loadState) setLastFetches() error {
 				", CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS integer), CAST(? AS text))"
 			args = append(args, f.platform, f.kind, f.externalID, f.at, f.views, result.Status, result.State, result.Rule, result.Refusals, result.Detail)
 		}
-		err := l.tx.Exec(`WITH u(source, kind, external_id, fetched_at, views, status, state, refused_as, refusals, detail) AS (VALUES `+strings.Join(values, ", ")+`)
+		err := s.tx.Exec(`WITH u(source, kind, external_id, fetched_at, views, status, state, refused_as, refusals, detail) AS (VALUES `+strings.Join(values, ", ")+`)
 UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, views = u.views,
    status = CASE WHEN fetch_targets.status = ? THEN u.status ELSE fetch_targets.status END,
    state = u.state, refused_as = u.refused_as, refusals = u.refusals, attempts = u.refusals, detail = u.detail FROM u
@@ -392,9 +386,9 @@ UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, v
 	return nil
 }
 
-// LoadOrganisation creates the organisation o, with the id and creation time that the fields of o contain. If an organisation with the id
-// exists, LoadOrganisation changes nothing and returns false.
-func LoadOrganisation(ctx context.Context, s *store.Store, o store.Organisation) (added bool, err error) {
+// CreateOrganisation creates the organisation o, with the id and creation time that the fields of o contain. If an organisation with the id
+// exists, CreateOrganisation changes nothing and returns false.
+func CreateOrganisation(ctx context.Context, s *store.Store, o store.Organisation) (added bool, err error) {
 	if err := store.CheckName("organisation", o.Name); err != nil {
 		return false, err
 	}

@@ -69,22 +69,22 @@ func (p dataset) factsOn(id string, day int) ingest.VideoFacts {
 	return f
 }
 
-// toBatch returns the dataset as an argument of Load. The last point of each video has the time `now`.
-func (p dataset) toBatch(now time.Time) backfill.LoadBatch {
-	account := backfill.LoadAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
+// toBatch returns the dataset as an argument of Seed. The last point of each video has the time `now`.
+func (p dataset) toBatch(now time.Time) backfill.SeedBatch {
+	account := backfill.SeedAccount{Account: store.Account{ID: fixedID(1), Platform: link.TikTok, ExternalID: new("42"), Username: "someone",
 		HandleCurrent: true, Link: "https://www.tiktok.com/@someone", CreatedAt: store.InstantOf(now.AddDate(0, 0, -p.days+1))}}
 	for n, id := range p.sortedIDs() {
-		v := backfill.LoadVideo{Video: store.Video{ID: fixedID(100 + n), Platform: link.TikTok, ExternalID: id,
+		v := backfill.SeedVideo{Video: store.Video{ID: fixedID(100 + n), Platform: link.TikTok, ExternalID: id,
 			Link: "https://www.tiktok.com/@someone/video/" + id, Username: "someone", Title: p.titles[id], VideoLength: new("12.5"),
 			UploadedAt: new(store.DateOf(time.Date(2023, 11, 14, 0, 0, 0, 0, time.UTC))), CreatedAt: account.CreatedAt, Direct: true}}
 		for day := range p.days {
 			f := p.factsOn(id, day)
-			v.Points = append(v.Points, backfill.LoadPoint{At: store.InstantOf(now.AddDate(0, 0, day-p.days+1)),
+			v.Points = append(v.Points, backfill.Point{At: store.InstantOf(now.AddDate(0, 0, day-p.days+1)),
 				Counts: store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments}})
 		}
 		account.Videos = append(account.Videos, v)
 	}
-	return backfill.LoadBatch{Accounts: []backfill.LoadAccount{account}, Source: "test"}
+	return backfill.SeedBatch{Accounts: []backfill.SeedAccount{account}, Source: "test"}
 }
 
 // fixedID returns a UUID that depends only on n.
@@ -102,12 +102,12 @@ func allVideos(t *testing.T, o *store.Org) []store.Video {
 	return page.Rows
 }
 
-func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
+func TestSeed_givesTheSameDataAsFetching(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		p := sampleDataset(12)
 		today := db.Clock.Now()
-		fetched, loaded := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		fetched, seeded := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 
 		db.Clock.Set(today.AddDate(0, 0, -p.days+1))
 		var links []link.Link
@@ -122,21 +122,21 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 			}
 		}
 		require.Equal(t, today, db.Clock.Now())
-		require.NoError(t, backfill.Load(t.Context(), loaded, p.toBatch(today)))
+		require.NoError(t, backfill.Seed(t.Context(), seeded, p.toBatch(today)))
 
-		want, got := allVideos(t, fetched), allVideos(t, loaded)
+		want, got := allVideos(t, fetched), allVideos(t, seeded)
 		require.Len(t, got, len(want))
 		for i := range want {
 			for _, ref := range []store.Date{1, 12} {
 				day := store.DateOf(today)
 				a, err := fetched.History(t.Context(), store.Ref{ID: want[i].ID}, day-ref, day)
 				require.NoError(t, err)
-				b, err := loaded.History(t.Context(), store.Ref{ID: got[i].ID}, day-ref, day)
+				b, err := seeded.History(t.Context(), store.Ref{ID: got[i].ID}, day-ref, day)
 				require.NoError(t, err)
 				require.Equal(t, a, b)
 			}
 			want[i].OrganisationID, want[i].ID, want[i].LinkedAccountID = got[i].OrganisationID, got[i].ID, got[i].LinkedAccountID
-			want[i].NextFetchAt = got[i].NextFetchAt // a loaded video is first fetched on the next day, at its time in the daily schedule
+			want[i].NextFetchAt = got[i].NextFetchAt // a seeded video is first fetched on the next day, at its time in the daily schedule
 			require.Equal(t, want[i], got[i])
 		}
 
@@ -144,7 +144,7 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 			query := store.VideoQuery{Hashtag: &tag, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}}
 			a, err := fetched.ListVideos(t.Context(), query)
 			require.NoError(t, err)
-			b, err := loaded.ListVideos(t.Context(), query)
+			b, err := seeded.ListVideos(t.Context(), query)
 			require.NoError(t, err)
 			require.Equal(t, a.Total, b.Total)
 		}
@@ -152,7 +152,7 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 		ref := store.Ref{Link: storetest.ParseLink(t, "https://www.tiktok.com/@someone")}
 		a, err := fetched.Account(t.Context(), ref)
 		require.NoError(t, err)
-		b, err := loaded.Account(t.Context(), ref)
+		b, err := seeded.Account(t.Context(), ref)
 		require.NoError(t, err)
 		b.OrganisationID, b.ID = a.OrganisationID, a.ID
 		require.Equal(t, a, b)
@@ -160,19 +160,19 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 		day := store.DateOf(today)
 		days, err := fetched.AccountHistory(t.Context(), ref, day-30, day)
 		require.NoError(t, err)
-		loadedDays, err := loaded.AccountHistory(t.Context(), ref, day-30, day)
+		seededDays, err := seeded.AccountHistory(t.Context(), ref, day-30, day)
 		require.NoError(t, err)
-		require.Equal(t, days, loadedDays)
+		require.Equal(t, days, seededDays)
 
 		for _, rows := range []string{"organisation_totals WHERE organisation_id = ?", "organisation_days WHERE organisation_id = ? ORDER BY day", "videos WHERE organisation_id = ? ORDER BY external_id"} {
 			query := "SELECT COALESCE(first_views, -1) FROM " + rows
-			require.Equal(t, storetest.Column[int64](t, db, query, fetched.ID()), storetest.Column[int64](t, db, query, loaded.ID()), rows)
+			require.Equal(t, storetest.Column[int64](t, db, query, fetched.ID()), storetest.Column[int64](t, db, query, seeded.ID()), rows)
 		}
 		sums, err := fetched.OrganisationHistory(t.Context(), day-30, day)
 		require.NoError(t, err)
-		loadedSums, err := loaded.OrganisationHistory(t.Context(), day-30, day)
+		seededSums, err := seeded.OrganisationHistory(t.Context(), day-30, day)
 		require.NoError(t, err)
-		require.Equal(t, sums, loadedSums)
+		require.Equal(t, sums, seededSums)
 	})
 }
 
@@ -192,12 +192,12 @@ func fetchDueVideos(t *testing.T, db *storetest.DB, factsOf func(id string) inge
 	}
 }
 
-func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
+func TestSeed_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		b := sampleDataset(200).toBatch(db.Clock.Now())
-		require.NoError(t, backfill.Load(t.Context(), o, b))
+		require.NoError(t, backfill.Seed(t.Context(), o, b))
 		today := store.DateOf(db.Clock.Now())
 		points, err := o.History(t.Context(), store.Ref{ID: b.Accounts[0].Videos[0].ID}, today-300, today)
 		require.NoError(t, err)
@@ -221,13 +221,13 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	})
 }
 
-func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(t *testing.T) {
+func TestSeed_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		b := sampleDataset(5).toBatch(db.Clock.Now())
 		parent, child := fixedID(900), fixedID(901)
-		b.Collections = []backfill.LoadCollection{{ID: parent, Name: "Parent", CreatedAt: 1, Hashtags: []string{"#CAT"}},
+		b.Collections = []backfill.SeedCollection{{ID: parent, Name: "Parent", CreatedAt: 1, Hashtags: []string{"#CAT"}},
 			{ID: child, ParentID: &parent, Name: "Child", CreatedAt: 2}}
 		b.Accounts[0].Collections = []uuid.UUID{child}
 		b.Accounts[0].Videos[0].Collections = []uuid.UUID{parent}
@@ -235,8 +235,8 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		today := store.DateOf(db.Clock.Now())
 		b.Accounts[0].Days = []backfill.FollowerCounts{{Day: today - 1, Followers: new(int64(10))}, {Day: today, Followers: new(int64(12)), Following: new(int64(3))}}
 
-		require.NoError(t, backfill.Load(t.Context(), o, b))
-		require.NoError(t, backfill.Load(t.Context(), other, b), "two organisations must be able to have records with the same ids")
+		require.NoError(t, backfill.Seed(t.Context(), o, b))
+		require.NoError(t, backfill.Seed(t.Context(), other, b), "two organisations must be able to have records with the same ids")
 		once, err := o.OrganisationHistory(t.Context(), today-10, today)
 		require.NoError(t, err)
 		require.Equal(t, new(int64(12)), once[0].Followers)
@@ -245,7 +245,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		require.EqualValues(t, 1, once[0].Accounts)
 		require.EqualValues(t, 4, once[0].Videos)
 
-		require.NoError(t, backfill.Load(t.Context(), o, b))
+		require.NoError(t, backfill.Seed(t.Context(), o, b))
 		twice, err := o.OrganisationHistory(t.Context(), today-10, today)
 		require.NoError(t, err)
 		require.Equal(t, once, twice)
@@ -266,13 +266,13 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 	})
 }
 
-func TestLoad_schedulesTheFirstFetchWithinTwoDays(t *testing.T) {
+func TestSeed_schedulesTheFirstFetchWithinTwoDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		b := sampleDataset(3).toBatch(db.Clock.Now())
 		b.Accounts[0].Tracked, b.Accounts[0].TrackingType = true, new(store.TrackLatest30)
-		require.NoError(t, backfill.Load(t.Context(), o, b))
+		require.NoError(t, backfill.Seed(t.Context(), o, b))
 		claim := func(kind queue.Kind) []queue.Target {
 			c, err := db.Claim(t.Context(), storetest.NewClaimRequest(store.NewID(), link.TikTok, kind, 50, time.Minute, queue.LanePremium))
 			require.NoError(t, err)
@@ -296,18 +296,18 @@ func TestLoad_schedulesTheFirstFetchWithinTwoDays(t *testing.T) {
 	})
 }
 
-func TestLoad_refusesInvalidData(t *testing.T) {
+func TestSeed_refusesInvalidData(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now := db.Clock.Now()
 		o := storetest.NewOrg(t, db)
-		require.ErrorIs(t, backfill.Load(t.Context(), db.Org(store.NewID()), sampleDataset(2).toBatch(now)), store.ErrNotFound)
-		require.ErrorContains(t, backfill.Load(t.Context(), o, sampleDataset(2).toBatch(now.Add(time.Minute))), "points must be in the order of time, at most one on each day, and not in the future")
+		require.ErrorIs(t, backfill.Seed(t.Context(), db.Org(store.NewID()), sampleDataset(2).toBatch(now)), store.ErrNotFound)
+		require.ErrorContains(t, backfill.Seed(t.Context(), o, sampleDataset(2).toBatch(now.Add(time.Minute))), "points must be in the order of time, at most one on each day, and not in the future")
 		b := sampleDataset(2).toBatch(now)
 		b.Accounts[0].Videos[0].Points[1].At = b.Accounts[0].Videos[0].Points[0].At
-		require.ErrorContains(t, backfill.Load(t.Context(), o, b), "points must be in the order of time, at most one on each day, and not in the future")
+		require.ErrorContains(t, backfill.Seed(t.Context(), o, b), "points must be in the order of time, at most one on each day, and not in the future")
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890000001"))
-		require.ErrorIs(t, backfill.Load(t.Context(), o, sampleDataset(2).toBatch(now)), store.ErrDuplicate)
+		require.ErrorIs(t, backfill.Seed(t.Context(), o, sampleDataset(2).toBatch(now)), store.ErrDuplicate)
 		require.Len(t, allVideos(t, o), 1, "a refused batch must write nothing")
 	})
 }

@@ -23,10 +23,10 @@ type daySums struct {
 	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
 }
 
-// addDays adds the account's sums for each day to l.accountDays and l.days. If a day lacks a value,
+// addDays adds the account's sums for each day to s.accountDays and s.days. If a day lacks a value,
 // the last known value is used.
-func (l *loadState) addDays(a *store.Account, in *LoadAccount) {
-	first, today := firstDay(in), l.now.Day()
+func (s *seedState) addDays(a *store.Account, in *SeedAccount) {
+	first, today := firstDay(in), s.now.Day()
 	if first > today {
 		return
 	}
@@ -57,8 +57,8 @@ func (l *loadState) addDays(a *store.Account, in *LoadAccount) {
 			}
 		}
 	}
-	if l.days == nil {
-		l.days = map[db.Date]*daySums{}
+	if s.days == nil {
+		s.days = map[db.Date]*daySums{}
 	}
 	var known FollowerCounts
 	next := 0
@@ -69,15 +69,15 @@ func (l *loadState) addDays(a *store.Account, in *LoadAccount) {
 			db.AssignPointer(&known.Following, in.Days[next].Following)
 			next++
 		}
-		row := slices.Concat([]any{l.ID(), a.ID, day, known.Followers, known.Following, d.videos}, d.counts.Values(), []any{d.fetchedAt, nil})
+		row := slices.Concat([]any{s.ID(), a.ID, day, known.Followers, known.Following, d.videos}, d.counts.Values(), []any{d.fetchedAt, nil})
 		if d.fetchedAt != nil {
-			row[len(row)-1] = l.source
+			row[len(row)-1] = s.source
 		}
-		l.accountDays = append(l.accountDays, row)
-		of := l.days[day]
+		s.accountDays = append(s.accountDays, row)
+		of := s.days[day]
 		if of == nil {
 			of = &daySums{}
-			l.days[day] = of
+			s.days[day] = of
 		}
 		of.videos += d.videos
 		of.counts.Add(d.counts)
@@ -98,7 +98,7 @@ func addKnown(a, b *int64) *int64 {
 }
 
 // firstDay returns the first day for which the account has a point or a number of followers. If there is no such day, it returns MaxDate.
-func firstDay(a *LoadAccount) db.Date {
+func firstDay(a *SeedAccount) db.Date {
 	first := store.MaxDate
 	if len(a.Days) > 0 {
 		first = a.Days[0].Day
@@ -112,10 +112,10 @@ func firstDay(a *LoadAccount) db.Date {
 }
 
 // addToTotals adds the totals of the batch to the organisation's totals.
-func (l *loadState) addToTotals() error {
-	t := l.totals
-	args := append(t.Sums.Values(), t.FirstViews, t.Videos, t.VideosRemoved, l.trackedAccounts, l.stoppedAccounts, l.followers, l.following, l.ID())
-	return l.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, first_views = first_views + ?, videos = videos + ?, videos_removed = videos_removed + ?,
+func (s *seedState) addToTotals() error {
+	t := s.totals
+	args := append(t.Sums.Values(), t.FirstViews, t.Videos, t.VideosRemoved, s.trackedAccounts, s.stoppedAccounts, s.followers, s.following, s.ID())
+	return s.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, first_views = first_views + ?, videos = videos + ?, videos_removed = videos_removed + ?,
  accounts = accounts + ?, accounts_removed = accounts_removed + ?, followers = followers + ?, following = following + ? WHERE organisation_id = ?`, args...).Error
 }
 
@@ -138,31 +138,31 @@ type organisationUploads struct {
 }
 
 // addToDays adds the daily sums of the batch to organisation_days, and the numbers of uploaded videos to organisation_uploads.
-func (l *loadState) addToDays() error {
-	// The sums in organisation_days are correct only if Load wrote all data of the organisation.
+func (s *seedState) addToDays() error {
+	// The sums in organisation_days are correct only if Seed wrote all data of the organisation.
 	var days []organisationDay
-	for _, day := range slices.Sorted(maps.Keys(l.days)) {
-		d := l.days[day]
-		days = append(days, organisationDay{l.ID(), day, d.videos, d.counts, &d.firstViews, d.accounts, d.followers, d.following})
+	for _, day := range slices.Sorted(maps.Keys(s.days)) {
+		d := s.days[day]
+		days = append(days, organisationDay{s.ID(), day, d.videos, d.counts, &d.firstViews, d.accounts, d.followers, d.following})
 	}
-	if err := l.addRows("organisation_days", days, append(store.MetricNames(""), "first_views", "videos", "accounts", "followers", "following")...); err != nil {
+	if err := s.addRows("organisation_days", days, append(store.MetricNames(""), "first_views", "videos", "accounts", "followers", "following")...); err != nil {
 		return err
 	}
 	var uploads []organisationUploads
-	for _, day := range slices.Sorted(maps.Keys(l.uploads)) {
-		uploads = append(uploads, organisationUploads{l.ID(), day, l.uploads[day]})
+	for _, day := range slices.Sorted(maps.Keys(s.uploads)) {
+		uploads = append(uploads, organisationUploads{s.ID(), day, s.uploads[day]})
 	}
-	return l.addRows("organisation_uploads", uploads, "uploads")
+	return s.addRows("organisation_uploads", uploads, "uploads")
 }
 
 // addRows inserts rows into a table whose key is the organisation and the day. If a row exists,
 // addRows adds the values of the named columns to this row. A value that is NULL adds nothing.
-func (l *loadState) addRows(table string, rows any, columnNames ...string) error {
+func (s *seedState) addRows(table string, rows any, columnNames ...string) error {
 	sums := map[string]any{}
 	for _, c := range columnNames {
 		sums[c] = gorm.Expr("COALESCE(" + table + "." + c + " + excluded." + c + ", " + table + "." + c + ", excluded." + c + ")")
 	}
-	return l.tx.Table(table).Clauses(clause.OnConflict{
+	return s.tx.Table(table).Clauses(clause.OnConflict{
 		Columns: db.Columns([]string{"organisation_id", "day"}), DoUpdates: clause.Assignments(sums),
 	}).CreateInBatches(rows, db.InsertChunk).Error
 }

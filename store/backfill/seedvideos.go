@@ -13,12 +13,12 @@ import (
 )
 
 // newVideo returns the row of a video, with the latest counts and the growth that follow from its points. It fails if the points are not in order, as
-// LoadVideo.Points says.
-func (l *loadState) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, error) {
+// SeedVideo.Points says.
+func (s *seedState) newVideo(in *SeedVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
-	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, db.FoldText(v.Title)
+	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = s.ID(), &account, db.FoldText(v.Title)
 	for i, p := range in.Points {
-		if (i > 0 && p.At.Day() <= in.Points[i-1].At.Day()) || p.At > l.now {
+		if (i > 0 && p.At.Day() <= in.Points[i-1].At.Day()) || p.At > s.now {
 			return v, fmt.Errorf("point %d of video %s is at %s: points must be in the order of time, at most one on each day, and not in the future", i, v.ID, p.At.Time())
 		}
 		v.LatestUpdatedAt = &in.Points[i].At
@@ -39,7 +39,7 @@ func (l *loadState) newVideo(in *LoadVideo, account uuid.UUID) (store.Video, err
 
 // viewsOn returns the last known views at the end of the given day, or nil if no point up to this
 // day has views.
-func viewsOn(points []LoadPoint, day db.Date) *int64 {
+func viewsOn(points []Point, day db.Date) *int64 {
 	for _, p := range slices.Backward(points) {
 		if p.At.Day() <= day && p.Views != nil {
 			return p.Views
@@ -49,7 +49,7 @@ func viewsOn(points []LoadPoint, day db.Date) *int64 {
 }
 
 // lastDayWithViews returns the day of the last point that has views, or nil if no point has views.
-func lastDayWithViews(points []LoadPoint) *db.Date {
+func lastDayWithViews(points []Point) *db.Date {
 	for _, p := range slices.Backward(points) {
 		if p.Views != nil {
 			return new(p.At.Day())
@@ -58,73 +58,61 @@ func lastDayWithViews(points []LoadPoint) *db.Date {
 	return nil
 }
 
-// videoColumns has the names of the columns of videos that the seed fills. Each row of loadState.videos has its values in this order.
+// videoColumns has the names of the columns of videos that Seed fills. Each row of seedState.videos has its values in this order.
 var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
 	"first_views", "latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
-// addVideo adds the rows and counts of the video v to l. If v is tracked and not pending, addVideo
+// addVideo adds the rows and counts of the video v to s. If v is tracked and not pending, addVideo
 // also adds a target for the queue.
-func (l *loadState) addVideo(v *store.Video, in *LoadVideo) {
+func (s *seedState) addVideo(v *store.Video, in *SeedVideo) {
 	// The caller has already set the latest counts and the growth of v.
 	latest := v.LatestCounts()
-	status, attemptedAt := loadedStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt
+	status, attemptedAt := seededStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt
 	if in.Refused != nil && status == queue.FetchOK {
 		status, attemptedAt = in.Refused.Status, &in.Refused.At
 	}
-	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
+	s.videos = append(s.videos, slices.Concat([]any{s.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
 		v.Pending, v.Direct, v.UploadedAt, v.SongName, v.SongLink, v.ThumbnailURL, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
 		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, status, attemptedAt,
 		v.FirstViews, v.LatestEngagement, v.LatestUpdatedAt, v.OutlierMultiplier}, v.Growth.Values(), latest.Values()))
 	for _, tag := range store.Hashtags(v.Title) {
-		l.hashtags = append(l.hashtags, []any{l.ID(), tag, v.ID})
+		s.hashtags = append(s.hashtags, []any{s.ID(), tag, v.ID})
 	}
 	for _, c := range in.Collections {
-		l.inCollections = append(l.inCollections, []any{l.ID(), c, v.ID, v.CreatedAt})
+		s.inCollections = append(s.inCollections, []any{s.ID(), c, v.ID, v.CreatedAt})
 	}
-	l.addPoints(v.ID, in.Points)
-	l.totals.AddVideo(v)
+	s.addPoints(v.ID, in.Points)
+	s.totals.AddVideo(v)
 	if v.UploadedAt != nil {
-		if l.uploads == nil {
-			l.uploads = map[db.Date]int64{}
+		if s.uploads == nil {
+			s.uploads = map[db.Date]int64{}
 		}
-		l.uploads[*v.UploadedAt]++
+		s.uploads[*v.UploadedAt]++
 	}
 	if v.Removed {
-		l.totals.VideosRemoved++
+		s.totals.VideosRemoved++
 		return
 	}
-	l.totals.Videos++
+	s.totals.Videos++
 	if v.Pending {
 		return
 	}
-	l.entries = append(l.entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
-		Lane: l.lane, BaseLane: l.lane, NextAt: l.nextFetch(v.Platform, v.ExternalID), Subject: v.ID})
+	s.entries = append(s.entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
+		Lane: s.lane, BaseLane: s.lane, NextAt: s.nextFetch(v.Platform, v.ExternalID), Subject: v.ID})
 	if v.LatestUpdatedAt != nil {
-		l.fetched = append(l.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews, in.Refused})
+		s.fetched = append(s.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews, in.Refused})
 	}
 }
 
-// addPoints adds the rows of a video's points to l. Before firstDayForDailyPoints, it adds only one
-// point for each week, like the retention job.
-func (l *loadState) addPoints(video uuid.UUID, points []LoadPoint) {
-	oldest := l.firstDayForDailyPoints()
-	var known store.Counts // the last known counts in the week of the point p, including the counts of p
-	var first db.Date      // the day of the first point in the week of the point p
-	for i, p := range points {
-		day := p.At.Day()
-		if first.Week() != day.Week() {
-			first = day
-		}
-		if day >= oldest {
-			l.daily = append(l.daily, slices.Concat([]any{l.ID(), video, day, day.Week()}, p.Values(), []any{p.At, l.source}))
-			continue
-		}
-		known.Update(p.Counts)
-		if i+1 == len(points) || points[i+1].At.Day() >= oldest || points[i+1].At.Day().Week() != day.Week() {
-			l.weekly = append(l.weekly, slices.Concat([]any{l.ID(), video, day.Week(), first, day}, known.Values(), []any{p.At, l.source}))
-			known = store.Counts{}
-		}
+// addPoints adds the rows of a video's points to s.
+func (s *seedState) addPoints(video uuid.UUID, points []Point) {
+	weekly, daily := rollUp(points, firstDayForDailyPoints(s.Org, s.now.Day()))
+	for _, w := range weekly {
+		s.weekly = append(s.weekly, weeklyRow(s.ID(), video, w, s.source))
+	}
+	for _, p := range daily {
+		s.daily = append(s.daily, dailyRow(s.ID(), video, p, s.source))
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// For an old week, retention replaces the daily points by one weekly point. The tests in this file check that Load and Import store the
+// For an old week, retention replaces the daily points by one weekly point. The tests in this file check that Seed and Import store the
 // same weekly point as retention.
 
 // weekWithoutSundayViews returns the daily points of an old week, and the Sunday of the week. The point of Sunday has likes and no views.
-func weekWithoutSundayViews(db *storetest.DB) (sunday store.Date, points []backfill.LoadPoint) {
+func weekWithoutSundayViews(db *storetest.DB) (sunday store.Date, points []backfill.Point) {
 	monday, days := storetest.WeekWhoseSundayLacksViews(db, true)
 	for _, day := range slices.Sorted(maps.Keys(days)) {
-		points = append(points, backfill.LoadPoint{At: store.InstantOf(day.Time()), Counts: days[day]})
+		points = append(points, backfill.Point{At: store.InstantOf(day.Time()), Counts: days[day]})
 	}
 	return monday + 6, points
 }
@@ -34,15 +34,15 @@ func requireOneSundayPoint(t *testing.T, o *store.Org, ref store.Ref, sunday sto
 	require.Equal(t, store.Counts{Views: new(int64(1500)), Likes: new(int64(70))}, got[0].Counts)
 }
 
-func TestLoad_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
+func TestSeed_copiesMissingSundayCountsFromEarlierDays(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, b := storetest.NewOrg(t, db), sampleDataset(1).toBatch(db.Clock.Now())
 		sunday, points := weekWithoutSundayViews(db)
 		// The next point is eight days after that Sunday and has only shares. It must not get the views and
 		// likes of the week before.
-		b.Accounts[0].Videos[0].Points = append(points, backfill.LoadPoint{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
-		require.NoError(t, backfill.Load(t.Context(), o, b))
+		b.Accounts[0].Videos[0].Points = append(points, backfill.Point{At: store.InstantOf((sunday + 8).Time()), Counts: store.Counts{Shares: new(int64(1))}})
+		require.NoError(t, backfill.Seed(t.Context(), o, b))
 		ref := store.Ref{ID: b.Accounts[0].Videos[0].ID}
 		got, err := o.History(t.Context(), ref, sunday, sunday+8)
 		require.NoError(t, err)

@@ -105,7 +105,7 @@ func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.In
 				if o.Facts == nil {
 					continue
 				}
-				// Demo data and real data must not be mixed. The error is a *store.DataKindError.
+				// Made-up data and real data must not be mixed. The error is a *store.DataKindError.
 				if err := store.RequireDataKind(tx, store.KindOfSource(o.Source)); err != nil {
 					return err
 				}

@@ -10,7 +10,7 @@ import (
 )
 
 // CheckStatement returns an error if a statement breaks one of these rules:
-//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: see bindTables. Both halves of a recursive query
+//   - Each SELECT, UPDATE or DELETE restricts its distributed tables to one organisation: see restrictTables. Both halves of a recursive query
 //     must do so.
 //   - An INSERT into a distributed table names organisation_id in its columns. If it has an ON CONFLICT clause, the clause must have a
 //     conflict target that names organisation_id.
@@ -229,7 +229,7 @@ func checkQuery(nodes []node, outer *block) error {
 	return nil
 }
 
-// checkSelect returns an error unless the conditions of a SELECT restrict each distributed table to one organisation: see bindTables.
+// checkSelect returns an error unless the conditions of a SELECT restrict each distributed table to one organisation: see restrictTables.
 func checkSelect(nodes []node, outer *block) error {
 	clauses, err := splitAtKeywords(nodes, "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "returning")
 	if err != nil {
@@ -241,7 +241,7 @@ func checkSelect(nodes []node, outer *block) error {
 			return err
 		}
 	}
-	b.conditions = append(b.conditions, condition{where: clauses["where"]})
+	b.conditions = append(b.conditions, condition{nodes: clauses["where"]})
 	delete(clauses, "from")
 	return b.checkConditions(clauses)
 }
@@ -265,13 +265,13 @@ func checkUpdate(nodes []node, outer *block) error {
 	if err := checkAssignments(clauses["set"]); err != nil {
 		return err
 	}
-	b.conditions = append(b.conditions, condition{where: clauses["where"]})
+	b.conditions = append(b.conditions, condition{nodes: clauses["where"]})
 	delete(clauses, "update")
 	delete(clauses, "from")
 	return b.checkConditions(clauses)
 }
 
-// checkDelete returns an error unless the conditions of a DELETE restrict each distributed table to one organisation: see bindTables.
+// checkDelete returns an error unless the conditions of a DELETE restrict each distributed table to one organisation: see restrictTables.
 func checkDelete(nodes []node, outer *block) error {
 	clauses, err := splitAtKeywords(nodes, "delete", "from", "using", "where", "returning")
 	if err != nil {
@@ -286,7 +286,7 @@ func checkDelete(nodes []node, outer *block) error {
 			delete(clauses, k)
 		}
 	}
-	b.conditions = append(b.conditions, condition{where: clauses["where"]})
+	b.conditions = append(b.conditions, condition{nodes: clauses["where"]})
 	return b.checkConditions(clauses)
 }
 
@@ -342,7 +342,7 @@ func selectsDistributedTable(nodes []node, outer *block) bool {
 		return false
 	}
 	end := from + keywordAt(nodes[from:], "where", "group", "order", "limit")
-	return b.parseFrom(nodes[from+1:end]) == nil && (slices.ContainsFunc(b.uses, func(u *use) bool { return u.distributed }) ||
+	return b.parseFrom(nodes[from+1:end]) == nil && (slices.ContainsFunc(b.uses, func(u *tableUse) bool { return u.distributed }) ||
 		slices.ContainsFunc(b.derived, func(d derived) bool { return selectsDistributedTable(d.query, outer) }))
 }
 

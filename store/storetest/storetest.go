@@ -4,8 +4,8 @@
 //   - fixture.go: organisations, links, videos and accounts that the tests of several packages use
 //   - claim.go, outcomes.go: claims of targets, and outcomes of fetches
 //   - series.go: histories of points, and the results that roll-up and histories must have
-//   - guard.go, rules.go, binding.go, syntax.go: the [Guard], which parses every statement of the store. It refuses a statement that could
-//     read or change data of another organisation. See [CheckStatement].
+//   - guard.go, rules.go, block.go, from.go, restrictions.go, parameters.go, syntax.go: the [Guard], which parses every statement of the store.
+//     It refuses a statement that could read or change data of another organisation. See [CheckStatement].
 //   - mutants.go, statements.go, routing.go: statements without a condition, and the list of all statements in docs/evidence/statements.md
 //   - citus.go: the stand-in for the extension Citus
 //   - cluster.go: databases on a real Citus cluster

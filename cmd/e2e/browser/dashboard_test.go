@@ -68,7 +68,7 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName str
 	d := dashboard{installation: startInstallation(t, append(changeOptions, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
 	o := d.db.Org(d.org.ID)
 	box := sandbox.New(sandbox.Options{})
-	require.NoError(t, seed.Fill(t.Context(), o, box.World(), seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
+	require.NoError(t, seed.Run(t.Context(), o, box.World(), seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
 	d.storeThumbnails(t, box)
 	clips := storetest.VideoLinks(t, len(videos)+1) // one extra link for a video without numbers: storeAnswers stores numbers only for the other links
 	tracked := storetest.Track(t, o, clips...)

@@ -137,8 +137,8 @@ func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	case err != nil:
 		return err
 	case have == store.RealData && slices.Contains(c.Vendor, store.SandboxSource): // the sandbox makes numbers up
-		return &store.DataKindError{Have: have, New: store.DemoData}
-	case have == store.DemoData && c.HasSource() && !c.hasCustomURL(): // sources with their default URLs have real numbers
+		return &store.DataKindError{Have: have, New: store.MadeUpData}
+	case have == store.MadeUpData && c.HasSource() && !c.hasCustomURL(): // sources with their default URLs have real numbers
 		return &store.DataKindError{Have: have, New: store.RealData}
 	}
 	return nil

@@ -30,11 +30,11 @@ func TestMigration_findsExistingCollectionsAfterTheFirstPage(t *testing.T) {
 	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, MaxCollections: store.MaxLabels})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	var b backfill.LoadBatch
+	var b backfill.SeedBatch
 	for n := range maxListed + 1 {
-		b.Collections = append(b.Collections, backfill.LoadCollection{ID: store.NewID(), Name: strconv.Itoa(n), CreatedAt: store.InstantOf(db.Clock.Now())})
+		b.Collections = append(b.Collections, backfill.SeedCollection{ID: store.NewID(), Name: strconv.Itoa(n), CreatedAt: store.InstantOf(db.Clock.Now())})
 	}
-	require.NoError(t, backfill.Load(t.Context(), st.Org(made.ID), b))
+	require.NoError(t, backfill.Seed(t.Context(), st.Org(made.ID), b))
 	s := newService(t)
 	s.responses["/collections"] = fmt.Sprintf(`{"data":[{"id":"c","name":"%d","access":"private"}],"pagination":{"total":1,"total_pages":1}}`, maxListed)
 	s.responses["/collections/c/accounts"] = s.responses["/accounts"]

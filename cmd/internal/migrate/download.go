@@ -346,8 +346,8 @@ func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, 
 		return nil, err
 	}
 	about := transfer.Row{Link: v.Link, Username: v.Username, Title: v.Title, UploadedAt: v.UploadedAt, VideoLength: v.VideoLength, Removed: v.Removed}
-	if r.demo {
-		about.Source = new(demoSource)
+	if r.madeUp {
+		about.Source = new(madeUpSource)
 	}
 	rows := []transfer.Row{about} // the first row describes the video but has no counts; because of this row, the import creates the video even if the video has no points
 	oldestDaily := today.AddDate(0, 0, -dailyDays).Format(time.DateOnly)

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// demoSource is the name of the source that marks made-up numbers in the database.
-const demoSource = store.SandboxSource
+// madeUpSource is the name of the source that marks made-up numbers in the database.
+const madeUpSource = store.SandboxSource
 
 // Stage is the name of a step of a migration. It is shown while the step runs.
 type Stage string
@@ -81,22 +81,23 @@ func (m Migration) Run(ctx context.Context) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	s := Summary{Collections: len(d.collections.Entries), Interpolated: d.state.Interpolated, Unmarked: d.state.Unmarked, Gone: d.state.Gone,
-		MissingMembers: int(d.members.Missing), Unlisted: Counts{d.collections.Missing, d.accounts.Missing, d.videos.Missing}}
-	if err := m.importHistories(ctx, d, &s); err != nil {
-		return s, err
+	w := writer{Migration: m, data: d, summary: Summary{
+		Collections: len(d.collections.Entries), Interpolated: d.state.Interpolated, Unmarked: d.state.Unmarked, Gone: d.state.Gone,
+		MissingMembers: int(d.members.Missing), Unlisted: Counts{d.collections.Missing, d.accounts.Missing, d.videos.Missing}}}
+	for _, step := range []func(context.Context) error{w.importHistories, w.trackAccounts, w.createCollections, w.addAccounts, w.addVideos} {
+		if err := step(ctx); err != nil {
+			return w.summary, err
+		}
 	}
-	if err := m.trackAccounts(ctx, d, &s); err != nil {
-		return s, err
-	}
-	ids, err := m.createCollections(ctx, d.collections.Entries, &s)
-	if err != nil {
-		return s, err
-	}
-	if err := m.addMembers(ctx, d, ids, &s); err != nil {
-		return s, err
-	}
-	return s, removeFiles(m.Dir)
+	return w.summary, removeFiles(m.Dir)
+}
+
+// writer writes the downloaded data of a migration to the organisation in this database.
+type writer struct {
+	Migration
+	data        *download
+	summary     Summary
+	collections map[string]uuid.UUID // the ids of the collections in this database; the keys are their ids on the remote server
 }
 
 // CheckDir returns an error if a migration cannot use the folder dir, because dir has files and is not the folder of a migration. It writes
@@ -137,24 +138,24 @@ func (m Migration) openDir() error {
 	return err
 }
 
-// importHistories imports the downloaded videos and their histories, and stores the result of the import in s.
-func (m Migration) importHistories(ctx context.Context, d *download, s *Summary) (err error) {
-	if len(d.videos.Entries) == 0 {
+// importHistories imports the downloaded videos and their histories, and stores the result of the import in w.summary.
+func (w *writer) importHistories(ctx context.Context) (err error) {
+	if len(w.data.videos.Entries) == 0 {
 		return nil
 	}
-	temp := filepath.Join(m.Dir, tempDir)
+	temp := filepath.Join(w.Dir, tempDir)
 	if err := errors.Join(os.RemoveAll(temp), os.Mkdir(temp, 0o700)); err != nil { // a killed migration can have left temporary files
 		return err
 	}
-	f, err := os.Open(d.histories)
+	f, err := os.Open(w.data.histories)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	s.Import, err = transfer.Import{Org: m.Org, In: f, Numbers: transfer.DecimalPoint, Dates: transfer.AutoDates, Resolve: m.Resolve, Now: m.Now(), TempDir: temp,
-		Progress: m.ImportProgress, Bad: func(r transfer.BadRow) error {
-			if len(s.Bad) < maxBad && !slices.Contains(s.Bad, r.Reason) {
-				s.Bad = append(s.Bad, r.Reason)
+	w.summary.Import, err = transfer.Import{Org: w.Org, In: f, Numbers: transfer.DecimalPoint, Dates: transfer.AutoDates, Resolve: w.Resolve, Now: w.Now(), TempDir: temp,
+		Progress: w.ImportProgress, Bad: func(r transfer.BadRow) error {
+			if len(w.summary.Bad) < maxBad && !slices.Contains(w.summary.Bad, r.Reason) {
+				w.summary.Bad = append(w.summary.Bad, r.Reason)
 			}
 			return nil
 		}}.Run(ctx)
@@ -173,274 +174,29 @@ const trackedPerCall = 100
 
 // trackAccounts tracks the accounts that the remote server tracks, with the same tracking type. The accounts are fetched only if the
 // organisation has an active subscription.
-func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) error {
+func (w *writer) trackAccounts(ctx context.Context) error {
 	byType := map[store.TrackingType][]link.Link{}
-	for _, a := range d.accounts.Entries {
+	for _, a := range w.data.accounts.Entries {
 		if a.Removed || a.TrackingType == nil {
 			continue
 		}
 		l, known := parseLink(a.Link, link.Account)
 		kind, err := store.ParseTrackingType(*a.TrackingType)
 		if !known || err != nil {
-			s.UnknownAccounts++
+			w.summary.UnknownAccounts++
 			continue
 		}
 		byType[kind] = append(byType[kind], l)
 	}
 	for kind, links := range byType {
 		for chunk := range slices.Chunk(links, trackedPerCall) {
-			if _, err := m.Org.TrackAccounts(ctx, store.TrackAccountsRequest{Links: chunk, Type: kind}); err != nil {
+			if _, err := w.Org.TrackAccounts(ctx, store.TrackAccountsRequest{Links: chunk, Type: kind}); err != nil {
 				return err
 			}
-			s.Accounts += len(chunk)
+			w.summary.Accounts += len(chunk)
 		}
 	}
 	return nil
-}
-
-// place identifies a collection by its parent, name and number.
-type place struct {
-	parent uuid.UUID // zero if the collection has no parent
-	name   string
-	nth    int // 1, 2 and so on for collections with the same parent and name
-}
-
-// createCollections creates the collections of the remote server in this database, parents before children. The result
-// is a map from remote ids to local ids.
-func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
-	local, err := m.localCollections(ctx)
-	if err != nil {
-		return nil, err
-	}
-	existing, last := map[place]store.Collection{}, map[place]int{}
-	at := func(count map[place]int, parent *uuid.UUID, name string) place {
-		p := place{name: name}
-		if parent != nil {
-			p.parent = *parent
-		}
-		count[p]++
-		p.nth = count[p]
-		return p
-	}
-	for _, c := range local {
-		existing[at(last, c.ParentID, c.Name)] = c
-	}
-	known := map[string]bool{}
-	for _, c := range remote {
-		known[c.ID] = true
-	}
-	// A migration that was interrupted after it had created a collection must recognise this collection, so the ids are chosen and saved first.
-	newIDs, err := readOrCreateFile(m.Dir, newIDsFile, func() (map[string]uuid.UUID, error) {
-		chosen := map[string]uuid.UUID{}
-		for id := range known {
-			chosen[id] = store.NewID()
-		}
-		return chosen, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	ids, seen := map[string]uuid.UUID{}, map[place]int{}
-	for len(ids) < len(remote) {
-		before := len(ids)
-		for _, c := range remote {
-			var parent *uuid.UUID
-			if c.ParentID != nil && known[*c.ParentID] {
-				id, ok := ids[*c.ParentID]
-				if !ok {
-					continue // the parent does not exist yet: create this collection in a later pass over the list
-				}
-				parent = &id
-			}
-			if _, done := ids[c.ID]; done {
-				continue
-			}
-			m.Progress(Writing, len(ids), len(remote))
-			have, exists := existing[at(seen, parent, c.Name)]
-			// A repeated migration finds the collection by its place, and does not create it twice.
-			if !exists || have.ID == newIDs[c.ID] {
-				if have, err = m.createCollection(ctx, newIDs[c.ID], c, parent); err != nil {
-					return nil, err
-				}
-				s.NewCollections++
-				if c.isProtected() {
-					s.Protected++
-				}
-			}
-			if err := m.copyDisplaySettings(ctx, &have, c); err != nil {
-				return nil, err
-			}
-			ids[c.ID] = have.ID
-		}
-		if len(ids) == before {
-			return nil, errors.New("the service returned collections that are each other's parents")
-		}
-	}
-	return ids, nil
-}
-
-// localCollections returns all collections of the organisation in this database, the oldest first.
-func (m Migration) localCollections(ctx context.Context) ([]store.Collection, error) {
-	var out []store.Collection
-	query := store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
-	for {
-		list, err := m.Org.ListCollections(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, list.Rows...)
-		query.Window.After = list.Next()
-		if query.Window.After == nil {
-			return out, nil
-		}
-	}
-}
-
-// maxListed is the maximum number of collections or videos that one query of this database returns.
-const maxListed = 5000
-
-// isProtected returns true if the remote collection has a password. The remote server does not reveal passwords.
-func (c *collection) isProtected() bool { return store.Access(c.Access) == store.AccessProtected }
-
-// createCollection creates a copy of a remote collection in this database, with the given id. If the remote collection has a password, the copy is private.
-// If the share page of the remote collection has closed, that of the copy is closed too. If an interrupted run created the copy, createCollection completes it.
-func (m Migration) createCollection(ctx context.Context, id uuid.UUID, c collection, parent *uuid.UUID) (store.Collection, error) {
-	// The copy is private until its expiry is stored, so its share page cannot be open for too long if the migration is interrupted here.
-	made, err := m.Org.CreateCollection(ctx, store.NewCollection{ID: id, Name: c.Name, ParentID: parent, Access: store.AccessPrivate, Hashtags: c.Hashtags})
-	if err != nil {
-		return made, err
-	}
-	var patch store.CollectionPatch
-	if store.Access(c.Access) == store.AccessPublic {
-		patch.Access = new(store.AccessPublic)
-	}
-	if c.ShareExpiresAt != nil {
-		patch.ShareExpiry = &store.ShareExpiryChange{At: new(store.InstantOf(*c.ShareExpiresAt))}
-	}
-	// If the collection was changed since it was created, an interrupted run has already completed it.
-	if patch == (store.CollectionPatch{}) || made.UpdatedAt != made.CreatedAt {
-		return made, nil
-	}
-	return m.Org.UpdateCollection(ctx, made.ID, patch)
-}
-
-// copyDisplaySettings gives the collection in this database the display settings of the remote collection. If the collection in this database already
-// has display settings, copyDisplaySettings does nothing.
-func (m Migration) copyDisplaySettings(ctx context.Context, localCollection *store.Collection, remoteCollection collection) error {
-	settings := remoteCollection.DisplaySettings
-	if localCollection.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {
-		return nil
-	}
-	if !json.Valid(settings) {
-		return fmt.Errorf("the display settings of the collection %q are not JSON", remoteCollection.Name)
-	}
-	_, err := m.Org.UpdateCollection(ctx, localCollection.ID, store.CollectionPatch{DisplaySettings: &settings})
-	return err
-}
-
-// addMembers copies the accounts and videos that are members of collections. The keys of localIDs are the collections'
-// ids on the remote server.
-func (m Migration) addMembers(ctx context.Context, d *download, localIDs map[string]uuid.UUID, s *Summary) error {
-	for from, links := range d.members.Entries {
-		var accounts []uuid.UUID
-		for _, text := range links {
-			l, known := parseLink(text, link.Account)
-			if !known {
-				s.MissingMembers++
-				continue
-			}
-			a, err := m.Org.Account(ctx, store.Ref{Link: l})
-			if errors.Is(err, store.ErrNotFound) {
-				s.MissingMembers++
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			accounts = append(accounts, a.ID)
-		}
-		for chunk := range slices.Chunk(accounts, trackedPerCall) {
-			added, err := m.Org.AddAccounts(ctx, localIDs[from], chunk)
-			if err != nil {
-				return err
-			}
-			s.Members += added
-		}
-	}
-	members := map[string][]link.Link{}
-	for _, v := range d.videos.Entries {
-		l, known := parseLink(v.Link, link.Video)
-		for _, c := range v.LabelIDs {
-			if known {
-				members[c] = append(members[c], l)
-			} else {
-				s.MissingMembers++
-			}
-		}
-	}
-	if len(members) == 0 {
-		return nil
-	}
-	all, err := m.videoIDs(ctx, nil)
-	if err != nil {
-		return err
-	}
-	for from, links := range members {
-		to, ok := localIDs[from]
-		if !ok {
-			s.MissingMembers += len(links)
-			continue
-		}
-		// A video that belongs to the collection through an account or a hashtag is also in `have`, so the video is
-		// not added.
-		have, err := m.videoIDs(ctx, &to)
-		if err != nil {
-			return err
-		}
-		var missing []uuid.UUID
-		for _, l := range links {
-			key := videoKey{l.Platform, l.ID}
-			id, ok := all[key]
-			if !ok {
-				s.MissingMembers++
-			} else if _, in := have[key]; !in {
-				missing = append(missing, id)
-			}
-		}
-		for chunk := range slices.Chunk(missing, trackedPerCall) {
-			added, err := m.Org.AddVideos(ctx, to, chunk)
-			if err != nil {
-				return err
-			}
-			s.Members += added
-		}
-	}
-	return nil
-}
-
-// videoKey identifies a video on its platform.
-type videoKey struct {
-	platform link.Platform
-	id       string
-}
-
-// videoIDs returns the ids of the videos in a collection. A nil collection stands for all videos of the organisation.
-func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[videoKey]uuid.UUID, error) {
-	out := map[videoKey]uuid.UUID{}
-	query := store.VideoQuery{CollectionID: collection, IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
-	for {
-		list, err := m.Org.ListVideos(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range list.Rows {
-			out[videoKey{v.Platform, v.ExternalID}] = v.ID
-		}
-		query.Window.After = list.Next()
-		if query.Window.After == nil {
-			return out, nil
-		}
-	}
 }
 
 // DefaultDir returns the default folder for the data that a migration downloads. Each organisation that receives data

@@ -310,7 +310,7 @@ func TestMigration_countsVideosWithoutHistory(t *testing.T) {
 	require.Zero(t, summary.Import.Added)
 }
 
-// A database with real numbers must not get the made-up numbers of a demo server.
+// A database with real numbers must not get the made-up numbers of a server with the sandbox.
 func TestMigration_refusesMadeUpNumbersInDatabaseWithRealNumbers(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

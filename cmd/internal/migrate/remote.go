@@ -28,7 +28,7 @@ type Remote struct {
 	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error
 
-	demo      bool // whether the numbers are made up; set by responses with the header ReelTally-Sandbox
+	madeUp    bool // whether the numbers are made up; set by responses with the header ReelTally-Sandbox
 	reelTally bool // whether the remote server is a ReelTally server; set by responses with the header API-Version
 }
 
@@ -155,7 +155,7 @@ func (r *Remote) sendRequest(ctx context.Context, path string, query url.Values,
 		}
 		return 0, "", err
 	}
-	r.demo = r.demo || response.Header.Get("ReelTally-Sandbox") == "true"
+	r.madeUp = r.madeUp || response.Header.Get("ReelTally-Sandbox") == "true"
 	r.reelTally = r.reelTally || response.Header.Get("API-Version") != ""
 	if err := json.Unmarshal(body, result); err != nil {
 		return 0, "", fmt.Errorf("GET %s: the response is not the expected JSON; is %s the address of the API? %w", path, r.base, err)

@@ -96,12 +96,12 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 
 // generateAccount generates the account that uploaded startVideo, and some of the account's videos. If
 // startVideo is nil, a random video of the platform p takes its place.
-func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.LoadAccount, error) {
+func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (backfill.SeedAccount, error) {
 	if startVideo == nil {
 		// On TikTok and Instagram, a random video is usually years old, so its history usually has Plan.Days days.
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
 		if !ok {
-			return backfill.LoadAccount{}, fmt.Errorf("the sandbox has no video for a random id of platform %s", p)
+			return backfill.SeedAccount{}, fmt.Errorf("the sandbox has no video for a random id of platform %s", p)
 		}
 		startVideo = &firstVideo{truth: v}
 	}
@@ -109,10 +109,10 @@ func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (ba
 	a, ok := g.world.Account(p, handle, g.now)
 	if !ok || a.State != sandbox.Public || a.Category == sandbox.AccountNoHandle || g.usedAccounts[string(p)+a.Handle] {
 		// The result has no videos, not even startVideo.
-		return backfill.LoadAccount{}, nil
+		return backfill.SeedAccount{}, nil
 	}
 	g.usedAccounts[string(p)+a.Handle] = true
-	out := backfill.LoadAccount{Account: g.accountRecord(a), Days: g.followerCounts(a)}
+	out := backfill.SeedAccount{Account: g.accountRecord(a), Days: g.followerCounts(a)}
 	out.Collections = append(g.randomOrNil(g.creators, 3), g.randomOrNil(g.mixed, 8)...)
 	add := func(v sandbox.VideoTruth, gap bool) error {
 		video, err := g.generateVideo(v, gap)
@@ -231,7 +231,7 @@ func roundToThreeDigits(n int64) int64 {
 
 // refusal returns why the latest fetches of a video failed, or nil if they did not fail. Only fetches of deleted and
 // private videos fail.
-func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.LoadPoint) *backfill.FetchRefusal {
+func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.Point) *backfill.FetchRefusal {
 	// If the video has a point of today, its latest fetch succeeded.
 	if len(points) == 0 || points[len(points)-1].At.Day() == g.Today {
 		return nil
@@ -252,13 +252,13 @@ const gapFrom, gapTo = 20, 14
 
 // generateVideo returns the database records of a sandbox video and its history. If gap is true, the points from
 // gapFrom to gapTo are missing.
-func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
+func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.SeedVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {
-		return backfill.LoadVideo{}, fmt.Errorf("the link of the sandbox's %s video %s is invalid: %w", t.Platform, t.ID, err)
+		return backfill.SeedVideo{}, fmt.Errorf("the link of the sandbox's %s video %s is invalid: %w", t.Platform, t.ID, err)
 	}
 	uploaded := store.DateOf(t.UploadedAt)
-	v := backfill.LoadVideo{Video: store.Video{
+	v := backfill.SeedVideo{Video: store.Video{
 		ID: g.idFor(t.UploadedAt, "video", string(t.Platform), t.ID), Platform: t.Platform, ExternalID: t.ID, Link: l.Canonical, Username: t.Account.Handle,
 		Direct: true, UploadedAt: &uploaded, Title: t.Title, NotSafe: t.NotSafe, Private: t.State == sandbox.Private, HiddenStats: t.HiddenStats,
 		AdInfoShop: t.ShopAd, AdIsAd: t.ShopAd,
@@ -285,7 +285,7 @@ func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.Load
 		if daysAgo := g.Today - store.DateOf(at); gap && daysAgo <= gapFrom && daysAgo >= gapTo {
 			continue
 		}
-		v.Points = append(v.Points, backfill.LoadPoint{At: store.InstantOf(at), Counts: store.Counts{Views: &truth.Views,
+		v.Points = append(v.Points, backfill.Point{At: store.InstantOf(at), Counts: store.Counts{Views: &truth.Views,
 			Likes: truth.Likes, Comments: truth.Comments, Shares: truth.Shares, Bookmarks: truth.Bookmarks}})
 	}
 	v.Refused = g.refusal(t, v.Points)

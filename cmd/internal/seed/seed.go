@@ -1,5 +1,5 @@
 // Package seed fills organisations with made-up videos, accounts and histories, as if they had been tracked for some time. The data is that
-// of the sandbox, the server with made-up data. Fill is the entry point. Its parameter Plan says how much data to create.
+// of the sandbox, the server with made-up data. Run is the entry point. Its parameter Plan says how much data to create.
 //
 // The data depends only on the organisation's id, the Plan and the day. The same input gives the same data, including ids. The points have
 // the sandbox's counts at midnight, so that they match the counts that a collector fetches from the sandbox later.
@@ -56,16 +56,16 @@ func (p Plan) Check() error {
 	return nil
 }
 
-// Progress says how many accounts, videos and points Fill has written so far.
+// Progress says how many accounts, videos and points Run has written so far.
 type Progress struct{ Accounts, Videos, Points int }
 
-// ErrNotEmpty reports that the organisation already has other videos. Fill did not create these videos, or it created them with another plan or on
+// ErrNotEmpty reports that the organisation already has other videos. Run did not create these videos, or it created them with another plan or on
 // another day.
 var ErrNotEmpty = errors.New("the organisation has other videos: use an empty organisation, or repeat an interrupted seed with the same arguments on the same day")
 
-// Fill fills an organisation with made-up data. To continue an interrupted Fill, call it again with the same plan on
+// Run fills an organisation with made-up data. To continue an interrupted run, call it again with the same plan on
 // the same day.
-func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, progress func(Progress)) error {
+func Run(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, progress func(Progress)) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	// Another goroutine generates the next batch while this goroutine writes a batch.
 	generateCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	batches := make(chan backfill.LoadBatch)
+	batches := make(chan backfill.SeedBatch)
 	generateErr := make(chan error, 1)
 	go func() {
 		defer close(batches)
@@ -84,7 +84,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	}()
 	var done Progress
 	for b := range batches {
-		if err := backfill.Load(ctx, org, b); err != nil {
+		if err := backfill.Seed(ctx, org, b); err != nil {
 			return err
 		}
 		done.Accounts += len(b.Accounts)
@@ -98,7 +98,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 }
 
 // countPoints returns the total number of history points of an account's videos.
-func countPoints(a backfill.LoadAccount) int {
+func countPoints(a backfill.SeedAccount) int {
 	n := 0
 	for _, v := range a.Videos {
 		n += len(v.Points)
@@ -106,13 +106,13 @@ func countPoints(a backfill.LoadAccount) int {
 	return n
 }
 
-// checkNoOtherVideos returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan.
+// checkNoOtherVideos returns ErrNotEmpty if the organisation has videos that Run did not create with this plan.
 func checkNoOtherVideos(ctx context.Context, org *store.Org, firstCollection uuid.UUID) error {
 	list, err := org.ListVideos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	if err != nil || len(list.Rows) == 0 {
 		return err
 	}
-	// If the first collection that Fill creates exists, assume that Fill created the videos.
+	// If the first collection that Run creates exists, assume that Run created the videos.
 	_, err = org.Collection(ctx, firstCollection, false)
 	if errors.Is(err, store.ErrNotFound) {
 		return ErrNotEmpty
@@ -129,7 +129,7 @@ type generator struct {
 	from time.Time // the beginning of the first day of the histories
 	rand *rand.Rand
 
-	collections  []backfill.LoadCollection
+	collections  []backfill.SeedCollection
 	campaigns    []uuid.UUID           // ids of the collections to which videos are added
 	mixed        []uuid.UUID           // ids of the collections to which videos and accounts are added; the field "campaigns" has these ids too
 	creators     []uuid.UUID           // ids of the collections to which accounts are added, but no videos
@@ -189,13 +189,13 @@ const (
 
 // generateAll generates the data of the organisation in batches, and sends each batch to the channel. The first batch includes all
 // collections.
-func (g *generator) generateAll(ctx context.Context, batches chan<- backfill.LoadBatch) error {
-	b := backfill.LoadBatch{Collections: g.collections, Source: Source}
+func (g *generator) generateAll(ctx context.Context, batches chan<- backfill.SeedBatch) error {
+	b := backfill.SeedBatch{Collections: g.collections, Source: Source}
 	points := 0
 	send := func() bool {
 		select {
 		case batches <- b:
-			b, points = backfill.LoadBatch{Source: Source}, 0
+			b, points = backfill.SeedBatch{Source: Source}, 0
 			return true
 		case <-ctx.Done():
 			return false
@@ -243,7 +243,7 @@ func (g *generator) generateCollections() {
 		n := len(g.collections)
 		id := g.idFor(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
 		at := store.InstantOf(g.from.Add(time.Duration(n) * time.Second))
-		g.collections = append(g.collections, backfill.LoadCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
+		g.collections = append(g.collections, backfill.SeedCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
 		return id
 	}
 	root := add("Campaigns", nil)

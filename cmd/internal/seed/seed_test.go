@@ -31,7 +31,7 @@ const organisationID = "01900000-0000-7000-8000-000000000001"
 func newOrganisation(t *testing.T, db *storetest.DB, text string) *store.Org {
 	t.Helper()
 	id := uuid.MustParse(text)
-	_, err := backfill.LoadOrganisation(t.Context(), db.Store, store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
+	_, err := backfill.CreateOrganisation(t.Context(), db.Store, store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 	require.NoError(t, err)
 	return db.Org(id)
@@ -49,12 +49,12 @@ func videosOf(t *testing.T, o *store.Org) []store.Video {
 	return page.Rows
 }
 
-func TestFill_storesCountsOfSandbox(t *testing.T) {
+func TestRun_storesCountsOfSandbox(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, w := newOrganisation(t, db, organisationID), newWorld()
 		var last seed.Progress
-		require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), func(p seed.Progress) { last = p }))
+		require.NoError(t, seed.Run(t.Context(), o, w, planOf(db, 60), func(p seed.Progress) { last = p }))
 		videos := videosOf(t, o)
 		require.Len(t, videos, 60)
 		require.Equal(t, 60, last.Videos)
@@ -106,11 +106,11 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 	})
 }
 
-func TestFill_createsNestedCollections(t *testing.T) {
+func TestRun_createsNestedCollections(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrganisation(t, db, organisationID)
-		require.NoError(t, seed.Fill(t.Context(), o, newWorld(), planOf(db, 60), ignoreProgress))
+		require.NoError(t, seed.Run(t.Context(), o, newWorld(), planOf(db, 60), ignoreProgress))
 		found, err := o.ListCollections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "name"}, Window: store.Window{Limit: 100}})
 		require.NoError(t, err)
 		names, parents := map[uuid.UUID]string{}, map[string]string{}
@@ -129,11 +129,11 @@ func TestFill_createsNestedCollections(t *testing.T) {
 	})
 }
 
-func TestFill_includesVideosWithUnusualHistories(t *testing.T) {
+func TestRun_includesVideosWithUnusualHistories(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	o, w := newOrganisation(t, db, organisationID), newWorld()
-	require.NoError(t, seed.Fill(t.Context(), o, w, planOf(db, 60), ignoreProgress))
+	require.NoError(t, seed.Run(t.Context(), o, w, planOf(db, 60), ignoreProgress))
 	now := db.Clock.Now()
 	today := store.DateOf(now)
 	categories, gaps, outlier := map[sandbox.Category]int{}, 0, 0.0
@@ -169,7 +169,7 @@ func TestFill_includesVideosWithUnusualHistories(t *testing.T) {
 	require.Greater(t, outlier, 3.0)
 }
 
-func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
+func TestRun_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		for _, plan := range []struct {
@@ -180,7 +180,7 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 			o := newOrganisation(t, db, fmt.Sprintf("01900000-0000-7000-8000-%012d", plan.videos))
 			p := planOf(db, plan.videos)
 			p.Days = 400
-			require.NoError(t, seed.Fill(t.Context(), o, newWorld(), p, ignoreProgress))
+			require.NoError(t, seed.Run(t.Context(), o, newWorld(), p, ignoreProgress))
 			first, complete := p.Today-399, map[link.Platform]int{}
 			for _, v := range videosOf(t, o) {
 				points, err := o.History(t.Context(), store.Ref{ID: v.ID}, first, p.Today)
@@ -200,13 +200,13 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 	})
 }
 
-func TestFill_createsSameDataOnEveryEngine(t *testing.T) {
+func TestRun_createsSameDataOnEveryEngine(t *testing.T) {
 	t.Parallel()
 	a, b := storetest.New(t, "sqlite"), storetest.New(t, "postgres")
 	b.Clock.Set(a.Clock.Now())
 	first, second := newOrganisation(t, a, organisationID), newOrganisation(t, b, organisationID)
-	require.NoError(t, seed.Fill(t.Context(), first, newWorld(), planOf(a, 60), ignoreProgress))
-	require.NoError(t, seed.Fill(t.Context(), second, newWorld(), planOf(b, 60), ignoreProgress))
+	require.NoError(t, seed.Run(t.Context(), first, newWorld(), planOf(a, 60), ignoreProgress))
+	require.NoError(t, seed.Run(t.Context(), second, newWorld(), planOf(b, 60), ignoreProgress))
 	require.Equal(t, videosOf(t, first), videosOf(t, second))
 	today := store.DateOf(a.Clock.Now())
 	one, err := first.OrganisationHistory(t.Context(), today-89, today)
@@ -217,22 +217,22 @@ func TestFill_createsSameDataOnEveryEngine(t *testing.T) {
 	require.Len(t, one, 90)
 }
 
-func TestFill_resumesAfterInterruption(t *testing.T) {
+func TestRun_resumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		uninterrupted := storetest.New(t, "sqlite")
 		uninterrupted.Clock.Set(db.Clock.Now())
 		reference := newOrganisation(t, uninterrupted, organisationID)
-		require.NoError(t, seed.Fill(t.Context(), reference, newWorld(), planOf(db, 80), ignoreProgress))
+		require.NoError(t, seed.Run(t.Context(), reference, newWorld(), planOf(db, 80), ignoreProgress))
 
 		o := newOrganisation(t, db, organisationID)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := seed.Fill(ctx, o, newWorld(), planOf(db, 80), func(seed.Progress) { cancel() })
+		err := seed.Run(ctx, o, newWorld(), planOf(db, 80), func(seed.Progress) { cancel() })
 		require.ErrorIs(t, err, context.Canceled)
 		written := len(videosOf(t, o))
 		require.NotZero(t, written)
 		require.Less(t, written, 80)
-		require.NoError(t, seed.Fill(t.Context(), o, newWorld(), planOf(db, 80), ignoreProgress))
+		require.NoError(t, seed.Run(t.Context(), o, newWorld(), planOf(db, 80), ignoreProgress))
 		require.Equal(t, videosOf(t, reference), videosOf(t, o))
 		today := store.DateOf(db.Clock.Now())
 		one, err := reference.OrganisationHistory(t.Context(), today-90, today)
@@ -241,8 +241,8 @@ func TestFill_resumesAfterInterruption(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, one, two)
 
-		err = seed.Fill(t.Context(), o, newWorld(), planOf(db, 90), ignoreProgress)
-		require.ErrorIs(t, err, seed.ErrNotEmpty, "Fill must refuse an organisation whose videos belong to another plan")
+		err = seed.Run(t.Context(), o, newWorld(), planOf(db, 90), ignoreProgress)
+		require.ErrorIs(t, err, seed.ErrNotEmpty, "Run must refuse an organisation whose videos belong to another plan")
 	})
 }
 

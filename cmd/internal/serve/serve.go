@@ -206,7 +206,7 @@ func New(ctx context.Context, c Config, listener net.Listener, st *store.Store, 
 	}
 	a.server, err = server.New(server.Options{
 		RateStore: rates, TierLimits: c.TierLimits, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
-		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
+		TrustedProxies: proxies, Sandbox: kind == store.MadeUpData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
 		RequestTimeout: c.RequestTimeout, Status: statusHandler, Version: boot.Version(), Webhooks: webhooks, Traces: traces.Provider,
 	})
 	if err != nil {

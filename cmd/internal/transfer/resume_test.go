@@ -85,7 +85,7 @@ func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 
 		restored := storetest.New(t, db.Engine)
 		restored.Clock.Set(db.Clock.Now())
-		_, err := backfill.LoadOrganisation(t.Context(), restored.Store, store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
+		_, err := backfill.CreateOrganisation(t.Context(), restored.Store, store.Organisation{ID: o.ID(), Name: "Tester", Tier: store.TierPremium,
 			Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 		require.NoError(t, err)
 		summary, err := runImport(t, restored, restored.Org(o.ID()), text)

@@ -27,10 +27,10 @@ type videoGroup struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
-	MadeUp   bool        `json:",omitempty"` // whether at least one row has made-up counts, which come from a demo database
+	MadeUp   bool        `json:",omitempty"` // whether at least one row has made-up counts, which come from a database with made-up data
 	Stopped  bool        `json:",omitempty"` // whether at least one row says that the other tracker has stopped tracking the video
 	// Points has at most one history point for each day, oldest first. Lines has, for each point, the line number of its last row.
-	Points []backfill.LoadPoint
+	Points []backfill.Point
 	Lines  []int
 
 	// latest says where each count of the last point comes from, in the order of countFields. It is used only while rows are added.
@@ -99,7 +99,7 @@ func (g *videoGroup) addRow(r record) error {
 func (g *videoGroup) addCounts(r record) error {
 	n := len(g.Points)
 	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
-		g.Points, g.Lines, g.latest = append(g.Points, backfill.LoadPoint{}), append(g.Lines, 0), [5]countOrigin{}
+		g.Points, g.Lines, g.latest = append(g.Points, backfill.Point{}), append(g.Lines, 0), [5]countOrigin{}
 		n++
 	}
 	last := &g.Points[n-1]

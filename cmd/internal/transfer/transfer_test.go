@@ -99,7 +99,7 @@ func randomVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 		slices.Sort(days)
 		for _, daysAgo := range slices.Backward(days) {
 			at := store.InstantOf((today - store.Date(daysAgo)).Time()).Add(time.Duration(rapid.Int64Range(0, 11*int64(time.Hour)).Draw(rt, "time")))
-			p := backfill.LoadPoint{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
+			p := backfill.Point{At: at, Counts: store.Counts{Views: count.Draw(rt, "views"), Likes: count.Draw(rt, "likes"),
 				Comments: count.Draw(rt, "comments"), Shares: count.Draw(rt, "shares"), Bookmarks: count.Draw(rt, "bookmarks")}}
 			if p.Counts != (store.Counts{}) { // a point needs at least one count
 				v.Points = append(v.Points, p)

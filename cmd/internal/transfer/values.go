@@ -30,7 +30,7 @@ type record struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
-	MadeUp   bool        `json:",omitempty"` // true if the counts are made up, because they come from a demo database
+	MadeUp   bool        `json:",omitempty"` // true if the counts are made up, because they come from a database with made-up data
 	Stopped  bool        `json:",omitempty"` // whether the other tracker has stopped tracking the video
 
 	withoutCounts   bool // whether the row has a date but no counts
