@@ -213,7 +213,7 @@ func TestReportPage_namesTheAccountOfEachVideo(t *testing.T) {
 	page := "/collection/report/" + c.createReport(collection).String()
 	v := c.newSignedInVisitor(t)
 	shown := v.visit(page)
-	require.Equal(t, 3, strings.Count(string(shown.body), "<bdi>@northwind.studio</bdi>"))
+	require.Equal(t, 1+3, strings.Count(string(shown.body), "<bdi>@northwind.studio</bdi>"), "the account has a row, and so has each of its videos")
 	require.Equal(t, "?csv=videos", linkWithText(shown.parseHTML(), "CSV of 3 videos"))
 	table := v.visit(page + "?csv=videos").requireStatus(http.StatusOK).table()
 	require.Equal(t, []string{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}, table[0])
@@ -222,7 +222,10 @@ func TestReportPage_namesTheAccountOfEachVideo(t *testing.T) {
 		require.Equal(t, "northwind.studio", row[1])
 		require.Equal(t, "333", row[8])
 	}
-	v.visit(page + "?csv=accounts").requireStatus(http.StatusBadRequest)
+	accounts := v.visit(page + "?csv=accounts").requireStatus(http.StatusOK).table()
+	require.Equal(t, [][]string{{"username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"},
+		{"northwind.studio", "tiktok", "3", "999", "0", "6999", "0"}}, accounts)
+	v.visit(page + "?csv=collections").requireStatus(http.StatusBadRequest)
 }
 
 func TestCollectionPage_listsTheLowestGainsOnlyIfTheyAreOfOtherVideos(t *testing.T) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -9,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // reportFormat is the version number of the JSON format of reports.
@@ -52,7 +55,7 @@ func writeReport(w io.Writer, r store.Report, c store.CollectionTotals) error {
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: r.IncludeChildren, From: r.StartDate, To: r.EndDate}
 	report := api.Report{Format: reportFormat, ID: r.ID, Number: r.Number, OrganisationID: r.OrganisationID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
 		Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICollectionStatistics(query, c, FullView),
-		Days: toAPICollectionDays(c.Days, FullView), Videos: []api.ReportVideo{}}
+		Days: toAPICollectionDays(c.Days, FullView), Accounts: sumByAccount(c.Videos), Videos: []api.ReportVideo{}}
 	for i, collection := range c.Collections {
 		report.Collections[i] = api.ReportCollection{ID: collection.ID, Name: collection.Name}
 	}
@@ -83,12 +86,74 @@ func writeReport(w io.Writer, r store.Report, c store.CollectionTotals) error {
 func toAPIReportVideo(v *store.CollectionVideo) api.ReportVideo {
 	g := toAPICollectionGain(*v, FullView)
 	out := api.ReportVideo{AdID: g.AdID, AdLink: g.AdLink, Removed: g.Removed, AddedAt: g.AddedAt, StartDay: g.StartDay, EndDay: g.EndDay, ViewsAtStart: g.ViewsAtStart,
-		ViewsAtEnd: g.ViewsAtEnd, ViewsGained: g.ViewsGained, Increase: g.Increase, Points: make([]api.ReportPoint, len(v.StoredPoints))}
+		ViewsAtEnd: g.ViewsAtEnd, ViewsGained: g.ViewsGained, Increase: g.Increase, Points: make([]api.ReportPoint, len(v.StoredPoints)),
+		AccountID: v.Details.AccountID, Username: displayUsername(v.Details.Username), UploadedAt: toAPIDatePtr(v.Details.UploadedAt)}
+	if v.Details.Title != "" {
+		out.Title = &v.Details.Title
+	}
 	for n, p := range v.StoredPoints {
 		out.Points[n] = api.ReportPoint{Date: toAPIDate(p.Day), Views: p.Views, Likes: p.Likes, Comments: p.Comments, Shares: p.Shares,
 			Bookmarks: p.Bookmarks, Quality: api.HistoryQuality(p.Quality), Source: *p.Source, FetchedAt: toAPITime(*p.FetchedAt)}
 	}
 	return out
+}
+
+// displayUsername returns the name of an account as people know it, or nil if it is unknown.
+func displayUsername(username string) *string {
+	if username == "" {
+		return nil
+	}
+	return new(link.DisplayUsername(username))
+}
+
+// sumByAccount returns the sums of the videos of each account, the account with the most gained views first. Accounts without a known gain come last.
+func sumByAccount(videos []store.CollectionVideo) []api.ReportAccount {
+	type account struct {
+		platform link.Platform
+		username string
+	}
+	sums := []api.ReportAccount{}
+	seen := map[account]int{} // the value is an index in sums
+	for i := range videos {
+		v := &videos[i]
+		key := account{v.Details.Platform, v.Details.Username}
+		n, found := seen[key]
+		if !found {
+			n = len(sums)
+			seen[key], sums = n, append(sums, api.ReportAccount{AccountID: v.Details.AccountID, Platform: api.Platform(key.platform), Username: displayUsername(key.username)})
+		}
+		sum := &sums[n]
+		sum.Videos++
+		addKnown(&sum.ViewsAtEnd, &sum.UnknownViews, v.EndViews)
+		addKnown(&sum.ViewsGained, &sum.UnknownGains, v.Gained)
+	}
+	slices.SortStableFunc(sums, func(a, b api.ReportAccount) int { return compareGains(a.ViewsGained, b.ViewsGained) })
+	return sums
+}
+
+// compareGains orders two gains, the highest first and unknown gains last.
+func compareGains(a, b *int64) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return cmp.Compare(*b, *a)
+}
+
+// addKnown adds a count to a sum, or 1 to unknown if the count is unknown. A sum without a known count is nil.
+func addKnown(sum **int64, unknown *int64, count *int64) {
+	switch {
+	case count == nil:
+		*unknown++
+	case *sum == nil:
+		*sum = new(*count)
+	default:
+		**sum += *count
+	}
 }
 
 // ListReports answers GET /collections/{collection_id}/reports with the reports of a collection.
@@ -173,11 +238,11 @@ func (b reportBytes) VisitGetReportResponse(w http.ResponseWriter) error {
 	return err
 }
 
-// maskReport returns the part of a report that a tier without metrics can see: its numbers are null, and it has no days and no videos.
+// maskReport returns the part of a report that a tier without metrics can see: its numbers are null, and it has no days, accounts and videos.
 func maskReport(r api.Report, v View) api.Report {
 	r.Statistics = api.ReportStatistics{CollectionID: r.Statistics.CollectionID, StartDate: r.Statistics.StartDate, EndDate: r.Statistics.EndDate,
 		IncludeChildren: r.Statistics.IncludeChildren, MetricsMasked: v.MetricsMasked()}
-	r.Days, r.Videos = []api.CollectionHistoryPoint{}, []api.ReportVideo{}
+	r.Days, r.Accounts, r.Videos = []api.CollectionHistoryPoint{}, nil, []api.ReportVideo{}
 	return r
 }
 
@@ -214,6 +279,9 @@ func readPartOfReport(ctx context.Context, org *store.Org, id uuid.UUID, withVid
 		out.Videos = []api.ReportVideo{}
 		if !withVideos {
 			return nil
+		}
+		if out.Statistics.Videos != nil {
+			out.Videos = make([]api.ReportVideo, 0, *out.Statistics.Videos)
 		}
 		if _, err := decoder.Token(); err != nil { // the token is the bracket that begins the array
 			return err

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +17,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // createReport creates a report of a collection and the collections below it, for the default period, and returns the id of the report.
@@ -96,6 +101,89 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 			require.Nil(t, r.Bytes)
 		}
 	})
+}
+
+func TestReport_keepsTheAccountsAndCaptionsOfItsTime(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		c.addVideos(collection, c.track(videoURL(1)), c.track(videoURL(2)), c.track("https://www.youtube.com/shorts/v3AAAAAAAAA"), c.track("https://www.instagram.com/reel/C0000000004/"))
+		fetch := func(views int64, title, suffix string) {
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				facts := ingest.VideoFacts{Views: new(views), Title: new(title), Username: new("maker" + suffix), UploadedAt: new(a.Clock.Now().AddDate(0, 0, -9))}
+				switch target.Platform {
+				case link.YouTube:
+					facts.Username, *facts.Views = new("channel"+suffix), 7*views
+				case link.Instagram:
+					facts = ingest.VideoFacts{Likes: new(int64(1))}
+				}
+				return facts
+			})
+			a.Clock.Advance(24 * time.Hour)
+		}
+		long := strings.Repeat("é", 299)
+		fetch(1000, long+"abc", "")
+		fetch(1500, long+"abc", "")
+		path := "/reports/" + c.createReport(collection).String()
+		first := c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)
+		report := decode[client.Report](first)
+		require.Len(t, report.Accounts, 3)
+		ids := map[string]uuid.UUID{}
+		for n, want := range []client.ReportAccount{
+			{Platform: client.PlatformYoutube, Username: new("channel"), Videos: 1, ViewsGained: new(int64(3500)), ViewsAtEnd: new(int64(10_500))},
+			{Platform: client.PlatformTiktok, Username: new("maker"), Videos: 2, ViewsGained: new(int64(1000)), ViewsAtEnd: new(int64(3000))},
+			{Platform: client.PlatformInstagram, Videos: 1, UnknownGains: 1, UnknownViews: 1},
+		} {
+			if want.Username != nil {
+				ids[*want.Username] = *report.Accounts[n].AccountID
+			}
+			want.AccountID = report.Accounts[n].AccountID
+			require.Equal(t, want, report.Accounts[n])
+		}
+		require.Nil(t, report.Accounts[2].AccountID)
+		for _, v := range report.Videos {
+			if strings.Contains(v.AdLink, "instagram") {
+				require.Equal(t, []any{(*uuid.UUID)(nil), (*string)(nil), (*string)(nil)}, []any{v.AccountID, v.Username, v.Title})
+				continue
+			}
+			require.Equal(t, ids[*v.Username], *v.AccountID)
+			require.Equal(t, long+"a…", *v.Title)
+			require.Equal(t, a.daysAgo(10), v.UploadedAt.String())
+		}
+
+		fetch(2000, "Renamed", "2")
+		require.Equal(t, first.body, c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
+		page := textOf(c.newSignedInVisitor(t).visit("/collection/report" + strings.TrimPrefix(path, "/reports")).requireStatus(http.StatusOK).parsePage())
+		require.Contains(t, page, "@maker")
+		require.NotContains(t, page, "maker2")
+		require.NotContains(t, page, "Renamed")
+		require.NotContains(t, page, "the ones of today")
+	})
+}
+
+// The page of a report that has only links shows the captions and the names of the accounts of today.
+func TestReportPage_showsPresentNamesForOlderReports(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	older := decode[map[string]any](c.send(http.MethodGet, "/reports/"+c.createReport(collection).String(), nil).requireStatus(http.StatusOK))
+	delete(older, "accounts")
+	for _, v := range older["videos"].([]any) {
+		for _, member := range []string{"account_id", "username", "title", "uploaded_at"} {
+			delete(v.(map[string]any), member)
+		}
+	}
+	today := store.DateOf(a.Clock.Now())
+	made, err := a.Org(c.org.ID).CreateReport(t.Context(), store.NewReport{CollectionID: collection, From: today, To: today,
+		Document: func(w io.Writer, _ store.Report, _ store.CollectionTotals) error { return json.NewEncoder(w).Encode(older) }})
+	require.NoError(t, err)
+	shown := c.newSignedInVisitor(t).visit("/collection/report/" + made.ID.String()).requireStatus(http.StatusOK)
+	require.Equal(t, 3, strings.Count(string(shown.body), "<bdi>@northwind.studio</bdi>"))
+	require.Contains(t, textOf(shown.parsePage()), "the ones of today")
+	part := c.send(http.MethodGet, "/reports/"+made.ID.String()+"?include_points=false", nil).requireStatus(http.StatusOK)
+	require.NotContains(t, string(part.body), `"accounts"`)
 }
 
 func TestLargeCollections_areRefusedByStatisticsAndReports(t *testing.T) {

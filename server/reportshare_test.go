@@ -55,7 +55,8 @@ func TestSharedReport_showsTheFrozenNumbersWithoutIDs(t *testing.T) {
 		table := visitor.visit(path + "?csv=videos").requireStatus(http.StatusOK)
 		require.Contains(t, string(table.body), "link,removed,added_at,start_day")
 		visitor.visit(path + "?csv=x").requireStatus(http.StatusBadRequest)
-		hidden := append([]string{c.org.ID.String(), "Northwind</", collection.String(), report.String(), want.CreatedBy.String()}, toStrings(videos)...)
+		visitor.visit(path + "?csv=accounts").requireStatus(http.StatusBadRequest)
+		hidden := append([]string{"@northwind.studio<", want.Videos[0].AccountID.String(), c.org.ID.String(), "Northwind</", collection.String(), report.String(), want.CreatedBy.String()}, toStrings(videos)...)
 		for _, response := range []response{got, days, table} {
 			for _, text := range hidden {
 				require.NotContains(t, string(response.body), text)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // This file adds up the counts of a collection's videos by day. A video counts once, even if the
@@ -37,8 +38,8 @@ type CollectionTotalsQuery struct {
 	Collection      uuid.UUID
 	IncludeChildren bool    // include the videos of all collections below the collection
 	From, To        db.Date // first and last day of the period
-	// Points is true if the result must contain the stored points of each video: the counts of single days.
-	Points bool
+	// ForReport is true if the result must also contain the details of each video, and its stored points: the counts of single days.
+	ForReport bool
 }
 
 // CollectionTotals has the counts of the videos of a collection, added up for each day.
@@ -84,12 +85,25 @@ type CollectionVideo struct {
 	Removed bool
 	AddedAt db.Instant // when the video became a member of the collection
 
-	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
-	EndDay       *db.Date `gorm:"-"` // the last day whose views are known, up to the end of the period; nil if no views are known
-	StartViews   *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
-	EndViews     *int64   `gorm:"-"` // the views of EndDay; nil if no views are known
-	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if no views are known, or if EndDay is not after StartDay
-	StoredPoints []Point  `gorm:"-"` // the points from which the counts are computed, the oldest first; set only if CollectionTotalsQuery.Points is true
+	StartDay   *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
+	EndDay     *db.Date `gorm:"-"` // the last day whose views are known, up to the end of the period; nil if no views are known
+	StartViews *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
+	EndViews   *int64   `gorm:"-"` // the views of EndDay; nil if no views are known
+	Gained     *int64   `gorm:"-"` // EndViews minus StartViews; nil if no views are known, or if EndDay is not after StartDay
+
+	// The following fields are only set if CollectionTotalsQuery.ForReport is true.
+	StoredPoints []Point      `gorm:"-"` // the points from which the counts are computed, the oldest first
+	Details      VideoDetails `gorm:"-"`
+}
+
+// VideoDetails are the facts that a report has of a video, besides its link and its counts.
+type VideoDetails struct {
+	ID         uuid.UUID // id of the video
+	Platform   link.Platform
+	AccountID  *uuid.UUID // the account of the video; nil if it is unknown
+	Username   string     // name of the account; "" if it is unknown
+	Title      string     // at most 300 characters of the caption, with "…" if it is longer
+	UploadedAt *db.Date   // nil if it is unknown
 }
 
 // TooManyVideosError reports that a collection has too many videos to add up their counts.
@@ -170,10 +184,10 @@ func newTotalsCache() (*sizedCache[totalsKey, CollectionTotals], error) {
 // CollectionTotals adds up the counts of a collection's videos on each day from q.From to q.To, but not
 // after today. It can return ErrNotFound, *TooManyMembersError, *TooManyVideosError, *TooManyDaysError
 // and *TooManyPointsError. The caller must not change the result, because
-// the store keeps it for further calls, except if q.Points is true.
+// the store keeps it for further calls, except if q.ForReport is true.
 func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
 	q.To = min(q.To, o.s.db.Now().Day())
-	if q.Points {
+	if q.ForReport {
 		return o.readCollectionTotals(ctx, q)
 	}
 	version, err := o.version(ctx)
@@ -226,7 +240,41 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery)
 		}
 	}
 	c.Days = t.finishDays()
+	if q.ForReport {
+		return c, o.readVideoDetails(ctx, c.Videos)
+	}
 	return c, nil
+}
+
+// maxReportTitle is the number of characters of a caption that a report has.
+const maxReportTitle = 300
+
+// readVideoDetails sets the details of videos that are ordered by id.
+func (o *Org) readVideoDetails(ctx context.Context, videos []CollectionVideo) error {
+	for part := range slices.Chunk(videos, db.InsertChunk) {
+		ids := make([]uuid.UUID, len(part))
+		for n := range part {
+			ids[n] = part[n].ID
+		}
+		var found []VideoDetails
+		err := o.scopedQuery(ctx, "videos").Joins("LEFT JOIN accounts a ON a.organisation_id = videos.organisation_id AND a.id = videos.linked_account_id").
+			Select("videos.id, videos.platform, a.id AS account_id, COALESCE(a.username, videos.username) AS username, SUBSTR(videos.title, 1, ?) AS title, videos.uploaded_at", maxReportTitle+1).
+			Where("videos.id IN ?", ids).Order("videos.id").Find(&found).Error
+		if err != nil {
+			return db.Translate(err)
+		}
+		for n, at := 0, 0; n < len(part) && at < len(found); n++ {
+			if part[n].ID != found[at].ID {
+				continue // the video was deleted meanwhile
+			}
+			part[n].Details = found[at]
+			if title := []rune(found[at].Title); len(title) > maxReportTitle {
+				part[n].Details.Title = string(title[:maxReportTitle]) + "…"
+			}
+			at++
+		}
+	}
+	return nil
 }
 
 // queriedCollections returns the collection of a query, and the collections below it if the query includes them.
@@ -252,19 +300,19 @@ func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally
 		ids[n] = videos[n].ID
 	}
 	from := q.From - 1
-	if q.Points {
+	if q.ForReport {
 		from = 0 // read all earlier points too, because the quality of a point depends on them
 	}
 	at := 0
 	finish := func(of []Point) {
-		if q.Points {
+		if q.ForReport {
 			videos[at].StoredPoints = pointsForDays(of, videos[at].gainStartDay(q.From), q.To)
 		}
 		t.addVideo(&videos[at], of)
 		at++
 	}
 	limit := math.MaxInt
-	if q.Points {
+	if q.ForReport {
 		limit = MaxReportPoints - *pointsRead
 	}
 	read, err := o.eachVideoWithPoints(ctx, collectionTotalsPointsSQL, map[string]any{"ids": ids}, from, q.To, limit, func(video uuid.UUID, of []Point) {

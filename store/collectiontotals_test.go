@@ -53,7 +53,7 @@ func TestCollectionTotals_videoCountsFromItsFirstMembership(t *testing.T) {
 		member("hashtags", "tag", outside.ID, "cat", -9)
 		db.Clock.Advance(24 * time.Hour)
 		addedAt := func(children bool) map[uuid.UUID]store.Instant {
-			totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, IncludeChildren: children, From: storetest.Today(db) - 1, To: storetest.Today(db), Points: true})
+			totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, IncludeChildren: children, From: storetest.Today(db) - 1, To: storetest.Today(db), ForReport: true})
 			require.NoError(t, err)
 			got := map[uuid.UUID]store.Instant{}
 			for _, v := range totals.Videos {
@@ -98,7 +98,7 @@ func TestCollectionTotals_readsPointsOnlyOnceForEachVersion(t *testing.T) {
 				require.Equal(t, map[bool]int{true: 1, false: 0}[n == 0], reads)
 			}
 		}
-		query.Points = true
+		query.ForReport = true
 		for range 2 {
 			_, reads := readViews(query)
 			require.Equal(t, 1, reads, "a report must be computed from the database")

@@ -75,7 +75,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	} else if made, err := o.Report(ctx, n.ID); !errors.Is(err, db.ErrNotFound) {
 		return made, err // an earlier attempt of the request made the report, but the server crashed before it answered the request
 	}
-	totals, err := o.CollectionTotals(ctx, CollectionTotalsQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren, From: n.From, To: n.To, Points: true})
+	totals, err := o.CollectionTotals(ctx, CollectionTotalsQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren, From: n.From, To: n.To, ForReport: true})
 	if err != nil {
 		return Report{}, err
 	}

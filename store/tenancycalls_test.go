@@ -249,7 +249,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		},
 	},
 	"CollectionTotals": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		c, err := o.CollectionTotals(ctx, store.CollectionTotalsQuery{Collection: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, Points: true})
+		c, err := o.CollectionTotals(ctx, store.CollectionTotalsQuery{Collection: x.collection, IncludeChildren: true, From: x.today - 30, To: x.today, ForReport: true})
 		return newAnswer(err, c)
 	}},
 	"CreateReport": {func(ctx context.Context, o *store.Org, x, _ references) answer {

@@ -878,6 +878,7 @@ type RemovedVideos struct {
 
 // Report defines model for Report.
 type Report struct {
+	Accounts       []ReportAccount          `json:"accounts,omitempty"`
 	Collections    []ReportCollection       `json:"collections"`
 	CreatedAt      string                   `json:"created_at"`
 	CreatedBy      openapi_types.UUID       `json:"created_by"`
@@ -888,6 +889,18 @@ type Report struct {
 	OrganisationID openapi_types.UUID       `json:"organisation_id"`
 	Statistics     ReportStatistics         `json:"statistics"`
 	Videos         []ReportVideo            `json:"videos"`
+}
+
+// ReportAccount defines model for ReportAccount.
+type ReportAccount struct {
+	AccountID    *openapi_types.UUID `json:"account_id"`
+	Platform     Platform            `json:"platform"`
+	UnknownGains int64               `json:"unknown_gains"`
+	UnknownViews int64               `json:"unknown_views"`
+	Username     *string             `json:"username"`
+	Videos       int64               `json:"videos"`
+	ViewsAtEnd   *int64              `json:"views_at_end"`
+	ViewsGained  *int64              `json:"views_gained"`
 }
 
 // ReportCollection defines model for ReportCollection.
@@ -963,6 +976,7 @@ type ReportSummary struct {
 
 // ReportVideo defines model for ReportVideo.
 type ReportVideo struct {
+	AccountID    *openapi_types.UUID `json:"account_id"`
 	AdID         openapi_types.UUID  `json:"ad_id"`
 	AdLink       string              `json:"ad_link"`
 	AddedAt      string              `json:"added_at"`
@@ -971,6 +985,9 @@ type ReportVideo struct {
 	Points       []ReportPoint       `json:"points"`
 	Removed      bool                `json:"removed"`
 	StartDay     *openapi_types.Date `json:"start_day"`
+	Title        *string             `json:"title"`
+	UploadedAt   *openapi_types.Date `json:"uploaded_at"`
+	Username     *string             `json:"username"`
 	ViewsAtEnd   *int64              `json:"views_at_end"`
 	ViewsAtStart *int64              `json:"views_at_start"`
 	ViewsGained  *int64              `json:"views_gained"`

@@ -1644,6 +1644,9 @@ type RemovedVideos struct {
 
 // Report A frozen report of a collection.
 type Report struct {
+	// Accounts The accounts of the videos, the one with the most gained views first. Older reports and reports without videos do not have this member.
+	Accounts []ReportAccount `json:"accounts,omitempty"`
+
 	// Collections The collection, and the collections below it if they are included.
 	Collections []ReportCollection `json:"collections"`
 
@@ -1673,6 +1676,35 @@ type Report struct {
 
 	// Videos The videos of the report, sorted by id.
 	Videos []ReportVideo `json:"videos"`
+}
+
+// ReportAccount An account with videos in a report, and the sums of the counts of these videos. Videos whose account is unknown have one entry for each platform.
+type ReportAccount struct {
+	// AccountID The id of the account; null if the account is unknown.
+	AccountID *openapi_types.UUID `json:"account_id"`
+
+	// Platform The platform of a video or account.
+	//
+	// Example: tiktok
+	Platform Platform `json:"platform"`
+
+	// UnknownGains The number of videos whose gain is unknown. They add nothing to the sum.
+	UnknownGains int64 `json:"unknown_gains"`
+
+	// UnknownViews The number of videos whose views are unknown at the end of the period. They add nothing to the sum.
+	UnknownViews int64 `json:"unknown_views"`
+
+	// Username The name of the account when the report was made; null if the account is unknown.
+	Username *string `json:"username"`
+
+	// Videos The number of videos of the account in the report.
+	Videos int64 `json:"videos"`
+
+	// ViewsAtEnd The sum of the known views of the videos at the end of the period; null if none is known.
+	ViewsAtEnd *int64 `json:"views_at_end"`
+
+	// ViewsGained The sum of the known gains of the videos; null if none is known.
+	ViewsGained *int64 `json:"views_gained"`
 }
 
 // ReportCollection A collection whose videos are in a report.
@@ -1860,6 +1892,9 @@ type ReportSummary struct {
 
 // ReportVideo A video of a report, with the stored points from which its counts follow.
 type ReportVideo struct {
+	// AccountID The id of the video's account; null if the account is unknown. Older reports do not have this member.
+	AccountID *openapi_types.UUID `json:"account_id"`
+
 	// AdID The id of the video.
 	AdID openapi_types.UUID `json:"ad_id"`
 
@@ -1883,6 +1918,15 @@ type ReportVideo struct {
 
 	// StartDay The day of `views_at_start`; null if no views are known.
 	StartDay *openapi_types.Date `json:"start_day"`
+
+	// Title The caption of the video when the report was made, cut after 300 characters; null if the video has no caption. Older reports do not have this member.
+	Title *string `json:"title"`
+
+	// UploadedAt The day on which the video was uploaded; null if unknown. Older reports do not have this member.
+	UploadedAt *openapi_types.Date `json:"uploaded_at"`
+
+	// Username The name of the video's account when the report was made; null if the account is unknown. Older reports do not have this member.
+	Username *string `json:"username"`
 
 	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`

@@ -956,6 +956,8 @@ export interface RemovedVideos {
 
 /** A frozen report of a collection. */
 export interface Report {
+  /** The accounts of the videos, the one with the most gained views first. */
+  accounts?: ReportAccount[] | undefined;
   /** The collection, and the collections below it if they are included. */
   collections: ReportCollection[];
   /** When the report was made. */
@@ -976,6 +978,26 @@ export interface Report {
   statistics: ReportStatistics;
   /** The videos of the report, sorted by id. */
   videos: ReportVideo[];
+}
+
+/** An account with videos in a report, and the sums of the counts of these videos. */
+export interface ReportAccount {
+  /** The id of the account; null if the account is unknown. */
+  account_id: string | null;
+  /** The platform of a video or account. */
+  platform: Platform;
+  /** The number of videos whose gain is unknown. */
+  unknown_gains: number;
+  /** The number of videos whose views are unknown at the end of the period. */
+  unknown_views: number;
+  /** The name of the account when the report was made; null if the account is unknown. */
+  username: string | null;
+  /** The number of videos of the account in the report. */
+  videos: number;
+  /** The sum of the known views of the videos at the end of the period; null if none is known. */
+  views_at_end: number | null;
+  /** The sum of the known gains of the videos; null if none is known. */
+  views_gained: number | null;
 }
 
 /** A collection whose videos are in a report. */
@@ -1102,6 +1124,8 @@ export interface ReportSummary {
 
 /** A video of a report, with the stored points from which its counts follow. */
 export interface ReportVideo {
+  /** The id of the video's account; null if the account is unknown. */
+  account_id?: string | null | undefined;
   /** The id of the video. */
   ad_id: string;
   /** The canonical link of the video. */
@@ -1118,6 +1142,12 @@ export interface ReportVideo {
   removed: boolean;
   /** The day of `views_at_start`; null if no views are known. */
   start_day: string | null;
+  /** The caption of the video when the report was made, cut after 300 characters; null if the video has no caption. */
+  title?: string | null | undefined;
+  /** The day on which the video was uploaded; null if unknown. */
+  uploaded_at?: string | null | undefined;
+  /** The name of the video's account when the report was made; null if the account is unknown. */
+  username?: string | null | undefined;
   /** The views of the video on the last day of the period; null if unknown. */
   views_at_end: number | null;
   /** The views from which the gain is counted; null if unknown. */

@@ -42,7 +42,8 @@ type reportPage struct {
 	sharePanel
 }
 
-// reportRow is a video of a report with its caption and its account. Its fields are not those of an embedded client.ReportVideo, because a template
+// reportRow is a video of a report with its caption and its account. The page of an older report, which has no captions and accounts, shows those of
+// today. Its fields are not those of an embedded client.ReportVideo, because a template
 // needs much more memory to find an embedded field.
 type reportRow struct {
 	AdLink                                string
@@ -50,8 +51,8 @@ type reportRow struct {
 	AddedAt                               time.Time
 	StartDay, EndDay                      *openapi_types.Date
 	ViewsAtStart, ViewsGained, ViewsAtEnd *int64
-	Title                                 string // caption of the video today; "" if the video is no longer in the collection, or has no caption
-	Username                              string // name of the video's account today; "" if the video is no longer in the collection, or the account is unknown
+	Title                                 string // caption of the video; "" if it has none, or if it is unknown
+	Username                              string // name of the video's account; "" if it is unknown
 }
 
 // newReportRow returns the row of a video without its caption and its account.
@@ -60,9 +61,25 @@ func newReportRow(v client.ReportVideo) reportRow {
 		ViewsAtStart: v.ViewsAtStart, ViewsGained: v.ViewsGained, ViewsAtEnd: v.ViewsAtEnd}
 }
 
-// reportRows returns a row for each video of a report. It reads the captions and the names of the accounts from the list of videos, because a
-// report contains only links.
+// reportRows returns a row for each video of a report, with the captions and the names of the accounts.
 func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
+	out := make([]reportRow, len(r.Videos))
+	for n, video := range r.Videos {
+		out[n] = newReportRow(video)
+		out[n].Title, out[n].Username = strings.TrimSpace(deref(video.Title)), deref(video.Username)
+	}
+	if hasNames(r) {
+		return out, nil
+	}
+	return out, v.addPresentNames(r, out)
+}
+
+// hasNames returns true if a report has the captions and the names of the accounts. Older reports have only links.
+func hasNames(r *client.Report) bool { return len(r.Accounts) > 0 || len(r.Videos) == 0 }
+
+// addPresentNames sets the captions and the names of the accounts in the rows of a report to those of today. They are unknown for videos that are no
+// longer in the collections of the report.
+func (v *visit) addPresentNames(r *client.Report, rows []reportRow) error {
 	query := url.Values{"include_removed": {"true"}}
 	for _, c := range r.Collections {
 		if len(query["collections"]) < maxCollectionFilters {
@@ -71,28 +88,29 @@ func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 	}
 	// Decoding all members of a client.Video would need several times the memory.
 	type namedVideo struct {
-		AdID            uuid.UUID `json:"ad_id"`
-		Title           string    `json:"title"`
-		DisplayUsername string    `json:"display_username"`
+		AdLink          string `json:"ad_link"`
+		Title           string `json:"title"`
+		DisplayUsername string `json:"display_username"`
 	}
-	known := map[uuid.UUID]namedVideo{}
+	known := map[string]namedVideo{}
 	if err := eachListEntry(v, "/videos", query, maxCSVRows, func(video *namedVideo) {
-		known[video.AdID] = *video
+		known[video.AdLink] = *video
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	out := make([]reportRow, len(r.Videos))
-	for n, video := range r.Videos {
-		out[n] = newReportRow(video)
-		out[n].Title, out[n].Username = strings.TrimSpace(known[video.AdID].Title), known[video.AdID].DisplayUsername
+	for n := range rows {
+		rows[n].Title, rows[n].Username = strings.TrimSpace(known[rows[n].AdLink].Title), known[rows[n].AdLink].DisplayUsername
 	}
-	return out, nil
+	return nil
 }
 
-// sendReportCSV sends the videos of a report as a CSV file if the query of the page asks for them, and the days otherwise. The captions and account
-// names of the videos are columns only if withNames is true.
+// sendReportCSV sends the videos or accounts of a report as a CSV file if the query of the page asks for them, and the days otherwise. The captions and
+// account names of the videos are columns only if withNames is true; without names, there is no file of the accounts.
 func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
-	if v.csvPart() != "videos" {
+	switch {
+	case v.csvPart() == "accounts" && withNames:
+		return v.sendReportAccounts(page.Report.Accounts)
+	case v.csvPart() != "videos":
 		return v.sendHistory("report", page.Chart)
 	}
 	head := []string{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}
@@ -107,6 +125,16 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 		}
 	}
 	return v.sendCSV("report-videos", rows)
+}
+
+// sendReportAccounts sends the accounts of a report as a CSV file.
+func (v *visit) sendReportAccounts(accounts []client.ReportAccount) error {
+	rows := [][]string{{"username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}}
+	for _, a := range accounts {
+		rows = append(rows, []string{formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
+			csvNumber(a.ViewsAtEnd), csvValue(a.UnknownViews)})
+	}
+	return v.sendCSV("report-accounts", rows)
 }
 
 // showReport shows the page of a report. A report contains the numbers that a collection had when the report was made. These numbers never

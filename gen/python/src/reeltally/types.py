@@ -946,6 +946,8 @@ class RemovedVideos(TypedDict):
 class Report(TypedDict):
     """A frozen report of a collection."""
 
+    # The accounts of the videos, the one with the most gained views first.
+    accounts: NotRequired[list[ReportAccount]]
     # The collection, and the collections below it if they are included.
     collections: list[ReportCollection]
     # When the report was made.
@@ -966,6 +968,27 @@ class Report(TypedDict):
     statistics: ReportStatistics
     # The videos of the report, sorted by id.
     videos: list[ReportVideo]
+
+
+class ReportAccount(TypedDict):
+    """An account with videos in a report, and the sums of the counts of these videos."""
+
+    # The id of the account; null if the account is unknown.
+    account_id: str | None
+    # The platform of a video or account.
+    platform: Platform
+    # The number of videos whose gain is unknown.
+    unknown_gains: int
+    # The number of videos whose views are unknown at the end of the period.
+    unknown_views: int
+    # The name of the account when the report was made; null if the account is unknown.
+    username: str | None
+    # The number of videos of the account in the report.
+    videos: int
+    # The sum of the known views of the videos at the end of the period; null if none is known.
+    views_at_end: int | None
+    # The sum of the known gains of the videos; null if none is known.
+    views_gained: int | None
 
 
 class ReportCollection(TypedDict):
@@ -1098,6 +1121,8 @@ class ReportSummary(TypedDict):
 class ReportVideo(TypedDict):
     """A video of a report, with the stored points from which its counts follow."""
 
+    # The id of the video's account; null if the account is unknown.
+    account_id: NotRequired[str | None]
     # The id of the video.
     ad_id: str
     # The canonical link of the video.
@@ -1114,6 +1139,12 @@ class ReportVideo(TypedDict):
     removed: bool
     # The day of `views_at_start`; null if no views are known.
     start_day: str | None
+    # The caption of the video when the report was made, cut after 300 characters; null if the video has no caption.
+    title: NotRequired[str | None]
+    # The day on which the video was uploaded; null if unknown.
+    uploaded_at: NotRequired[str | None]
+    # The name of the video's account when the report was made; null if the account is unknown.
+    username: NotRequired[str | None]
     # The views of the video on the last day of the period; null if unknown.
     views_at_end: int | None
     # The views from which the gain is counted; null if unknown.
