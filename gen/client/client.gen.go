@@ -2187,7 +2187,7 @@ type TrackAccountsResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, if no configured source can fetch one of the items, or if an item was stopped and its counts are less than 4 hours old: such an item waits for its next scheduled fetch. Items that are tracked already keep their schedule and count as being fetched.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, if no configured source can fetch one of the items, or if an item was stopped and its counts are less than 4 hours old: such an item waits for its next scheduled fetch, unless `tracking_type` includes more older videos than all earlier fetches of the account listed. Items that are tracked already keep their schedule and count as being fetched.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.

@@ -131,6 +131,9 @@ type Entry struct {
 	// TrackedAt is when the organisation first tracked the target. FetchedAt is when the
 	// organisation last got the target's counts. Zero means: not before this entry.
 	TrackedAt, FetchedAt db.Instant
+	// NeedsOlderVideos is true if Depth is larger than every earlier list of the account that the organisation has got. Enqueue then does not delay
+	// the entry, although the account was fetched recently.
+	NeedsOlderVideos bool
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
 	// Known are the counts with which a new target begins. An existing target keeps its own counts.
@@ -175,12 +178,17 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
 }
 
+// canBeDeferred returns true if the entry is due, its organisation has tracked the target before, and the earlier fetches cover what the organisation wants.
+func (e Entry) canBeDeferred(now db.Instant) bool {
+	return e.TrackedAt > 0 && e.NextAt <= now && !e.NeedsOlderVideos
+}
+
 // deferRecentlyFetched delays an entry if its target was fetched for the organisation less than RefreshPause
-// ago. So stopping a target and tracking it again does not shorten this pause.
+// ago. So stopping a target and tracking it again does not shorten this pause. The exception is an entry with NeedsOlderVideos.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
-		if e.TrackedAt > 0 && e.NextAt <= now {
+		if e.canBeDeferred(now) {
 			again = append(again, Target{Platform: e.Platform, Kind: e.Kind, ExternalID: e.ExternalID})
 		}
 	}
@@ -205,7 +213,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	}
 	for i := range entries {
 		e := &entries[i]
-		if e.TrackedAt == 0 || e.NextAt > now {
+		if !e.canBeDeferred(now) {
 			continue
 		}
 		served, last := e.FetchedAt, fetched[key{e.Platform, e.Kind, e.ExternalID}]
