@@ -136,7 +136,7 @@ type Entry struct {
 	NeedsOlderVideos bool
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
-	// Known are the counts with which a new target begins. An existing target keeps its own counts.
+	// Known are the counts with which a new target begins. An existing target keeps its own counts: SaveKnownCounts adds those that a target lacks before its first fetch.
 	Known KnownCounts
 	// Saved is true if the row of the video or account already has the values of NextAt and Unsupported. They are then not written again.
 	Saved bool
@@ -330,6 +330,28 @@ var subscriptionColumns = []db.Column[FetchSubscription]{
 	{Name: "external_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.ExternalID = row.String(i) }},
 	{Name: "organisation_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.OrganisationID = row.ID(i) }},
 	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},
+}
+
+// SaveKnownCounts gives the Known of entries to those targets that were never fetched, as Enqueue does for new targets. A target keeps the known counts that it has
+// already. A target to which the organisation has no subscription does not change.
+func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
+	columns := []string{"source text", "kind text", "external_id text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
+	for chunk := range slices.Chunk(entries, db.InsertChunk) {
+		rows := make([][]any, len(chunk))
+		for i, e := range chunk {
+			rows[i] = []any{e.Platform, e.Kind, e.ExternalID, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
+		}
+		list, args := db.WithRows(tx, "u", columns, rows)
+		err := tx.Exec(list+`UPDATE fetch_targets SET views = COALESCE(fetch_targets.views, u.views), likes = COALESCE(fetch_targets.likes, u.likes),
+  comments = COALESCE(fetch_targets.comments, u.comments), shares = COALESCE(fetch_targets.shares, u.shares), bookmarks = COALESCE(fetch_targets.bookmarks, u.bookmarks)
+ FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
+  AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND s.bucket = fetch_targets.bucket
+   AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`, append(args, Bucket, org)...).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withTargets returns the SQL text "WITH wanted(source, kind, external_id) AS (…)" for a list of targets, and the parameters of that text.
