@@ -119,6 +119,13 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, before.Removed-1, after.Removed)
 		})
 
+		t.Run("tracking a recently fetched account again, with more older videos", func(t *testing.T) {
+			c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.youtube.com/@someone"}).requireStatus(http.StatusOK)
+			got := c.trackAccounts(http.StatusOK, []string{"https://www.youtube.com/@someone"}, "tracking_type", "latest_200")
+			require.True(t, got.Results[0].WasExisting)
+			require.True(t, got.TrackingEnqueued, "the older videos were never fetched")
+		})
+
 		t.Run("tracking a stopped account again", func(t *testing.T) {
 			c.send(http.MethodDelete, "/accounts/"+known.String(), nil).requireStatus(http.StatusOK)
 			got := c.trackAccounts(http.StatusOK, links[1:2], "tracking_type", "new_only")

@@ -128,3 +128,114 @@ func TestAccountComparison_showsTheNumbersOfThePeriodAndRemovesTheNamedAccount(t
 	}
 	require.Equal(t, ids, removed)
 }
+
+// The rate limit is reached after some of the chosen videos. The button then refreshes the videos that are left, and only these.
+func TestChosenVideos_canRefreshTheVideosThatTheRateLimitLeftOut(t *testing.T) {
+	t.Parallel()
+	a, rates := newAppWithExceededLimit(t)
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	var ids []string
+	for _, r := range c.trackVideos(http.StatusOK, videoURLs(1, 7)).Results {
+		ids = append(ids, r.VideoID.String())
+	}
+	a.fetch(factsWithViews(10))
+	a.Clock.Advance(5 * time.Hour)
+	rates.limitName.Store("refreshVideo")
+	for _, round := range []struct {
+		allowed         int64
+		requested, left string
+	}{{3, "3 videos", "4 videos"}, {0, "", "4 videos"}, {3, "3 videos", "1 video"}, {1, "1 video", ""}} {
+		fields := []string{"back", "/video?platform=tiktok"}
+		for _, id := range ids {
+			fields = append(fields, "video", id)
+		}
+		rates.left.Store(round.allowed)
+		page := v.post("/video/chosen/refresh", fields...).requireStatus(http.StatusOK)
+		text := mainText(page)
+		ids = ids[round.allowed:]
+		require.Equal(t, round.requested != "", strings.Contains(text, "Refresh requested: "+round.requested+" New numbers"), text)
+		require.NotContains(t, text, "less than 4 hours old")
+		var offered []string
+		for _, field := range findElements(page.parseHTML(), "input") {
+			if attributeValue(field, "name") == "video" {
+				offered = append(offered, attributeValue(field, "value"))
+			}
+		}
+		if round.left == "" {
+			require.NotContains(t, text, "Not refreshed")
+			require.NotContains(t, text, "Refresh the other")
+			require.Empty(t, offered)
+			continue
+		}
+		require.Contains(t, text, "Not refreshed: "+round.left+" Your organisation can do this at most")
+		require.Contains(t, text, "Try again in 42 seconds.")
+		require.Contains(t, text, "Refresh the other "+round.left)
+		require.Equal(t, ids, offered)
+		require.Equal(t, "/video?platform=tiktok", fieldValue(page.parseHTML(), "back"))
+	}
+	require.Empty(t, ids)
+}
+
+func TestChosenVideos_nameTenDifferentReasonsAndTheNumberOfTheOthers(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	fields, unknown := []string{"back", "/video"}, []string{}
+	for range 12 {
+		unknown = append(unknown, store.NewID().String())
+		fields = append(fields, "video", unknown[len(unknown)-1])
+	}
+	// The reasons differ, because each one has the id of its video.
+	text := mainText(v.post("/video/chosen/refresh", fields...).requireStatus(http.StatusOK))
+	require.Contains(t, text, "Not refreshed: 12 videos")
+	for n, id := range unknown {
+		require.Equal(t, n < 10, strings.Contains(text, id+" Your organisation tracks no video "+id), n)
+	}
+	require.Contains(t, text, "and 2 other videos")
+	eleven := mainText(v.post("/video/chosen/refresh", fields[:24]...).requireStatus(http.StatusOK))
+	require.Contains(t, eleven, "and 1 other video")
+	require.NotContains(t, eleven, "and 1 other videos")
+	require.NotContains(t, mainText(v.post("/video/chosen/refresh", fields[:22]...).requireStatus(http.StatusOK)), "other video")
+
+	// A reason that all videos share is shown once. Without the name of another video, the page has no "other videos".
+	text = mainText(v.post("/video/chosen/track", fields...).requireStatus(http.StatusOK))
+	require.Contains(t, text, "Not tracked: 12 videos Your organisation has no video with this id.")
+	require.NotContains(t, text, "other videos")
+}
+
+func TestComparison_saysThatAnAccountOrVideoIsStopped(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	accounts, videos := url.Values{}, url.Values{}
+	for _, name := range []string{"ann", "bob"} {
+		accounts.Add("account", c.trackAccountLink("https://www.tiktok.com/@"+name).String())
+	}
+	a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
+		id := map[string]string{"ann": "7300000000000000098", "bob": "7300000000000000099"}[target.Handle]
+		return ingest.AccountFacts{Followers: new(int64(7)), Listed: true, Videos: []ingest.FoundVideo{{ID: id, Link: "https://www.tiktok.com/@" + target.Handle + "/video/" + id}}}
+	})
+	a.fetch(factsWithViews(4321))
+	for _, video := range c.listVideos("").Data {
+		videos.Add("video", video.AdID.String())
+	}
+	compare := func(query url.Values) string {
+		t.Helper()
+		return mainText(v.visit("/compare?" + query.Encode()).requireStatus(http.StatusOK))
+	}
+	require.Contains(t, compare(accounts), "1@annTikTok · 1 tracked video Remove2@bobTikTok · 1 tracked video Remove")
+	require.NotContains(t, compare(videos), "Not tracked")
+
+	a.Clock.Advance(48 * time.Hour)
+	c.stopAccounts(http.StatusOK, accounts["account"][1])
+	stopped := compare(accounts)
+	require.Contains(t, stopped, "1@annTikTok · 1 tracked video Remove2@bobTikTok · 0 tracked videos Not tracked Remove")
+	require.Contains(t, stopped, "2 @bobTikTok70 since", "the last known number of followers stays")
+	require.Contains(t, stopped, "–– 1 video left", "no video of a stopped account is in the sum of its views")
+	require.Equal(t, 1, strings.Count(compare(videos), "Not tracked"), compare(videos))
+	past := compare(url.Values{"account": accounts["account"], "start": {a.daysAgo(5)}, "end": {a.daysAgo(2)}})
+	require.Contains(t, past, "2 @bobTikTok7–4,321–", "the numbers of days before the stop stay")
+}

@@ -168,6 +168,7 @@ func TestRefresh_refusesLinksOfTheWrongKind(t *testing.T) {
 		trackVideoAndAccount(c)
 		for path, wrong := range map[string]string{"/refresh/videos": accountLink, "/refresh/accounts": tiktokLink} {
 			c.send(http.MethodPost, path, map[string]any{"link": wrong}).requireProblem(http.StatusBadRequest, server.CodeWrongKind)
+			require.Contains(t, sharedContract().doc.Paths.Value(path).Post.Description, "`wrong_kind`")
 		}
 	})
 }

@@ -95,6 +95,9 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err := t.markPendingAccounts(out, plan.already); err != nil {
 			return err
 		}
+		if err := t.saveCoveredDepths(plan.restarted); err != nil {
+			return err
+		}
 		if err := t.markAccountsTracked(plan.start, r.Type, int64(len(plan.restarted))); err != nil {
 			return err
 		}
@@ -130,7 +133,7 @@ type accountPlan struct {
 	start     []uuid.UUID   // accounts whose tracking starts
 	restarted []*Account    // the accounts of the list "start" that were tracked before
 	entries   []queue.Entry // entries in the fetch queue, of the accounts of the list "start" that are fetched
-	recent    []*Account    // restarted accounts that were fetched so recently that their next fetch can be late
+	recent    []*Account    // restarted accounts that were fetched less than queue.RefreshPause ago
 }
 
 // newAccountPlan returns the plan for a request. The list "accounts" has the account of each link of the request.
@@ -158,6 +161,7 @@ func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisatio
 			continue
 		}
 		e := AccountEntry(a, &r.Type, r.Preview, LaneOf(org), now)
+		e.NeedsOlderVideos = a.Removed && e.Depth > a.coveredDepth()
 		if n < r.Immediate {
 			e.Lane = queue.LaneInteractive
 		}
@@ -166,12 +170,40 @@ func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisatio
 		}
 		p.entries = append(p.entries, e)
 		// The next fetch tracks the account's stopped videos again, if r.Type includes them. After a recent fetch, the next one can
-		// be late, so TrackAccounts resumes these videos itself.
+		// be late, so TrackAccounts resumes these videos itself. A video that was tracked again on the same day is not resumed by a fetch.
 		if a.Removed && a.CheckedAt != nil && now < a.CheckedAt.Add(queue.RefreshPause) {
 			p.recent = append(p.recent, a)
 		}
 	}
 	return p
+}
+
+// coveredDepth returns how many of the account's newest existing videos successful fetches have listed for the organisation, at most. It counts the
+// trackings that have ended, and the present or last tracking if the account was fetched since this tracking began.
+func (a *Account) coveredDepth() int {
+	var depth int
+	db.Assign(&depth, a.ListedDepth)
+	if a.CheckedAt != nil && (a.TrackedAt == nil || *a.CheckedAt >= *a.TrackedAt) {
+		depth = max(depth, ListDepths[a.TypeOrDefault()])
+	}
+	return depth
+}
+
+// saveCoveredDepths saves the coveredDepth of accounts that are tracked again, because their tracking type and their time of tracking are then
+// replaced. So a caller cannot cause additional fetches by changing between a small and a large tracking type.
+func (t Tracking) saveCoveredDepths(accounts []*Account) error {
+	changed := map[int][]uuid.UUID{}
+	for _, a := range accounts {
+		if depth := a.coveredDepth(); a.ListedDepth == nil || *a.ListedDepth < depth {
+			changed[depth] = append(changed[depth], a.ID)
+		}
+	}
+	for _, depth := range slices.Sorted(maps.Keys(changed)) {
+		if err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", changed[depth]).Update("listed_depth", depth).Error; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxResumed is the maximum number of stopped videos that one call of TrackAccounts tracks again. The next fetch of an account tracks the others again.
@@ -180,7 +212,7 @@ const maxResumed = 5000
 // resumeVideosOf restarts the tracking of stopped videos. For each account, it restarts the newest stopped videos, as many as the tracking type
 // includes. resumeVideosOf leaves out videos that were tracked by their own links.
 //
-// TrackAccounts passes only accounts whose next fetch is not due soon. TrackAccounts does not call resumeVideosOf for an organisation without a
+// TrackAccounts passes only accounts that were fetched less than queue.RefreshPause ago. TrackAccounts does not call resumeVideosOf for an organisation without a
 // subscription, because only a few videos of each account are fetched for such an organisation. The next fetch of the account chooses these videos.
 func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
 	var resumed []Video

@@ -14,7 +14,7 @@ import (
 func TestListColumns_includeEveryFieldOfTheRow(t *testing.T) {
 	t.Parallel()
 	requireColumns(t, videoColumns, "counted_since", "first_views", "title_folded")
-	requireColumns(t, accountColumns)
+	requireColumns(t, accountColumns, "listed_depth")                    // only TrackAccounts and the merging of accounts read this column
 	requireColumns(t, collectionColumns, "video_count", "account_count") // lists of collections have no counts
 	requireColumns(t, reportColumns)
 	requireColumns(t, deliveryColumns, "organisation_id", "position") // the API does not show these columns

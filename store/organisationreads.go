@@ -15,7 +15,8 @@ type AccountPoint struct {
 	Following *int64
 	Videos    int64 // number of tracked videos
 	Counts          // sums of the latest counts of the tracked videos
-	// The quality in Provenance is "corrected" if a sum is lower than in the previous point, although the number of videos is not lower.
+	// The quality in Provenance is "corrected" if a sum is lower than in the previous point, although the number of videos is not lower. This does not prove
+	// that a count fell: if a video was stopped and another one was added, the sum can fall too. No table says which videos a stored sum includes.
 	Provenance
 }
 

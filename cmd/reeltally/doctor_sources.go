@@ -25,7 +25,7 @@ func findingFromProbe(p quota.ProbeAnswer) finding {
 	case source.OK, source.Gone, source.Missing, source.OtherOwner, source.Unconfirmed, source.Private, source.Restricted, source.AgeLimited:
 		return finding{check, stateOK, accepted, ""}
 	case source.QuotaSpent, source.RateLimited:
-		return finding{check, stateWarning, found, "Wait, or buy a larger quota."}
+		return finding{check, stateWarning, found, "Wait, or buy more units."}
 	case source.Unsupported:
 		switch {
 		case p.Failed != nil:

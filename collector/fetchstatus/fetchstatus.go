@@ -110,7 +110,7 @@ func StatusChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Ti
 	// The failure that caused the pause had this class.
 	switch class {
 	case source.QuotaSpent:
-		reason = fmt.Sprintf("%s currently gets no requests, because its quota is spent", title)
+		reason = fmt.Sprintf("%s currently gets no requests, because its budget is spent", title)
 	case source.RateLimited:
 		reason = fmt.Sprintf("%s currently gets no requests, because it limits the number of requests", title)
 	case source.AuthFailed:

@@ -18,7 +18,7 @@ func TestStatusChangeDuringPause_isNilForShortOrStoredPause(t *testing.T) {
 	require.Nil(t, StatusChangeDuringPause(queue.Target{}, "youtube", now.Add(29*time.Minute), source.QuotaSpent, "paused", now))
 	until := now.Add(18 * time.Hour)
 	for class, reason := range map[source.Class]string{
-		source.QuotaSpent:  "YouTube currently gets no requests, because its quota is spent",
+		source.QuotaSpent:  "YouTube currently gets no requests, because its budget is spent",
 		source.RateLimited: "YouTube currently gets no requests, because it limits the number of requests",
 		source.AuthFailed:  "YouTube currently gets no requests, because it does not accept the operator's credential",
 		source.Temporary:   "YouTube currently gets no requests, because requests to it failed",

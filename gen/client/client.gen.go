@@ -432,7 +432,9 @@ type AccountHistoryPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the source, and at
 	// least one is lower than its last known value. The platform corrected it, or another source counts differently (see `source`).
-	// For an account, a count is corrected only if the number of its videos did not fall.
+	// The counts of an account are sums over its tracked videos. For an account, `corrected` only says that a sum is lower than in the previous point,
+	// although the number of tracked videos is not lower. Either a count of a video fell, or a video was stopped or moved to another account and at
+	// least as many others were added. The histories of the videos show which of the two happened.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.
@@ -1351,7 +1353,9 @@ type HistoryInclude string
 
 // HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the source, and at
 // least one is lower than its last known value. The platform corrected it, or another source counts differently (see `source`).
-// For an account, a count is corrected only if the number of its videos did not fall.
+// The counts of an account are sums over its tracked videos. For an account, `corrected` only says that a sum is lower than in the previous point,
+// although the number of tracked videos is not lower. Either a count of a video fell, or a video was stopped or moved to another account and at
+// least as many others were added. The histories of the videos show which of the two happened.
 // `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 // to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 // was not rounded.
@@ -1744,7 +1748,9 @@ type ReportPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the source, and at
 	// least one is lower than its last known value. The platform corrected it, or another source counts differently (see `source`).
-	// For an account, a count is corrected only if the number of its videos did not fall.
+	// The counts of an account are sums over its tracked videos. For an account, `corrected` only says that a sum is lower than in the previous point,
+	// although the number of tracked videos is not lower. Either a count of a video fell, or a video was stopped or moved to another account and at
+	// least as many others were added. The histories of the videos show which of the two happened.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.
@@ -2231,7 +2237,7 @@ type TrackAccountsResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, if no configured source can fetch one of the items, or if an item was stopped and its counts are less than 4 hours old: such an item waits for its next scheduled fetch. Items that are tracked already keep their schedule and count as being fetched.
+	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, if no configured source can fetch one of the items, or if an item was stopped and its counts are less than 4 hours old: such an item waits for its next scheduled fetch, unless `tracking_type` includes more older videos than all earlier fetches of the account listed. Items that are tracked already keep their schedule and count as being fetched.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
@@ -2724,7 +2730,9 @@ type VideoHistoryPoint struct {
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the source, and at
 	// least one is lower than its last known value. The platform corrected it, or another source counts differently (see `source`).
-	// For an account, a count is corrected only if the number of its videos did not fall.
+	// The counts of an account are sums over its tracked videos. For an account, `corrected` only says that a sum is lower than in the previous point,
+	// although the number of tracked videos is not lower. Either a count of a video fell, or a video was stopped or moved to another account and at
+	// least as many others were added. The histories of the videos show which of the two happened.
 	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
 	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
 	// was not rounded.

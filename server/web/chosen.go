@@ -227,10 +227,11 @@ func (v *visit) describeChanges(changes []videoChange, texts changeTexts) (resul
 	return append(results, r), nil
 }
 
-// nameVideos reads the first maxNamed of the videos. It leaves out videos that the organisation does not have.
+// nameVideos reads the first maxNamed of the videos. It leaves out videos that the organisation does not have. The result counts them as More if it names another
+// video.
 func (v *visit) nameVideos(ids []string) (namedVideos, error) {
 	first := ids[:min(len(ids), maxNamed)]
-	named := namedVideos{More: len(ids) - len(first)}
+	var named namedVideos
 	for _, id := range first {
 		video, err := v.readVideo(id)
 		if err != nil {
@@ -239,6 +240,9 @@ func (v *visit) nameVideos(ids []string) (namedVideos, error) {
 		if video.AdID != uuid.Nil {
 			named.Videos = append(named.Videos, video)
 		}
+	}
+	if len(named.Videos) > 0 {
+		named.More = len(ids) - len(named.Videos)
 	}
 	return named, nil
 }

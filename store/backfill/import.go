@@ -319,6 +319,9 @@ func (i *importState) writeChanges() error {
 	if err := db.RunWrites(i.Tx, ingest.VideoWrites(i.Tx, after)...); err != nil {
 		return err
 	}
+	if err := i.saveKnownCounts(); err != nil {
+		return err
+	}
 	if err := i.clearCountedSince(); err != nil {
 		return err
 	}
@@ -335,6 +338,18 @@ func (i *importState) writeChanges() error {
 		return err
 	}
 	return db.RunWrites(i.Tx, ingest.StatementsForTotals(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
+}
+
+// saveKnownCounts gives the latest counts of the videos with new points to those targets that were never fetched. The first fetch is then compared with them. i.merged must
+// be in the order of the targets.
+func (i *importState) saveKnownCounts() error {
+	var entries []queue.Entry
+	for _, m := range i.merged {
+		if v := m.after; len(m.added) > 0 {
+			entries = append(entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Known: queue.KnownCounts(v.LatestCounts())})
+		}
+	}
+	return queue.SaveKnownCounts(i.Tx, i.ID(), entries)
 }
 
 // clearCountedSince sets counted_since to NULL for videos that got their account by this import, because the rows of the account now include

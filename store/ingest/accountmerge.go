@@ -40,7 +40,7 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 	mergeValues(into, from)
 	err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", into.ID).Updates(map[string]any{
 		"tracked": true, "removed": false, "tracking_type": into.TrackingType, "tracked_at": into.TrackedAt,
-		"external_id": into.ExternalID, "source_id": into.SourceID, "name": into.Name, "fetch_status": into.FetchStatus}).Error
+		"external_id": into.ExternalID, "source_id": into.SourceID, "name": into.Name, "listed_depth": into.ListedDepth, "fetch_status": into.FetchStatus}).Error
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +83,9 @@ func mergeValues(dst, src *store.Account) {
 	dst.Bio = cmp.Or(newer.Bio, older.Bio)
 	dst.ProfileLink = cmp.Or(newer.ProfileLink, older.ProfileLink)
 	dst.LatestFollowersCount = cmp.Or(newer.LatestFollowersCount, older.LatestFollowersCount)
+	if dst.ListedDepth == nil || src.ListedDepth != nil && *src.ListedDepth > *dst.ListedDepth {
+		dst.ListedDepth = src.ListedDepth
+	}
 	dst.LatestFollowingCount = cmp.Or(newer.LatestFollowingCount, older.LatestFollowingCount)
 }
 

@@ -78,6 +78,7 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 		require.NotEqual(t, id, second.ID, "the records must stay separate until a source reports that both handles belong to one account")
 		_, err := o.AddAccounts(t.Context(), c.ID, []uuid.UUID{second.ID})
 		require.NoError(t, err)
+		db.Exec(t, "UPDATE accounts SET listed_depth = 200 WHERE organisation_id = ? AND id = ?", o.ID(), second.ID)
 		fresh := ingest.FoundVideo{ID: storetest.VideoLink(t, 999).ID, Link: storetest.VideoLink(t, 999).Canonical, UploadedAt: new(store.InstantOf(db.Clock.Now()))}
 		storetest.DeliverAccount(t, db, factsAfterRename(append([]ingest.FoundVideo{fresh}, videos...), 110))
 
@@ -93,6 +94,7 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 		_, err = o.Account(t.Context(), store.Ref{ID: second.ID})
 		require.ErrorIs(t, err, store.ErrNotFound)
 		requireOneTrackedAccount(t, db, o, id, 110)
+		require.Equal(t, []int64{200}, storetest.Column[int64](t, db, "SELECT listed_depth FROM accounts WHERE organisation_id = ? AND id = ?", o.ID(), id))
 
 		db.Clock.Advance(25 * time.Hour)
 		storetest.DeliverAccount(t, db, factsAfterRename(nil, 120))

@@ -131,9 +131,12 @@ type Entry struct {
 	// TrackedAt is when the organisation first tracked the target. FetchedAt is when the
 	// organisation last got the target's counts. Zero means: not before this entry.
 	TrackedAt, FetchedAt db.Instant
+	// NeedsOlderVideos is true if Depth is larger than every earlier list of the account that the organisation has got. Enqueue then does not delay
+	// the entry, although the account was fetched recently.
+	NeedsOlderVideos bool
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
-	// Known are the counts with which a new target begins. An existing target keeps its own counts.
+	// Known are the counts with which a new target begins. An existing target keeps its own counts: SaveKnownCounts adds those that a target lacks before its first fetch.
 	Known KnownCounts
 	// Saved is true if the row of the video or account already has the values of NextAt and Unsupported. They are then not written again.
 	Saved bool
@@ -175,12 +178,17 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
 }
 
+// canBeDeferred returns true if the entry is due, its organisation has tracked the target before, and the earlier fetches cover what the organisation wants.
+func (e Entry) canBeDeferred(now db.Instant) bool {
+	return e.TrackedAt > 0 && e.NextAt <= now && !e.NeedsOlderVideos
+}
+
 // deferRecentlyFetched delays an entry if its target was fetched for the organisation less than RefreshPause
-// ago. So stopping a target and tracking it again does not shorten this pause.
+// ago. So stopping a target and tracking it again does not shorten this pause. The exception is an entry with NeedsOlderVideos.
 func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
-		if e.TrackedAt > 0 && e.NextAt <= now {
+		if e.canBeDeferred(now) {
 			again = append(again, Target{Platform: e.Platform, Kind: e.Kind, ExternalID: e.ExternalID})
 		}
 	}
@@ -205,7 +213,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	}
 	for i := range entries {
 		e := &entries[i]
-		if e.TrackedAt == 0 || e.NextAt > now {
+		if !e.canBeDeferred(now) {
 			continue
 		}
 		served, last := e.FetchedAt, fetched[key{e.Platform, e.Kind, e.ExternalID}]
@@ -322,6 +330,28 @@ var subscriptionColumns = []db.Column[FetchSubscription]{
 	{Name: "external_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.ExternalID = row.String(i) }},
 	{Name: "organisation_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.OrganisationID = row.ID(i) }},
 	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},
+}
+
+// SaveKnownCounts gives the Known of entries to those targets that were never fetched, as Enqueue does for new targets. A target keeps the known counts that it has
+// already. A target to which the organisation has no subscription does not change.
+func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
+	columns := []string{"source text", "kind text", "external_id text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
+	for chunk := range slices.Chunk(entries, db.InsertChunk) {
+		rows := make([][]any, len(chunk))
+		for i, e := range chunk {
+			rows[i] = []any{e.Platform, e.Kind, e.ExternalID, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
+		}
+		list, args := db.WithRows(tx, "u", columns, rows)
+		err := tx.Exec(list+`UPDATE fetch_targets SET views = COALESCE(fetch_targets.views, u.views), likes = COALESCE(fetch_targets.likes, u.likes),
+  comments = COALESCE(fetch_targets.comments, u.comments), shares = COALESCE(fetch_targets.shares, u.shares), bookmarks = COALESCE(fetch_targets.bookmarks, u.bookmarks)
+ FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
+  AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND s.bucket = fetch_targets.bucket
+   AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`, append(args, Bucket, org)...).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withTargets returns the SQL text "WITH wanted(source, kind, external_id) AS (…)" for a list of targets, and the parameters of that text.

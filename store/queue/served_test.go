@@ -117,7 +117,7 @@ func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) 
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
-		storetest.Follow(t, o, store.TrackLatest30, l)
+		storetest.Follow(t, o, store.TrackAll, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		for _, kind := range []store.TrackingType{store.TrackAll, store.TrackLatest200, store.TrackNewOnly, store.TrackLatest30} {
@@ -134,6 +134,45 @@ func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) 
 		require.Equal(t, 4, storetest.TrackedVideos(t, second))
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), "the second organisation must cause a fetch")
 		require.Equal(t, 4, storetest.TrackedVideos(t, o), "the stopped videos must be tracked again immediately")
+	})
+}
+
+// A tracking type that includes more older videos than every earlier fetch needs a fetch during the RefreshPause. After this fetch, changing between the types causes
+// no further fetch, also on the next days.
+func TestTrackAgain_fetchesOlderVideosDuringTheRefreshPauseOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
+		videos := storetest.FoundVideos(t, 60, db.Clock.Now())
+		storetest.Follow(t, o, store.TrackLatest30, l)
+		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos[:30]))
+		trackAgain := func(kind store.TrackingType) store.Tracked {
+			db.Clock.Advance(time.Minute)
+			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
+			require.NoError(t, err)
+			return storetest.Follow(t, o, kind, l)[0]
+		}
+		require.True(t, trackAgain(store.TrackNewOnly).Deferred)
+		require.True(t, trackAgain(store.TrackLatest30).Deferred)
+		require.False(t, isDueNow(t, db, "account"))
+		for range 2 { // the second call comes before the fetch that the first call causes
+			require.False(t, trackAgain(store.TrackLatest200).Deferred)
+			require.True(t, isDueNow(t, db, "account"))
+		}
+		c := storetest.ClaimOne(t, db, link.TikTok, "account")
+		require.Equal(t, queue.LaneInteractive, c.Targets[0].Lane)
+		require.Equal(t, 200, c.Targets[0].Depth)
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(videos))}))
+		require.Equal(t, 60, storetest.TrackedVideos(t, o))
+
+		for range 2 {
+			for _, kind := range []store.TrackingType{store.TrackLatest200, store.TrackNewOnly, store.TrackLatest30, store.TrackLatest200, store.TrackNewOnly} {
+				require.True(t, trackAgain(kind).Deferred, kind)
+				require.False(t, isDueNow(t, db, "account"), kind)
+			}
+			db.Clock.Advance(48 * time.Hour)
+			storetest.DeliverAccount(t, db, storetest.ListedAccount(videos)) // a fetch for the type new_only does not reduce what earlier fetches cover
+		}
 	})
 }
 

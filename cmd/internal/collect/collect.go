@@ -37,8 +37,8 @@ import (
 type Config struct {
 	YouTubeAPIKey  boot.Secret `name:"youtube-api-key" setting:"REELTALLY_YOUTUBE_API_KEY" placeholder:"KEY" help:"Key of the YouTube Data API. Enables YouTube as a source."`
 	YouTubeBaseURL string      `name:"youtube-base-url" setting:"REELTALLY_YOUTUBE_BASE_URL" default:"https://youtube.googleapis.com/" placeholder:"URL" help:"Base URL of the YouTube Data API."`
-	YouTubeUnits   int64       `name:"youtube-units" setting:"REELTALLY_YOUTUBE_UNITS" default:"10000" placeholder:"N" help:"Daily quota units of the key's project for all calls except videos.batchGetStats; -1 means no limit."`
-	YouTubeStats   int64       `name:"youtube-stats-units" setting:"REELTALLY_YOUTUBE_STATS_UNITS" default:"10000" placeholder:"N" help:"Daily quota units for videos.batchGetStats, which YouTube counts separately; -1 means no limit."`
+	YouTubeUnits   int64       `name:"youtube-units" setting:"REELTALLY_YOUTUBE_UNITS" default:"10000" placeholder:"N" help:"Daily budget, in units of the key's project, for all calls except videos.batchGetStats; -1 means no limit."`
+	YouTubeStats   int64       `name:"youtube-stats-units" setting:"REELTALLY_YOUTUBE_STATS_UNITS" default:"10000" placeholder:"N" help:"Daily budget, in units, for videos.batchGetStats, which YouTube counts separately; -1 means no limit."`
 
 	TikTok `embed:""`
 

@@ -85,7 +85,7 @@ func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 # HELP reeltally_queue_oldest_due_seconds Seconds since the oldest due target became due; 0 if no target is due.
 # TYPE reeltally_queue_oldest_due_seconds gauge
 reeltally_queue_oldest_due_seconds{kind="video",lane="premium",platform="tiktok"} 90
-# HELP reeltally_quota_used Units reserved in the current window.
+# HELP reeltally_quota_used Units of the budget that are reserved in the current window.
 # TYPE reeltally_quota_used gauge
 reeltally_quota_used{budget="common",source="test"} 30
 reeltally_quota_used{budget="free",source="test"} 0

@@ -1,0 +1,54 @@
+package backfill_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// The collector compares the first fetch of a target with the target's known counts. An import sets them only for targets that were never fetched and that its organisation tracks.
+func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		importCounts := func(o *store.Org, l link.Link, counts store.Counts) {
+			t.Helper()
+			_, err := backfill.Import(t.Context(), o, []backfill.ImportVideo{{Link: l, Points: []backfill.LoadPoint{
+				{At: store.InstantOf(db.Clock.Now().Add(-48 * time.Hour)), Counts: counts}}}}, false)
+			require.NoError(t, err)
+		}
+		known := func(l link.Link) []*int64 {
+			t.Helper()
+			row := storetest.Column[*int64](t, db, `SELECT views FROM fetch_targets WHERE external_id = ? UNION ALL SELECT likes FROM fetch_targets WHERE external_id = ?`, l.ID, l.ID)
+			require.Len(t, row, 2)
+			return row
+		}
+		unknown, million := []*int64{nil, nil}, []*int64{new(int64(5_000_000)), new(int64(70_000))}
+		o, other, free := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewFreeOrg(t, db)
+		waiting, fetched := storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
+		storetest.Track(t, o, fetched)
+		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(10)))
+		storetest.Track(t, o, waiting)
+		storetest.Track(t, other, waiting)
+		require.Equal(t, unknown, known(waiting))
+
+		importCounts(free, waiting, store.Counts{Views: million[0], Likes: million[1]})
+		require.Equal(t, unknown, known(waiting), "no fetch serves an organisation without a subscription to the target, so its import does not matter")
+		importCounts(o, waiting, store.Counts{Views: million[0], Likes: million[1]})
+		require.Equal(t, million, known(waiting))
+		require.Nil(t, storetest.VideoOf(t, other, waiting).LatestViews, "imported counts do not become numbers of another organisation")
+		importCounts(other, waiting, store.Counts{Views: new(int64(3))})
+		require.Equal(t, million, known(waiting), "a target keeps its known counts")
+		importCounts(o, fetched, store.Counts{Views: million[0], Likes: million[1]})
+		require.Equal(t, []*int64{new(int64(10)), nil}, known(fetched), "the counts of a fetch stay")
+
+		c := storetest.ClaimOne(t, db, link.TikTok, queue.KindVideo)
+		require.Equal(t, million, []*int64{c.Targets[0].Views, c.Targets[0].Likes})
+	})
+}
