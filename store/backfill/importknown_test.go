@@ -19,7 +19,7 @@ func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		importCounts := func(o *store.Org, l link.Link, counts store.Counts) {
 			t.Helper()
-			_, err := backfill.Import(t.Context(), o, []backfill.ImportVideo{{Link: l, Points: []backfill.LoadPoint{
+			_, err := backfill.Import(t.Context(), o, []backfill.ImportVideo{{Link: l, Points: []backfill.Point{
 				{At: store.InstantOf(db.Clock.Now().Add(-48 * time.Hour)), Counts: counts}}}}, false)
 			require.NoError(t, err)
 		}
