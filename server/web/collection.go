@@ -25,6 +25,9 @@ const (
 	maxAccounts = 50
 )
 
+// sumCaption says which videos count in the chart of a collection.
+const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was taken out and added again, it counts from the day on which it was added again."
+
 // collectionStatistics are the statistics of a collection: those of a report, and the videos that gained most and least.
 type collectionStatistics struct {
 	client.ReportStatistics
@@ -302,7 +305,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		h := &history[n]
 		points[n] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
-	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views do not include the views that a video already had when it was added. Days are UTC.",
+	content.Chart = v.newChart(sumCaption+" Gained views do not include the views that a video already had when it was added. Days are UTC.",
 		p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(history))
 	content.Chart.Joined, content.Chart.Sums = true, true
