@@ -222,7 +222,7 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 			{"/video/tiktok/", "/track", videos[0], []string{}}, {"/video/tiktok/", "/collect", videos[0], []string{"collection", collection.String()}},
 			{"/account/tiktok/", "/stop", *video.LinkedAccountID, []string{}}, {"/account/tiktok/", "/refresh", *video.LinkedAccountID, []string{}},
 			{"/collection/", "/delete", collection, []string{}}, {"/collection/", "/freeze", collection, []string{}},
-			{"/collection/", "/remove", collection, []string{"video", videos[0].String()}}, {"/settings/token/", "/revoke", token.ID, []string{}},
+			{"/collection/", "/remove", collection, []string{"account", video.LinkedAccountID.String()}}, {"/collection/", "/edit", collection, []string{"name", "Mine"}}, {"/settings/token/", "/revoke", token.ID, []string{}},
 			{"/settings/webhook/", "/delete", hook, []string{}}, {"/settings/webhook/", "/test", hook, []string{}}, {"/settings/webhook/", "/disable", hook, []string{}},
 		} {
 			// ask returns the body of the response, with "ID" in place of id.

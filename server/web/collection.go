@@ -62,9 +62,11 @@ type collectionPage struct {
 	Link                   string              // URL query of the same page with the opposite value of Subtree
 
 	sharePanel
-	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
-	ShareTitle   string // heading of the share page; "" for the name of the collection
-	ShareShows   string // what visitors of the share page see, as text
+	EditForm     form                // form that changes the name, the parent and the hashtags
+	Parents      []client.Collection // collections that can be the parent
+	ETag         string              // ETag of the collection; the forms send it as If-Match
+	ShareTitle   string              // heading of the share page; "" for the name of the collection
+	ShareShows   string              // what visitors of the share page see, as text
 	ShareMetrics []columnChoice
 }
 
@@ -102,11 +104,14 @@ var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Vi
 
 // showCollection shows a collection: the views that it gained in a period, its history, its videos and its accounts.
 func showCollection(v *visit) error {
-	return v.renderCollection(http.StatusOK, form{})
+	return v.renderCollection(http.StatusOK, collectionForms{})
 }
 
-// renderCollection shows the page of a collection. If the share form was refused, the page shows the values of refusedShare in it.
-func (v *visit) renderCollection(status int, refusedShare form) error {
+// collectionForms are the forms on the page of a collection that were refused. Their values are those that the visitor sent.
+type collectionForms struct{ edit, share form }
+
+// renderCollection shows the page of a collection. The page shows the refused forms again.
+func (v *visit) renderCollection(status int, refused collectionForms) error {
 	id, err := v.itemID()
 	if err != nil {
 		return err
@@ -115,7 +120,7 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 	if err != nil {
 		return err
 	}
-	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true", sharePanel: sharePanel{ShareForm: refusedShare}}
+	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true", EditForm: refused.edit, sharePanel: sharePanel{ShareForm: refused.share}}
 	if content.View, err = v.tableView("latest_views"); err != nil {
 		return err
 	}
@@ -163,6 +168,7 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 	if v.redirectToLastPage(content.View) {
 		return nil
 	}
+	content.fillEditForm()
 	content.Best, content.Worst = rowsForGains(content.Statistics.Best, content.Videos), rowsForGains(content.Statistics.Worst, content.Videos)
 	content.SameGains = haveSameVideos(content.Statistics.Best, content.Statistics.Worst)
 	var reports client.ReportPage
@@ -381,13 +387,10 @@ func changeCollection(v *visit) error {
 	var view url.Values // query of the page to which the browser returns
 	switch v.r.PathValue("action") {
 	case "remove":
-		notice = "removed"
-		kind, member := "videos", "video_ids"
-		item := v.r.PostFormValue("video")
-		if item == "" {
-			kind, member, item = "accounts", "account_ids", v.r.PostFormValue("account")
-		}
-		_, err = v.sendJSON(http.MethodDelete, path+"/"+kind, map[string][]string{member: {item}}, nil)
+		notice = "account-removed"
+		err = v.removeAccount(path)
+	case "edit":
+		return v.editCollection(id)
 	case "freeze":
 		var report uuid.UUID
 		report, err = v.saveReport(path)
