@@ -68,6 +68,24 @@ func TestCollectionPage_saysThatOnlyTheVideosThatAreInTheCollectionNowCount(t *t
 	}
 }
 
+func TestCollectionPage_hasLinksToItsPartsIfItIsLong(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	v := c.newSignedInVisitor(t)
+	for n := range 11 {
+		require.NotContains(t, string(v.visit("/collection/"+collection.String()).body), `href="#reports"`)
+		c.addVideos(collection, c.track(videoURL(n+1)))
+	}
+	page := string(v.visit("/collection/" + collection.String()).body)
+	for _, part := range []string{"videos", "share", "reports"} {
+		require.Contains(t, page, `href="#`+part+`"`)
+		require.Contains(t, page, `id="`+part+`"`)
+	}
+	require.NotContains(t, page, `href="#accounts"`, "the collection has no accounts")
+}
+
 func TestCollectionPage_linksToTheVideosWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
