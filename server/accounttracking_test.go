@@ -211,7 +211,10 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return fetchedAccount(a, "42", 1, 1, 2, 3, 4) })
 		c.track(videoURL(3)) // the video is now tracked twice: by its own link, and as a video of its account
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).requireStatus(http.StatusOK)
-		c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
+		stopped := decode[client.StoppedAccount](c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK))
+		require.Equal(t, []int64{2, 1}, []int64{*stopped.VideosStopped, *stopped.VideosStillTracked})
+		page := mainText(c.newSignedInVisitor(t).visit("/account/tiktok/" + id).requireStatus(http.StatusOK))
+		require.Contains(t, page, "1 video of this account stays tracked, because it was added by its link.")
 		removed := func() (out []bool) {
 			for n := range 4 {
 				out = append(out, c.video(videoURL(n+1)).Removed)
@@ -227,6 +230,9 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 			require.Equal(t, []bool{false, false, true, false}, removed(), "if DELETE /videos stopped a video, it must stay stopped when its account is tracked again")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
+			require.NotContains(t, mainText(c.newSignedInVisitor(t).visit("/account/tiktok/"+id)), "stays tracked")
+			byLink := decode[client.StoppedAccount](c.send(http.MethodDelete, "/accounts", map[string]any{"id": accountLink}).requireStatus(http.StatusOK))
+			require.Equal(t, []int64{2, 1}, []int64{*byLink.VideosStopped, *byLink.VideosStillTracked})
 		})
 	})
 }

@@ -56,6 +56,36 @@ func TestCollectionPage_saysThatTheListLeavesOutSubcollections(t *testing.T) {
 	require.NotContains(t, string(v.visit(page).body), "leave out the videos")
 }
 
+func TestCollectionPage_saysThatOnlyTheVideosThatAreInTheCollectionNowCount(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	link := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"show_history": true}})
+	for _, page := range []string{"/collection/" + collection.String(), link} {
+		require.Contains(t, mainText(v.visit(page).requireStatus(http.StatusOK)), "the sum over the videos that are in the collection now, each from the day on which it was added. If a video was taken out and added again, it counts from the day on which it was added again.", page)
+	}
+}
+
+func TestCollectionPage_hasLinksToItsPartsIfItIsLong(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	v := c.newSignedInVisitor(t)
+	for n := range 11 {
+		require.NotContains(t, string(v.visit("/collection/"+collection.String()).body), `href="#reports"`)
+		c.addVideos(collection, c.track(videoURL(n+1)))
+	}
+	page := string(v.visit("/collection/" + collection.String()).body)
+	for _, part := range []string{"videos", "share", "reports"} {
+		require.Contains(t, page, `href="#`+part+`"`)
+		require.Contains(t, page, `id="`+part+`"`)
+	}
+	require.NotContains(t, page, `href="#accounts"`, "the collection has no accounts")
+}
+
 func TestCollectionPage_linksToTheVideosWithoutNumbers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -110,6 +110,10 @@ func TestOverviewPage_listsOnlyVideosWithAKnownGain(t *testing.T) {
 		require.Equal(t, none, topVideos())
 		a.Clock.Advance(8 * 24 * time.Hour)
 		fetch(130)
+		const keeps = "The list of the videos that gained most always has the gains of 7 days."
+		for query, isShown := range map[string]bool{"": true, "?days=90": true, "?days=7": false, "?start=" + a.daysAgo(12) + "&end=" + a.daysAgo(6): true} {
+			require.Equal(t, isShown, strings.Contains(mainText(v.visit("/"+query)), keeps), query)
+		}
 		c.track(videoURL(2))
 		require.Contains(t, topVideos(), "+30")
 		require.NotContains(t, topVideos(), "–")

@@ -222,7 +222,7 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 			{"/video/tiktok/", "/track", videos[0], []string{}}, {"/video/tiktok/", "/collect", videos[0], []string{"collection", collection.String()}},
 			{"/account/tiktok/", "/stop", *video.LinkedAccountID, []string{}}, {"/account/tiktok/", "/refresh", *video.LinkedAccountID, []string{}},
 			{"/collection/", "/delete", collection, []string{}}, {"/collection/", "/freeze", collection, []string{}},
-			{"/collection/", "/remove", collection, []string{"video", videos[0].String()}}, {"/settings/token/", "/revoke", token.ID, []string{}},
+			{"/collection/", "/remove", collection, []string{"account", video.LinkedAccountID.String()}}, {"/collection/", "/edit", collection, []string{"name", "Mine"}}, {"/settings/token/", "/revoke", token.ID, []string{}},
 			{"/settings/webhook/", "/delete", hook, []string{}}, {"/settings/webhook/", "/test", hook, []string{}}, {"/settings/webhook/", "/disable", hook, []string{}},
 		} {
 			// ask returns the body of the response, with "ID" in place of id.
@@ -311,15 +311,18 @@ func TestSettingsPage_managesWebhooks(t *testing.T) {
 	runWebhookTest(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		v := c.newSignedInVisitor(t)
-		refused := string(v.post("/settings/webhook", "url", r.URL+"/?a=<b>", "type", "video.removed").requireStatus(http.StatusBadRequest).body)
+		refused := string(v.post("/settings/webhook", "url", r.URL+"/?a=<b>", "type", "video.removed", "type", "video.views.fell").requireStatus(http.StatusBadRequest).body)
 		require.Contains(t, refused, `role="alert"`)
+		for _, chosen := range []string{"video.removed", "video.views.fell"} {
+			require.Contains(t, refused, `value="`+chosen+`" checked`, "a refused form must keep its choice")
+		}
 		require.NotContains(t, refused, "<b>")
-		page := v.post("/settings/webhook", "url", r.URL+"/?a=b&c='d'", "type", "video.removed")
+		page := v.post("/settings/webhook", "url", r.URL+"/?a=b&c='d'", "type", "video.removed", "type", "video.views.fell")
 		secret := strings.TrimSpace(textOf(findElements(page.parsePage(), "code")[0]))
 		require.Regexp(t, `^whsec_`, secret)
 		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret must be shown only once")
 		hook := decode[client.WebhookList](c.send(http.MethodGet, "/webhooks", nil).requireStatus(http.StatusOK)).Data[0]
-		require.Equal(t, []client.EventType{"video.removed"}, hook.EventTypes)
+		require.Equal(t, []client.EventType{"video.removed", "video.views.fell"}, hook.EventTypes)
 		require.Contains(t, string(v.post("/settings/webhook", "url", "ftp://x").requireStatus(http.StatusBadRequest).body), `role="alert"`)
 
 		path := "/settings/webhook/" + hook.ID.String()

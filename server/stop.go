@@ -19,7 +19,11 @@ const stoppedMessage = "Tracking stopped. The collected data stays readable."
 
 // StopVideo answers DELETE /videos: it stops the tracking of the video with the id or link in the request body.
 func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {
-	if err := s.stopItem(ctx, videoResource, r.Body.ID); err != nil {
+	ref, err := s.parseReference(ctx, link.Video, r.Body.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := stopReferencedVideo(ctx, ref, r.Body.ID); err != nil {
 		return nil, err
 	}
 	return api.StopVideo200JSONResponse{Message: stoppedMessage}, nil
@@ -27,26 +31,49 @@ func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (a
 
 // StopVideoByID answers DELETE /videos/{ad_id}: it stops the tracking of the video with the id in the path.
 func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestObject) (api.StopVideoByIDResponseObject, error) {
-	if err := stopReferencedItem(ctx, videoResource, store.Ref{ID: r.AdID}, r.AdID.String()); err != nil {
+	if err := stopReferencedVideo(ctx, store.Ref{ID: r.AdID}, r.AdID.String()); err != nil {
 		return nil, err
 	}
 	return api.StopVideoByID200JSONResponse{Message: stoppedMessage}, nil
 }
 
+// stopReferencedVideo stops the tracking of one video. If the organisation does not track it, the error has the code not_found. idOrLink is the id or
+// link of the video as the caller sent it.
+func stopReferencedVideo(ctx context.Context, ref store.Ref, idOrLink string) error {
+	missing, err := CallerFrom(ctx).Org.StopVideos(ctx, []store.Ref{ref}, true)
+	if err == nil && len(missing) > 0 {
+		return untrackedError(link.Video, idOrLink)
+	}
+	return err
+}
+
 // StopAccount answers DELETE /accounts: it stops the tracking of the account with the id or link in the request body.
 func (s *Server) StopAccount(ctx context.Context, r api.StopAccountRequestObject) (api.StopAccountResponseObject, error) {
-	if err := s.stopItem(ctx, accountResource, r.Body.ID); err != nil {
+	ref, err := s.parseReference(ctx, link.Account, r.Body.ID)
+	if err != nil {
 		return nil, err
 	}
-	return api.StopAccount200JSONResponse{Message: stoppedMessage}, nil
+	stopped, err := stopReferencedAccount(ctx, ref, r.Body.ID)
+	return api.StopAccount200JSONResponse(stopped), err
 }
 
 // StopAccountByID answers DELETE /accounts/{account_id}: it stops the tracking of the account with the id in the path.
 func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDRequestObject) (api.StopAccountByIDResponseObject, error) {
-	if err := stopReferencedItem(ctx, accountResource, store.Ref{ID: r.AccountID}, r.AccountID.String()); err != nil {
-		return nil, err
+	stopped, err := stopReferencedAccount(ctx, store.Ref{ID: r.AccountID}, r.AccountID.String())
+	return api.StopAccountByID200JSONResponse(stopped), err
+}
+
+// stopReferencedAccount stops the tracking of one account. If the organisation does not track it, the error has the code not_found. idOrLink is the id
+// or link of the account as the caller sent it.
+func stopReferencedAccount(ctx context.Context, ref store.Ref, idOrLink string) (api.StoppedAccount, error) {
+	videos, found, err := CallerFrom(ctx).Org.StopAccount(ctx, ref)
+	switch {
+	case err != nil:
+		return api.StoppedAccount{}, err
+	case !found:
+		return api.StoppedAccount{}, untrackedError(link.Account, idOrLink)
 	}
-	return api.StopAccountByID200JSONResponse{Message: stoppedMessage}, nil
+	return api.StoppedAccount{Message: stoppedMessage, VideosStopped: &videos.Stopped, VideosStillTracked: &videos.StillTracked}, nil
 }
 
 // StopVideos answers DELETE /videos/bulk: it stops the tracking of many videos.
@@ -57,25 +84,6 @@ func (s *Server) StopVideos(ctx context.Context, r api.StopVideosRequestObject) 
 // StopAccounts answers DELETE /accounts/bulk: it stops the tracking of many accounts.
 func (s *Server) StopAccounts(ctx context.Context, r api.StopAccountsRequestObject) (api.StopAccountsResponseObject, error) {
 	return s.stopItems(ctx, accountResource, r.Body.Ids)
-}
-
-// stopItem stops the tracking of the video or account with the given id or link.
-func (s *Server) stopItem(ctx context.Context, res resource, idOrLink string) error {
-	ref, err := s.parseReference(ctx, res.kind, idOrLink)
-	if err != nil {
-		return err
-	}
-	return stopReferencedItem(ctx, res, ref, idOrLink)
-}
-
-// stopReferencedItem stops the tracking of one video or account. If the organisation does not track
-// it, the error has the code not_found.
-func stopReferencedItem(ctx context.Context, res resource, ref store.Ref, idOrLink string) error {
-	missing, err := res.stopTracking(CallerFrom(ctx).Org, ctx, []store.Ref{ref}, true)
-	if err == nil && len(missing) > 0 {
-		return untrackedError(res.kind, idOrLink)
-	}
-	return err
 }
 
 // untrackedError returns the error response for a video or account that the organisation does not track. idOrLink is its id or link as the

@@ -29,20 +29,21 @@ func (t Tracking) Stop(refs []Ref, allOrNothing bool) (unmatched []Ref, err erro
 	if err != nil || len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
 		return unmatched, err
 	}
-	return unmatched, t.stopTrackedVideos(accounts, "videos.id IN ?", ids)
+	_, err = t.stopTrackedVideos(accounts, "videos.id IN ?", ids)
+	return unmatched, err
 }
 
-// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given accounts. The caller must pass the
-// accounts of all videos that match.
-func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args ...any) error {
+// stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given accounts. It returns the number of
+// these videos. The caller must pass the accounts of all videos that match.
+func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args ...any) (int64, error) {
 	err := queue.Unsubscribe(t.Tx, t.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{t.id}, args...)...)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	events, err := t.eventRecorder()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var videos []Video
 	update := t.Tx
@@ -51,18 +52,18 @@ func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args
 	}
 	stopped := db.Scoped(update, "videos", t.id).Where("NOT videos.removed AND "+condition, args...).Updates(setStoppedStatus(map[string]any{"removed": true, "pending": false}))
 	if stopped.Error != nil {
-		return stopped.Error
+		return 0, stopped.Error
 	}
 	events.addStoppedVideos(videos)
 	if err := events.Save(); err != nil {
-		return err
+		return 0, err
 	}
 	err = t.Tx.Exec("UPDATE organisation_totals SET videos = videos - ?, videos_removed = videos_removed + ? WHERE organisation_id = ?",
 		stopped.RowsAffected, stopped.RowsAffected, t.id).Error
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return t.updateSums(accounts)
+	return stopped.RowsAffected, t.updateSums(accounts)
 }
 
 // recordRestart records an event for each video that was stopped and is tracked again. Call it after the new values of the videos are stored.

@@ -161,6 +161,11 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		unmatched, err := o.StopAccounts(ctx, []store.Ref{{ID: x.account}, {Link: x.profile}, {ID: mine.account}}, false)
 		return newAnswer(err, unmatched)
 	}},
+	"StopAccount": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		videos, found, err := o.StopAccount(ctx, store.Ref{ID: x.account})
+		_, foundByLink, errByLink := o.StopAccount(ctx, store.Ref{Link: x.profile})
+		return newAnswer(err, videos, found, foundByLink, newAnswer(errByLink))
+	}},
 	"RefreshAccount": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, err := o.RefreshAccount(ctx, store.Ref{ID: x.account}, nil)
 		_, byLink := o.RefreshAccount(ctx, store.Ref{Link: x.profile}, nil)

@@ -1067,6 +1067,13 @@ type StopVideosRequest struct {
 	Ids []string `json:"ids"`
 }
 
+// StoppedAccount defines model for StoppedAccount.
+type StoppedAccount struct {
+	Message            string `json:"message"`
+	VideosStillTracked *int64 `json:"videos_still_tracked,omitempty"`
+	VideosStopped      *int64 `json:"videos_stopped,omitempty"`
+}
+
 // TimeRange defines model for TimeRange.
 type TimeRange struct {
 	End   *string `json:"end"`
@@ -4088,7 +4095,7 @@ type StopAccountResponseObject interface {
 	VisitStopAccountResponse(w http.ResponseWriter) error
 }
 
-type StopAccount200JSONResponse Message
+type StopAccount200JSONResponse StoppedAccount
 
 func (response StopAccount200JSONResponse) VisitStopAccountResponse(w http.ResponseWriter) error {
 
@@ -4399,7 +4406,7 @@ type StopAccountByIDResponseObject interface {
 	VisitStopAccountByIDResponse(w http.ResponseWriter) error
 }
 
-type StopAccountByID200JSONResponse Message
+type StopAccountByID200JSONResponse StoppedAccount
 
 func (response StopAccountByID200JSONResponse) VisitStopAccountByIDResponse(w http.ResponseWriter) error {
 

@@ -2081,6 +2081,18 @@ type StopVideosRequest struct {
 	Ids []string `json:"ids"`
 }
 
+// StoppedAccount The result of stopping the tracking of an account, with the numbers of its videos.
+type StoppedAccount struct {
+	// Message The message for people.
+	Message string `json:"message"`
+
+	// VideosStillTracked The number of videos of the account that stay tracked, because they were also added by their links. Stop them with `DELETE /videos/bulk`.
+	VideosStillTracked *int64 `json:"videos_still_tracked,omitempty"`
+
+	// VideosStopped The number of videos whose tracking was stopped with the account, because they were found only through it.
+	VideosStopped *int64 `json:"videos_stopped,omitempty"`
+}
+
 // TimeRange A range of time. Both ends are inclusive. If an end is null, the range has no limit at this end.
 type TimeRange struct {
 	// End The latest time of the range.

@@ -964,8 +964,8 @@ type StopAccountOptions struct {
 }
 
 // StopAccount sends DELETE /accounts: Stop tracking an account, by id or link.
-func (c *ReelTally) StopAccount(ctx context.Context, o StopAccountOptions) (Message, error) {
-	return decodeResult[Message](c.Raw.StopAccount(wholeResponse(ctx), &StopAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopAccountRequest{ID: o.ID}))
+func (c *ReelTally) StopAccount(ctx context.Context, o StopAccountOptions) (StoppedAccount, error) {
+	return decodeResult[StoppedAccount](c.Raw.StopAccount(wholeResponse(ctx), &StopAccountParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, StopAccountRequest{ID: o.ID}))
 }
 
 // StopAccountByIDOptions are the options of StopAccountByID.
@@ -986,8 +986,8 @@ type StopAccountByIDOptions struct {
 }
 
 // StopAccountByID sends DELETE /accounts/{account_id}: Stop tracking an account, by id.
-func (c *ReelTally) StopAccountByID(ctx context.Context, accountID AccountID, o StopAccountByIDOptions) (Message, error) {
-	return decodeResult[Message](c.Raw.StopAccountByID(wholeResponse(ctx), accountID, &StopAccountByIDParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
+func (c *ReelTally) StopAccountByID(ctx context.Context, accountID AccountID, o StopAccountByIDOptions) (StoppedAccount, error) {
+	return decodeResult[StoppedAccount](c.Raw.StopAccountByID(wholeResponse(ctx), accountID, &StopAccountByIDParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}))
 }
 
 // StopAccountsOptions are the options of StopAccounts.

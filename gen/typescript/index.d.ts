@@ -1264,6 +1264,16 @@ export interface StopVideosRequest {
   ids: string[];
 }
 
+/** The result of stopping the tracking of an account, with the numbers of its videos. */
+export interface StoppedAccount {
+  /** The message for people. */
+  message: string;
+  /** The number of videos of the account that stay tracked, because they were also added by their links. */
+  videos_still_tracked?: number | undefined;
+  /** The number of videos whose tracking was stopped with the account, because they were found only through it. */
+  videos_stopped?: number | undefined;
+}
+
 /** A range of time. */
 export interface TimeRange {
   /** The latest time of the range. */
@@ -2127,9 +2137,9 @@ export class ReelTally extends Client {
   /** Replace the secret of a webhook. `POST /webhooks/{webhook_id}/rotate-secret` */
   rotateWebhookSecret(webhookId: string, options?: RequestOptions): Promise<WebhookSecret>;
   /** Stop tracking an account, by id or link. `DELETE /accounts` */
-  stopAccount(body: StopAccountRequest, options?: RequestOptions): Promise<Message>;
+  stopAccount(body: StopAccountRequest, options?: RequestOptions): Promise<StoppedAccount>;
   /** Stop tracking an account, by id. `DELETE /accounts/{account_id}` */
-  stopAccountById(accountId: string, options?: RequestOptions): Promise<Message>;
+  stopAccountById(accountId: string, options?: RequestOptions): Promise<StoppedAccount>;
   /** Stop tracking many accounts. `DELETE /accounts/bulk` */
   stopAccounts(body: StopAccountsRequest, options?: RequestOptions): Promise<StopResult>;
   /** Stop tracking a video, by id or link. `DELETE /videos` */

@@ -229,6 +229,15 @@ func describeMembers(points []point, p period, listed []client.Video, total int6
 	return ""
 }
 
+// StillTracked returns the number of videos that stay tracked although the tracking of the account was stopped. It returns 0 if the account is tracked,
+// was never tracked, or if the tier hides the number.
+func (p accountPage) StillTracked() int64 {
+	if !p.Account.Removed || p.View.Masked {
+		return 0
+	}
+	return p.View.Total
+}
+
 // IsTracked returns true if the organisation tracks the account itself. It returns false if the organisation tracks only some of the
 // account's videos.
 func (p accountPage) IsTracked() bool { return p.Account.TrackingType != nil && !p.Account.Removed }

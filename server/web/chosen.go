@@ -31,6 +31,7 @@ type chosenPage struct {
 	Problem     *Problem
 	Results     []chosenResult
 	Next        nextChange
+	Leave       *client.Collection // collection out of which the page asks to take the videos; nil if it does not ask
 }
 
 // namedVideos are videos that the page names. More is the number of further videos, which it does not name.
@@ -60,6 +61,8 @@ type failedChange struct {
 type nextChange struct {
 	Action, Text string
 	IDs          []string
+	Collection   string // id of the collection that the change needs; "" if it needs none
+	Note         string // explanation of the change; "" if there is none
 }
 
 // changeKind says what happened to a chosen video.
@@ -110,6 +113,9 @@ func showChosenVideos(v *visit) error {
 	if err != nil {
 		return err
 	}
+	if content.Collection == "" {
+		content.Collection = listedCollection(content.Back)
+	}
 	return v.renderChosen(content)
 }
 
@@ -149,6 +155,8 @@ func changeChosenVideos(v *visit) error {
 		changes, content.Next, err = v.refreshVideos(content.IDs)
 	case "collect":
 		return v.collectChosenVideos(content)
+	case "remove":
+		return v.removeChosenVideos(content)
 	default:
 		return errNotFound
 	}
@@ -157,7 +165,7 @@ func changeChosenVideos(v *visit) error {
 	}
 	if v.r.PathValue("action") == "stop" {
 		if stopped := idsOf(changes, changeDone); len(stopped) > 0 {
-			content.Next = nextChange{"track", "Track " + plural(len(stopped), "video", "videos") + " again", stopped}
+			content.Next = nextChange{Action: "track", Text: "Track " + plural(len(stopped), "video", "videos") + " again", IDs: stopped}
 		}
 	}
 	if content.Results, err = v.describeChanges(changes, texts); err != nil {
@@ -332,7 +340,7 @@ func (v *visit) refreshVideos(ids []string) (changes []videoChange, next nextCha
 			for _, left := range ids[n:] {
 				changes = append(changes, videoChange{left, changeFailed, problem.Detail})
 			}
-			return changes, nextChange{"refresh", "Refresh the other " + plural(len(ids)-n, "video", "videos"), ids[n:]}, nil
+			return changes, nextChange{Action: "refresh", Text: "Refresh the other " + plural(len(ids)-n, "video", "videos"), IDs: ids[n:]}, nil
 		case refused && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict):
 			changes = append(changes, videoChange{id, changeFailed, problem.Detail})
 		case err != nil:

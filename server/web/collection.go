@@ -25,6 +25,9 @@ const (
 	maxAccounts = 50
 )
 
+// sumCaption says which videos count in the chart of a collection.
+const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was taken out and added again, it counts from the day on which it was added again."
+
 // collectionStatistics are the statistics of a collection: those of a report, and the videos that gained most and least.
 type collectionStatistics struct {
 	client.ReportStatistics
@@ -59,9 +62,11 @@ type collectionPage struct {
 	Link                   string              // URL query of the same page with the opposite value of Subtree
 
 	sharePanel
-	ETag         string // ETag of the collection; the form of the share page sends it as If-Match
-	ShareTitle   string // heading of the share page; "" for the name of the collection
-	ShareShows   string // what visitors of the share page see, as text
+	EditForm     form                // form that changes the name, the parent and the hashtags
+	Parents      []client.Collection // collections that can be the parent
+	ETag         string              // ETag of the collection; the forms send it as If-Match
+	ShareTitle   string              // heading of the share page; "" for the name of the collection
+	ShareShows   string              // what visitors of the share page see, as text
 	ShareMetrics []columnChoice
 }
 
@@ -99,11 +104,14 @@ var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Vi
 
 // showCollection shows a collection: the views that it gained in a period, its history, its videos and its accounts.
 func showCollection(v *visit) error {
-	return v.renderCollection(http.StatusOK, form{})
+	return v.renderCollection(http.StatusOK, collectionForms{})
 }
 
-// renderCollection shows the page of a collection. If the share form was refused, the page shows the values of refusedShare in it.
-func (v *visit) renderCollection(status int, refusedShare form) error {
+// collectionForms are the forms on the page of a collection that were refused. Their values are those that the visitor sent.
+type collectionForms struct{ edit, share form }
+
+// renderCollection shows the page of a collection. The page shows the refused forms again.
+func (v *visit) renderCollection(status int, refused collectionForms) error {
 	id, err := v.itemID()
 	if err != nil {
 		return err
@@ -112,7 +120,7 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 	if err != nil {
 		return err
 	}
-	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true", sharePanel: sharePanel{ShareForm: refusedShare}}
+	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true", EditForm: refused.edit, sharePanel: sharePanel{ShareForm: refused.share}}
 	if content.View, err = v.tableView("latest_views"); err != nil {
 		return err
 	}
@@ -160,6 +168,7 @@ func (v *visit) renderCollection(status int, refusedShare form) error {
 	if v.redirectToLastPage(content.View) {
 		return nil
 	}
+	content.fillEditForm()
 	content.Best, content.Worst = rowsForGains(content.Statistics.Best, content.Videos), rowsForGains(content.Statistics.Worst, content.Videos)
 	content.SameGains = haveSameVideos(content.Statistics.Best, content.Statistics.Worst)
 	var reports client.ReportPage
@@ -302,7 +311,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		h := &history[n]
 		points[n] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
-	content.Chart = v.newChart("The value of a day is the sum over the videos that were in the collection on that day. Gained views do not include the views that a video already had when it was added. Days are UTC.",
+	content.Chart = v.newChart(sumCaption+" Gained views do not include the views that a video already had when it was added. Days are UTC.",
 		p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(history))
 	content.Chart.Joined, content.Chart.Sums = true, true
@@ -378,13 +387,10 @@ func changeCollection(v *visit) error {
 	var view url.Values // query of the page to which the browser returns
 	switch v.r.PathValue("action") {
 	case "remove":
-		notice = "removed"
-		kind, member := "videos", "video_ids"
-		item := v.r.PostFormValue("video")
-		if item == "" {
-			kind, member, item = "accounts", "account_ids", v.r.PostFormValue("account")
-		}
-		_, err = v.sendJSON(http.MethodDelete, path+"/"+kind, map[string][]string{member: {item}}, nil)
+		notice = "account-removed"
+		err = v.removeAccount(path)
+	case "edit":
+		return v.editCollection(id)
 	case "freeze":
 		var report uuid.UUID
 		report, err = v.saveReport(path)

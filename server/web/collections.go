@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -150,16 +149,10 @@ func createCollection(v *visit) error {
 	if parent, err := uuid.Parse(v.r.PostFormValue("parent")); err == nil {
 		body.ParentID = &parent
 	}
-	if tags := strings.FieldsFunc(v.r.PostFormValue("hashtags"), func(r rune) bool { return r == ',' || r == ' ' }); len(tags) > 0 {
-		body.Hashtags = tags
-	}
+	body.Hashtags = splitHashtags(v.r.PostFormValue("hashtags"))
 	var created client.CreatedCollection
 	if _, err := v.sendJSON(http.MethodPost, "/collections", body, &created); err != nil {
-		labels := map[string]string{"name": "Name", "parent_id": "Inside of", "hashtags": "Hashtags"}
-		for n, tag := range body.Hashtags {
-			labels["hashtags."+strconv.Itoa(n)] = tag
-		}
-		refused, err := v.refusedForm(err, labels)
+		refused, err := v.refusedCollection(err, body.Hashtags)
 		if err != nil {
 			return err
 		}

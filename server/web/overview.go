@@ -50,6 +50,11 @@ const (
 var overviewMetrics = []metric{{"views", "Views", false}, {"engagements", "Engagements", false}, {"followers", "Followers", false},
 	{"videos", "Videos tracked", false}, {"accounts", "Accounts tracked", false}, {"uploads", "Uploads", true}}
 
+// CoversSevenDays returns true if the period of the page is that of the list of videos that gained most: the 7 days until today.
+func (p overviewPage) CoversSevenDays() bool {
+	return p.Chart.Period.Days == 7 && p.Chart.Period.EndsToday()
+}
+
 // showOverview shows the totals of the organisation, the videos whose fetches fail, the latest videos, and the videos that gained the most
 // views.
 func showOverview(v *visit) error {

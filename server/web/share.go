@@ -386,7 +386,7 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 			}
 		}
 	}
-	c := s.visit.newChart("The value of a day is the sum over the videos that were in the collection on that day. Views per day leave out the views that a video had when it was added. Days are UTC.", p, names, points)
+	c := s.visit.newChart(sumCaption+" Views per day leave out the views that a video had when it was added. Days are UTC.", p, names, points)
 	c.setViewsGained(collectionGains(history))
 	c.Sums = true
 	page.Chart = &c

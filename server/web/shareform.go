@@ -108,7 +108,9 @@ func submitShareForm(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return v.submitShare("/collection/"+id, func() error { return v.saveShare("/collections/" + id) }, v.renderCollection)
+	return v.submitShare("/collection/"+id, func() error { return v.saveShare("/collections/" + id) }, func(status int, refused form) error {
+		return v.renderCollection(status, collectionForms{share: refused})
+	})
 }
 
 // submitShare calls save for the submitted form of a share page and redirects to the page. If the form is refused, submitShare calls render,

@@ -108,6 +108,9 @@ func (t tableView) SortLink(column string) string {
 	return "?" + withParameters(t.query, "order_by", column, "order_direction", direction, "page", "").Encode()
 }
 
+// IsOfCollection returns true if the rows are the videos of a collection.
+func (t tableView) IsOfCollection() bool { return listedCollection(t.path) != "" }
+
 // ReturnPath returns the path and the query of the page. After an action on rows of the table, the browser returns to this address.
 func (t tableView) ReturnPath() string {
 	return t.path + "?" + withParameters(t.query, "notice", "").Encode()

@@ -165,6 +165,7 @@ func (p *Pages) routes() *http.ServeMux {
 	private("GET /video/{platform}/{id}", showVideo)
 	private("POST /video/{platform}/{id}/{action}", changeVideo)
 	private("GET /video/chosen", showChosenVideos)
+	private("GET /video/chosen/remove", confirmRemoval)
 	private("POST /video/chosen/{action}", changeChosenVideos)
 	private("GET /compare", showComparison)
 	private("GET /search", showSearch)

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,6 +51,21 @@ func (v *visit) readWebhooks() (webhookSettings, error) {
 	return content, nil
 }
 
+// eventChoice is a type of events in the form for a new webhook.
+type eventChoice struct {
+	Type   store.EventType
+	Chosen bool
+}
+
+// EventChoices returns the types of events that the form for a new webhook offers. A form that was refused keeps its choice.
+func (p settingsPage) EventChoices() []eventChoice {
+	var choices []eventChoice
+	for _, t := range p.Webhooks.Types {
+		choices = append(choices, eventChoice{t, slices.Contains(p.NewWebhook.Values["type"], string(t))})
+	}
+	return choices
+}
+
 // webhookPath returns the path of an operation on a webhook. If id is not a UUID, the path contains the zero UUID, which no webhook has.
 func webhookPath(id, operation string) string {
 	parsed, _ := uuid.Parse(id)
@@ -59,8 +75,10 @@ func webhookPath(id, operation string) string {
 // createWebhook creates a webhook from the values in the form and shows its secret once.
 func createWebhook(v *visit) error {
 	request := client.CreateWebhookRequest{URL: strings.TrimSpace(v.r.PostFormValue("url"))}
-	if t := v.r.PostFormValue("type"); t != "" {
-		request.EventTypes = append(request.EventTypes, client.EventType(t))
+	for _, t := range v.r.PostForm["type"] {
+		if t != "" {
+			request.EventTypes = append(request.EventTypes, client.EventType(t))
+		}
 	}
 	var made client.CreatedWebhook
 	if err := v.sendJSONOnce("/webhooks", request, &made); err != nil {
@@ -71,7 +89,11 @@ func createWebhook(v *visit) error {
 
 // showRefusedWebhook shows the page Settings with the reason why a webhook was not created or changed.
 func (v *visit) showRefusedWebhook(err error) error {
-	refused, err := v.refusedForm(err, map[string]string{"url": "Address", "event_types.0": "Events"})
+	labels := map[string]string{"url": "Address"}
+	for n := range v.r.PostForm["type"] {
+		labels["event_types."+strconv.Itoa(n)] = "Events"
+	}
+	refused, err := v.refusedForm(err, labels)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,16 @@
   // isComputed returns true if a point was not fetched: it was computed from other points, or it has the counts of an earlier day.
   const isComputed = point => point.quality === "interpolated" || point.quality === "carried";
 
-  const dates = { space: 70, values: (_, at) => at.map(t => new Date(t * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })) };
+  // shortened returns at most the first 24 characters of a text, and "…" if the text is longer. An emoji is one character, also if it has several
+  // code points.
+  const characters = Intl.Segmenter && new Intl.Segmenter();
+  const shortened = text => {
+    const all = characters ? [...characters.segment(text)].map(part => part.segment) : [...text];
+    return all.length > 24 ? all.slice(0, 24).join("").trimEnd() + "…" : text;
+  };
+
+  // An axis of dates has at most six marks.
+  const dates = { space: (_u, _axis, _low, _high, width) => Math.max(70, width / 5), values: (_, at) => at.map(t => new Date(t * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })) };
   const axisOf = () => ({ stroke: colour("muted"), grid: { stroke: colour("border"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" });
 
   // wholeSteps are the distances that the marks of an axis of counts can have. A count is never a fraction.
@@ -104,7 +113,11 @@
     const colours = styles.map(style => style.stroke), dashes = styles.map(style => (style.strokeDasharray.match(/[\d.]+/g) ?? []).map(Number));
     const measured = scaled.map((line, m) => line.map((value, n) => isComputed(tables[m].points[n]) ? null : value));
     const computed = scaled.map((line, m) => line.map((value, n) => withNeighbours(tables[m].points, n) ? value : null));
-    figure.querySelector(".axis").textContent = tables.some(({ points }) => points.some(isComputed)) ? "Dotted: computed from the points before and after." : "";
+    // If all values are far above 0, the axis begins a little below the lowest value, so that lines close to each other can be told apart.
+    const known = scaled.flat().filter(value => value !== null), lowest = Math.min(...known, 98);
+    const margin = (100 - lowest) * 0.05, range = lowest < 50 ? [Math.min(0, lowest), 105] : [lowest - margin, 100 + margin];
+    figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
+      tables.some(({ points }) => points.some(isComputed)) && "Dotted: computed from the points before and after."].filter(Boolean).join(" ");
     // showDay shows the numbers of the day with index n. The element <bdi> prevents that a right-to-left caption moves the number of another video.
     const showDay = n => {
       readout.replaceChildren();
@@ -112,7 +125,7 @@
       readout.append(new Date(tables[0].days[n] * 1000).toISOString().slice(0, 10));
       tables.forEach(({ points }, m) => {
         const caption = document.createElement("bdi");
-        caption.textContent = names[m].textContent.slice(0, 24);
+        caption.textContent = shortened(names[m].textContent);
         readout.append(" · " + (m + 1) + " ", caption, ": " + (points[n].value === null ? "no number" : whole.format(points[n].value)));
       });
     };
@@ -120,8 +133,8 @@
     showDay(last);
     new uPlot({
       width: plot.clientWidth, height: 256, tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-      legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 24, 0, 0], scales: { y: { range: (_, low) => [Math.min(0, low), 105] } },
-      axes: [{ ...axisOf(), ...dates, size: 32 }, { ...axisOf(), size: 60, space: 45, values: (_, at) => at.map(n => n + " %") }],
+      legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 24, 0, 0], scales: { y: { range: () => range } },
+      axes: [{ ...axisOf(), ...dates, size: 32 }, { ...axisOf(), size: 60, space: 45, values: (_, at) => at.map(n => Number(n.toFixed(2)) + " %") }],
       series: [{}, ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: dashes[n], points: { ...dots, fill: colours[n] } })),
         ...scaled.map((_, n) => ({ stroke: colours[n], width: 2, dash: [2, 5], points: { show: false } }))],
       hooks: { setCursor: [u => { showDay(u.cursor.idx ?? last); }], draw: [u => labelLines(u, scaled, colours)] },
@@ -184,12 +197,18 @@
     }, [days, solid, dashed, corrected, joined], plot);
   }
 
+  // The head of a table stays in view, unless the table is wider than the page and scrolls in its own box.
+  const findWideTables = () => {
+    for (const box of document.querySelectorAll(".wide")) box.classList.remove("fits");
+    for (const box of document.querySelectorAll(".wide")) box.classList.toggle("fits", box.scrollWidth <= box.clientWidth);
+  };
   const figures = () => document.querySelectorAll("figure.chart");
   const drawAll = () => figures().forEach(draw);
   // The times in the table are localised first, because the readout of a chart has the text of the table.
   for (const shown of ["DOMContentLoaded", "htmx:afterSettle"]) {
     document.addEventListener(shown, () => {
       localise();
+      findWideTables();
       drawAll();
     });
   }
@@ -198,6 +217,7 @@
   addEventListener("resize", () => {
     if (innerWidth !== width) {
       width = innerWidth;
+      findWideTables();
       drawAll();
     }
   });

@@ -209,13 +209,13 @@ class ReelTally(Client):
         """Replace the secret of a webhook. `POST /webhooks/{webhook_id}/rotate-secret`"""
         return cast("t.WebhookSecret", self.request("POST", f"/webhooks/{quote(webhook_id)}/rotate-secret", keyed=True, idempotency_key=idempotency_key))
 
-    def stop_account(self, body: t.StopAccountRequest, *, idempotency_key: str | None = None) -> t.Message:
+    def stop_account(self, body: t.StopAccountRequest, *, idempotency_key: str | None = None) -> t.StoppedAccount:
         """Stop tracking an account, by id or link. `DELETE /accounts`"""
-        return cast("t.Message", self.request("DELETE", "/accounts", body=body, keyed=True, idempotency_key=idempotency_key))
+        return cast("t.StoppedAccount", self.request("DELETE", "/accounts", body=body, keyed=True, idempotency_key=idempotency_key))
 
-    def stop_account_by_id(self, account_id: str, *, idempotency_key: str | None = None) -> t.Message:
+    def stop_account_by_id(self, account_id: str, *, idempotency_key: str | None = None) -> t.StoppedAccount:
         """Stop tracking an account, by id. `DELETE /accounts/{account_id}`"""
-        return cast("t.Message", self.request("DELETE", f"/accounts/{quote(account_id)}", keyed=True, idempotency_key=idempotency_key))
+        return cast("t.StoppedAccount", self.request("DELETE", f"/accounts/{quote(account_id)}", keyed=True, idempotency_key=idempotency_key))
 
     def stop_accounts(self, body: t.StopAccountsRequest, *, idempotency_key: str | None = None) -> t.StopResult:
         """Stop tracking many accounts. `DELETE /accounts/bulk`"""

@@ -1265,6 +1265,17 @@ class StopVideosRequest(TypedDict):
     ids: list[str]
 
 
+class StoppedAccount(TypedDict):
+    """The result of stopping the tracking of an account, with the numbers of its videos."""
+
+    # The message for people.
+    message: str
+    # The number of videos of the account that stay tracked, because they were also added by their links.
+    videos_still_tracked: NotRequired[int]
+    # The number of videos whose tracking was stopped with the account, because they were found only through it.
+    videos_stopped: NotRequired[int]
+
+
 class TimeRange(TypedDict):
     """A range of time."""
 

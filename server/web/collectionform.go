@@ -1,0 +1,107 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// This file changes the name, the parent and the hashtags of a collection.
+
+// splitHashtags returns the hashtags in the text of a form field. Commas and spaces separate them.
+func splitHashtags(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// refusedCollection returns a form with the name, the parent and the hashtags of a collection, after the API has refused it with err.
+func (v *visit) refusedCollection(err error, hashtags []string) (form, error) {
+	labels := map[string]string{"name": "Name", "parent_id": "Inside of", "hashtags": "Hashtags"}
+	for n, tag := range hashtags {
+		labels["hashtags."+strconv.Itoa(n)] = tag
+	}
+	return v.refusedForm(err, labels)
+}
+
+// fillEditForm sets the values of the form that changes the collection, and the collections that can be its parent. A form that was refused keeps its
+// submitted values.
+func (p *collectionPage) fillEditForm() {
+	switch refused := p.EditForm.Refused; {
+	case refused == nil:
+		parent := ""
+		if p.Collection.ParentID != nil {
+			parent = p.Collection.ParentID.String()
+		}
+		var hashtags []string
+		for _, tag := range p.Collection.Hashtags {
+			hashtags = append(hashtags, "#"+tag)
+		}
+		p.EditForm.Values = url.Values{"version": {p.ETag}, "name": {p.Collection.Name}, "parent": {parent}, "hashtags": {strings.Join(hashtags, " ")}}
+	case refused.Status == http.StatusPreconditionFailed: // for other reasons, the form keeps its ETag, because it would otherwise overwrite changes that the visitor has not seen
+		p.EditForm.Set("version", p.ETag)
+	}
+	below := map[uuid.UUID]bool{p.Collection.ID: true}
+	for _, node := range collectionTree(p.Collections) { // a collection comes after the collections above it
+		if below[node.ID] || node.ParentID != nil && below[*node.ParentID] {
+			below[node.ID] = true
+			continue
+		}
+		p.Parents = append(p.Parents, node.Collection)
+	}
+}
+
+// editCollection changes the name, the parent and the hashtags of a collection. If the API refuses the values, editCollection shows the form again.
+func (v *visit) editCollection(id string) error {
+	hashtags := splitHashtags(v.r.PostFormValue("hashtags"))
+	if hashtags == nil {
+		hashtags = []string{}
+	}
+	body := map[string]any{"name": strings.TrimSpace(v.r.PostFormValue("name")), "hashtags": hashtags}
+	if v.r.PostForm.Has("parent") { // a tier that hides numbers lists only the first collection, so its form has no list of parents
+		body["parent_id"] = nil
+		if parent, err := uuid.Parse(v.r.PostFormValue("parent")); err == nil {
+			body["parent_id"] = parent
+		}
+	}
+	path := "/collections/" + id
+	_, etag, err := v.getCollection(path)
+	if err != nil {
+		return err
+	}
+	// The API refuses the change if the collection was changed after the form was shown.
+	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("version"), etag))
+	_, err = v.sendJSON(http.MethodPatch, path, body, nil)
+	v.r.Header.Del("If-Match")
+	if err != nil {
+		if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusPreconditionFailed {
+			problem.Faults, problem.Detail = nil, "The collection was changed meanwhile. Nothing was saved. The form has your values: to replace the present ones with them, save again."
+		}
+		refused, err := v.refusedCollection(err, hashtags)
+		if err != nil {
+			return err
+		}
+		return v.renderCollection(refused.Refused.Status, collectionForms{edit: refused})
+	}
+	v.redirectTo("/collection/" + id + "?notice=collection-changed")
+	return nil
+}
+
+// removeAccount takes an account out of a collection.
+func (v *visit) removeAccount(path string) error {
+	var removed client.RemovedAccounts
+	account, err := uuid.Parse(v.r.PostFormValue("account"))
+	if err != nil {
+		return &Problem{Status: http.StatusBadRequest, Title: "No account", Detail: "Choose an account."}
+	}
+	_, err = v.sendJSON(http.MethodDelete, path+"/accounts", map[string][]string{"account_ids": {account.String()}}, &removed)
+	if err == nil && removed.AccountsRemoved == 0 {
+		return &Problem{Status: http.StatusNotFound, Title: "Not in the collection", Detail: "The account is not in the collection. Nothing was changed."}
+	}
+	return err
+}
