@@ -36,18 +36,19 @@ func maxListRequests(videoCount int) int {
 
 // page is the profile of a Facebook page in the format of the Graph API.
 type page struct {
-	ID        fetch.ID    `json:"id"`
-	Name      *string     `json:"name"`
-	Username  *string     `json:"username"`
-	About     *string     `json:"about"`
-	Website   *string     `json:"website"`
-	Followers fetch.Count `json:"followers_count"`
+	ID        fetch.ID               `json:"id"`
+	Name      fetch.Optional[string] `json:"name"`
+	Username  fetch.Optional[string] `json:"username"`
+	About     fetch.Optional[string] `json:"about"`
+	Website   fetch.Optional[string] `json:"website"`
+	Followers fetch.Count            `json:"followers_count"`
 }
 
 // fetchAccount requests the profile of a Facebook page and its two lists of videos.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	path := accountPath(t)
 	res, err := s.getObject(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
+	err = asTypeError(err, "Page")
 	if e, ok := graph.AsTargetError(err); ok {
 		return e.Result(), nil
 	}
@@ -62,7 +63,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		return temporary("the answer about the Facebook page has a field of the wrong type")
 	}
 	id := string(p.ID)
-	switch name := fetch.ParseHandle(p.Username); {
+	switch name := fetch.ParseHandle(p.Username.Value()); {
 	case !pageID.MatchString(id):
 		return temporary("the page has no id")
 	case path == t.AccountID && id != path, path != t.AccountID && (name == nil || !link.IsSameHandle(link.Facebook, *name, path)):
@@ -71,7 +72,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		return temporary("the page has an invalid count")
 	}
 	a := &source.AccountFacts{
-		ID: &id, Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name), Bio: fetch.CleanName(p.About), ProfileLink: fetch.ParseLink(p.Website),
+		ID: &id, Username: fetch.ParseHandle(p.Username.Value()), Name: fetch.CleanName(p.Name.Value()), Bio: fetch.CleanName(p.About.Value()), ProfileLink: fetch.ParseLink(p.Website.Value()),
 		Followers: p.Followers.Value(), Private: new(false),
 	}
 	if a.Username == nil {
@@ -171,11 +172,9 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 // entry is not valid, ok is false.
 func (s *Source) decodeEntry(raw json.RawMessage) (v ingest.FoundVideo, pageID string, ok bool) {
 	var item struct {
-		ID          fetch.ID `json:"id"`
-		CreatedTime *string  `json:"created_time"`
-		From        struct {
-			ID fetch.ID `json:"id"`
-		} `json:"from"`
+		ID          fetch.ID               `json:"id"`
+		CreatedTime fetch.Optional[string] `json:"created_time"`
+		From        fetch.Optional[owner]  `json:"from"`
 	}
 	if json.Unmarshal(raw, &item) != nil || !videoID.MatchString(string(item.ID)) {
 		return ingest.FoundVideo{}, "", false
@@ -185,8 +184,11 @@ func (s *Source) decodeEntry(raw json.RawMessage) (v ingest.FoundVideo, pageID s
 		return ingest.FoundVideo{}, "", false
 	}
 	v = ingest.FoundVideo{ID: l.ID, Link: l.Canonical}
-	if at := graph.ParseTime(item.CreatedTime, s.now()); at != nil {
+	if at := graph.ParseTime(item.CreatedTime.Value(), s.now()); at != nil {
 		v.UploadedAt = new(store.InstantOf(*at))
 	}
-	return v, string(item.From.ID), true
+	if from := item.From.Value(); from != nil {
+		pageID = string(from.ID)
+	}
+	return v, pageID, true
 }

@@ -49,7 +49,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			}
 			r.Sandbox = p.sandbox
 			r.Account = &source.AccountFacts{
-				SourceID: p.sourceID(), Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name), Bio: fetch.CleanName(p.Biography),
+				SourceID: p.sourceID(), Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name.Value()), Bio: fetch.CleanName(p.Biography.Value()),
 				Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
 			}
 		}
@@ -101,15 +101,15 @@ func (p page) completeSince() *store.Instant {
 // asFoundVideo returns the post as a video of an account. It returns false if the post is not a video, for example if it is a photo.
 func (item post) asFoundVideo() (ingest.FoundVideo, bool) {
 	var c struct {
-		Type      *string `json:"media_type"`
-		Permalink *string `json:"permalink"`
+		Type      *string                `json:"media_type"`
+		Permalink fetch.Optional[string] `json:"permalink"`
 	}
 	if json.Unmarshal(item.raw, &c) != nil || c.Type == nil || *c.Type != "VIDEO" {
 		return ingest.FoundVideo{}, false
 	}
 	v := ingest.FoundVideo{ID: item.code, Link: "https://www.instagram.com/reel/" + item.code + "/"}
-	if c.Permalink != nil {
-		if l, err := link.Parse(*c.Permalink); err == nil && l.Kind == link.Video && l.ID == item.code {
+	if permalink := c.Permalink.Value(); permalink != nil {
+		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.ID == item.code {
 			v.Link = l.Canonical
 		}
 	}

@@ -30,13 +30,13 @@ var (
 
 // profile is the profile of an account in the format of the Graph API.
 type profile struct {
-	ID        fetch.ID    `json:"id"`
-	Username  *string     `json:"username"`
-	Name      *string     `json:"name"`
-	Biography *string     `json:"biography"`
-	Followers fetch.Count `json:"followers_count"`
-	Follows   fetch.Count `json:"follows_count"`
-	Posts     fetch.Count `json:"media_count"`
+	ID        fetch.ID               `json:"id"`
+	Username  *string                `json:"username"`
+	Name      fetch.Optional[string] `json:"name"`
+	Biography fetch.Optional[string] `json:"biography"`
+	Followers fetch.Count            `json:"followers_count"`
+	Follows   fetch.Count            `json:"follows_count"`
+	Posts     fetch.Count            `json:"media_count"`
 }
 
 // sourceID returns the account's Graph API id with the prefix "instagram/", or nil if the id is
@@ -126,20 +126,20 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	p.after = l.NextCursor(topLevel)
 	for _, raw := range *l.Data {
 		var item struct {
-			Shortcode fetch.ID `json:"shortcode"`
-			Permalink *string  `json:"permalink"`
-			Timestamp *string  `json:"timestamp"`
+			Shortcode fetch.ID               `json:"shortcode"`
+			Permalink fetch.Optional[string] `json:"permalink"`
+			Timestamp fetch.Optional[string] `json:"timestamp"`
 		}
 		if json.Unmarshal(raw, &item) != nil {
 			p.broken = true
 			continue
 		}
-		code := validCode(string(item.Shortcode), item.Permalink)
+		code := validCode(string(item.Shortcode), item.Permalink.Value())
 		if code == "" {
 			p.broken = true
 			continue
 		}
-		p.posts = append(p.posts, post{code: code, uploaded: graph.ParseTime(item.Timestamp, now), raw: raw})
+		p.posts = append(p.posts, post{code: code, uploaded: graph.ParseTime(item.Timestamp.Value(), now), raw: raw})
 	}
 }
 
@@ -243,11 +243,11 @@ func (p page) isOlderThan(codes []string) bool {
 
 // postFacts is a post in the format of the Graph API, with its likes, its comments and some other data.
 type postFacts struct {
-	ID       fetch.ID    `json:"id"`
-	Caption  *string     `json:"caption"`
-	Likes    fetch.Count `json:"like_count"`
-	Comments fetch.Count `json:"comments_count"`
-	Views    fetch.Count `json:"view_count"`
+	ID       fetch.ID               `json:"id"`
+	Caption  fetch.Optional[string] `json:"caption"`
+	Likes    fetch.Count            `json:"like_count"`
+	Comments fetch.Count            `json:"comments_count"`
+	Views    fetch.Count            `json:"view_count"`
 	// ThumbnailURL is set only for posts of the operator's account. For other posts, Instagram returns no thumbnail of a video.
 	ThumbnailURL fetch.OptionalLink `json:"thumbnail_url"`
 }
@@ -280,7 +280,7 @@ func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	}
 	return string(c.ID), source.Result{Class: source.OK, Facts: &source.Facts{
 		Views: c.Views.Value(), Likes: c.Likes.Value(), Comments: c.Comments.Value(), HiddenStats: new(c.Likes.Value() == nil),
-		Title: fetch.CleanText(c.Caption), Username: fetch.ParseHandle(p.Username), AccountName: fetch.CleanName(p.Name),
+		Title: fetch.CleanText(c.Caption.Value()), Username: fetch.ParseHandle(p.Username), AccountName: fetch.CleanName(p.Name.Value()),
 		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false), ThumbnailURL: c.ThumbnailURL.Value(),
 	}}
 }
