@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -86,6 +87,10 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			r.Detail = "no list of " + list + ": " + e.Detail // the profile is returned even if a list of videos cannot be requested
 			continue
 		}
+		if errors.Is(err, graph.ErrTooMuchData) {
+			r.Detail = "no list of " + list + ": " + err.Error()
+			continue
+		}
 		if err != nil {
 			return source.Result{}, err
 		}
@@ -116,7 +121,7 @@ func mergeVideoLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 }
 
 // fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found maxVideos videos of the page, and at
-// least minListed, or when the list ends. If it finds fewer in the allowed requests, it returns a failure, because the collector would take
+// least minListed, or when the list ends. If it finds fewer in the allowed requests, counted in full pages, it returns a failure, because the collector would take
 // the videos as the complete list. With the largest number of requests, maxPages, it returns the found videos, because the collector never requests
 // a longer list.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageID, listName string, maxVideos int) ([]ingest.FoundVideo, error) {
@@ -124,12 +129,17 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 	ids := map[string]bool{} // ids of the found videos
 	after := ""
 	requests := maxListRequests(maxVideos)
-	for range requests {
-		parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(pageSize)}
-		if after != "" {
-			parameters = append(parameters, "after", after)
-		}
-		res, err := s.getWithPageToken(ctx, budget, pageID, pageID+"/"+listName, parameters...)
+	size := pageSize
+	for requested := 0; requested < requests*pageSize; requested += size {
+		path := pageID + "/" + listName
+		res, err := s.graph.GetPage(path, pageSize, func(limit int) (graph.Answer, error) {
+			size = limit
+			parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(limit)}
+			if after != "" {
+				parameters = append(parameters, "after", after)
+			}
+			return s.getWithPageToken(ctx, budget, pageID, path, parameters...)
+		})
 		err = asTargetError(err)
 		if e, ok := graph.AsTargetError(err); ok && after != "" {
 			return nil, &source.Failure{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail}

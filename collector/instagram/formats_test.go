@@ -30,3 +30,19 @@ func TestSource_returnsCountsIfAnOptionalMemberHasAnUnexpectedType(t *testing.T)
 		require.Len(t, r.Account.Videos, 1)
 	}
 }
+
+func TestSource_requestsSmallerPagesIfAPageHasTooMuchData(t *testing.T) {
+	t.Parallel()
+	w := newGraphTest(t, func(_, fields string) (int, string) {
+		if !strings.Contains(fields, ".limit(12)") {
+			return 500, graphError(1, 0, "Please reduce the amount of data you're asking for, then retry your request")
+		}
+		return 200, discoveryAnswer(mira, mediaList("", postJSON(pancakes, reel)))
+	})
+	require.Equal(t, source.OK, w.fetch(t, videoTarget(pancakes, "mira.cooks"))[0].Class)
+	require.Len(t, *w.requests, 4, "the own profile, and pages of 50, 25 and 12 posts")
+	r := w.fetch(t, accountTarget("mira.cooks", 1))[0]
+	require.Equal(t, source.OK, r.Class)
+	require.Len(t, r.Account.Videos, 1)
+	require.Len(t, *w.requests, 5, "the size of the page is cached")
+}

@@ -55,6 +55,7 @@ type page struct {
 	posts   []post
 	broken  bool   // true if a post has no code, or if the answer has no list
 	after   string // the cursor of the next page; "" on the last page
+	size    int    // the number of posts that were requested
 	sandbox bool
 }
 
@@ -71,8 +72,12 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	if cursor != "" {
 		cursor = ".after(" + cursor + ")"
 	}
-	query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", handle, profileFields, cursor, pageSize, discoveryFields)
-	res, err := s.graph.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
+	size := pageSize
+	res, err := s.graph.GetPage(handle, pageSize, func(limit int) (graph.Answer, error) {
+		size = limit
+		query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", handle, profileFields, cursor, limit, discoveryFields)
+		return s.graph.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
+	})
 	if err != nil {
 		return page{}, err
 	}
@@ -89,7 +94,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	if given := fetch.ParseHandle(d.Username); given == nil || *given != handle {
 		return page{}, &source.Failure{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
-	p := page{profile: d.profile, sandbox: res.Sandbox}
+	p := page{profile: d.profile, size: size, sandbox: res.Sandbox}
 	switch {
 	case d.Media == nil: // nil if the account has no posts, or if the list is missing from the answer
 		p.broken = d.Posts.Value() != nil && *d.Posts.Value() > 0
@@ -103,11 +108,15 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 
 // fetchOwnPage requests one page of posts of the operator's account. The cursor selects the page; "" is the cursor of the first page.
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cursor string) (page, error) {
-	parameters := []string{"fields", ownFields, "limit", fmt.Sprint(pageSize)}
-	if cursor != "" {
-		parameters = append(parameters, "after", cursor)
-	}
-	res, err := s.graph.Get(ctx, budget, s.own.id+"/media", ownAccountErrors, parameters...)
+	size := pageSize
+	res, err := s.graph.GetPage("", pageSize, func(limit int) (graph.Answer, error) {
+		size = limit
+		parameters := []string{"fields", ownFields, "limit", fmt.Sprint(limit)}
+		if cursor != "" {
+			parameters = append(parameters, "after", cursor)
+		}
+		return s.graph.Get(ctx, budget, s.own.id+"/media", ownAccountErrors, parameters...)
+	})
 	if err != nil {
 		return page{}, err
 	}
@@ -115,7 +124,7 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cu
 	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
 		return page{}, graph.ErrFormat
 	}
-	p := page{sandbox: res.Sandbox}
+	p := page{size: size, sandbox: res.Sandbox}
 	p.addPosts(&answer, true, s.now())
 	return p, nil
 }
@@ -169,8 +178,8 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handl
 	notFound := source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("not among the newest %d posts of its account; older posts are not searched", maxPages*pageSize)}
 	after, broken := "", false
 	// Plan reserves a call for only the first page.
-	for range maxPages {
-		var p page
+	var p page
+	for searched := 0; searched < maxPages*pageSize; searched += p.size {
 		var err error
 		if handle == "" {
 			p, err = s.fetchOwnPage(ctx, budget, after)
