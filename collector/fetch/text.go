@@ -104,7 +104,7 @@ func (l *OptionalLength) UnmarshalJSON(raw []byte) error {
 	l.seconds = nil
 	text := string(raw)
 	if strings.HasPrefix(text, `"`) && json.Unmarshal(raw, &text) != nil {
-		return nil
+		text = ""
 	}
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
 		l.seconds = CheckLength(seconds)

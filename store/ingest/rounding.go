@@ -30,10 +30,10 @@ func isRoundedLength(known *string, reportedSeconds float64) bool {
 	return err == nil && (math.Floor(exact) == reportedSeconds || math.Round(exact) == reportedSeconds)
 }
 
-// isRoundedFrom returns true if a source that shows numbers from 1,000 on in thousands, millions or billions, such as 573.9K or 574K, would
+// isRoundedFrom returns true if a source that shows numbers from 10,000 on in thousands, millions or billions, such as 573.9K or 574K, would
 // report exact as n. The source can round to one decimal place, down or to the nearest number, or from ten units on down to whole units.
 func isRoundedFrom(n, exact int64) bool {
-	if exact < 1_000 {
+	if exact < 10_000 {
 		return false
 	}
 	step := int64(100)

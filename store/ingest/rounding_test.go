@@ -32,9 +32,7 @@ func TestAcknowledge_keepsAMoreExactCount(t *testing.T) {
 			{999_960, 1_000_000, 999_960, true},                 // rounded up to the next unit
 			{950_000, 1_000_000, 1_000_000, true},               // 950K is not shown as 1M
 			{2_123_000_000, 2_100_000_000, 2_123_000_000, true}, // one decimal place of billions
-			{9_942, 9_900, 9_942, true},                         // one decimal place of thousands
-			{9_942, 9_800, 9_800, true},                         // 9,942 is never rounded to 9,800
-			{999, 900, 900, true},                               // numbers below 1,000 are never rounded
+			{9_942, 9_900, 9_900, true},                         // a rounded number below 10,000 replaces the count, because most sources do not round it
 			{12_345, 12_000, 12_345, true},                      // whole thousands from ten thousand on
 			{2_412_345, 2_400_000, 2_412_345, true},             // one decimal place of millions
 			{24_912_345, 24_000_000, 24_912_345, true},          // whole millions from ten millions on
