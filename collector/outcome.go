@@ -66,8 +66,8 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 // needsNextSource returns true if the next source must be asked after the result r, which has no
 // numbers.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
-	// If the class is lasting, a retry would not help.
-	lasting := slices.Contains(lastingClasses, r.Class)
+	// If the class is lasting, or if the last attempts have failed, a retry would not help.
+	lasting := slices.Contains(skippedClasses(t), r.Class)
 	if lasting || r.Failed == nil {
 		return lasting || r.Class == source.Doubted
 	}
@@ -79,6 +79,15 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	latest := last.Time().Add(w.schedulePlan(t).Interval(t) * 3 / 2)
 	// In the interactive lane, an organisation waits for the target, so any failure is enough.
 	return t.Lane == queue.LaneInteractive || r.Class == quota.Paused && r.Failed.RetryAt.After(latest)
+}
+
+// skippedClasses returns the classes of answers whose source can be skipped for a week. If the target would be parked after another failed
+// attempt, they include Temporary. A source that never gives numbers of the target then does not prevent the next source from giving them.
+func skippedClasses(t queue.Target) []source.Class {
+	if t.Attempts+1 >= schedule.FailuresUntilParked {
+		return append(slices.Clone(lastingClasses), source.Temporary)
+	}
+	return lastingClasses
 }
 
 // successOutcome returns the outcome after a source gave numbers. If the target needs details and the answer lacks them, the next source is
@@ -96,7 +105,7 @@ func (w *worker) successOutcome(t queue.Target, a attempt, r source.Result, mixe
 			return continueAttempt(o, asked, next, now)
 		}
 	}
-	w.endAttempt(&o, a, lastingClasses...)
+	w.endAttempt(&o, a, skippedClasses(t)...)
 	return o
 }
 

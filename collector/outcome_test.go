@@ -163,3 +163,42 @@ func TestOutcome_implausibleRiseIsStoredAfterOneConfirmation(t *testing.T) {
 	require.NotNil(t, o.Facts)
 	require.Nil(t, o.Suspect)
 }
+
+// namedSource is a scriptedSource with its own name.
+type namedSource struct {
+	*scriptedSource
+	name string
+}
+
+func (s namedSource) Name() string { return s.name }
+
+func TestOutcome_nextSourceIsAskedAfterRepeatedFailures(t *testing.T) {
+	t.Parallel()
+	first, second := namedSource{&scriptedSource{batch: 1}, "first"}, namedSource{&scriptedSource{batch: 1}, "second"}
+	c := &Collector{Options: Options{Sources: []source.Source{first, second}, Now: func() time.Time { return someDay }}}
+	outcomeOfSource := func(s source.Source, t queue.Target, r source.Result) ingest.Outcome {
+		w := &worker{Collector: c, source: s}
+		return w.outcome(t, r, false, someDay)
+	}
+	temporary := source.Result{Class: source.Temporary, Detail: "cannot be read"}
+	claimed := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675", Attempts: schedule.FailuresUntilParked - 2}
+	o := outcomeOfSource(first, claimed, temporary)
+	require.Equal(t, "first", o.Route, "a few failures must not change the source")
+	require.False(t, o.Onward)
+
+	claimed.Attempts++
+	o = outcomeOfSource(first, claimed, temporary)
+	require.Equal(t, "second", o.Route)
+	require.True(t, o.Onward)
+	require.Equal(t, store.InstantOf(someDay), o.NextAt)
+
+	claimed.Answers = o.Answers
+	ok := outcomeOfSource(second, claimed, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(7))}})
+	require.Equal(t, queue.StateActive, ok.State)
+	require.Equal(t, "second", ok.Route, "the first source must be skipped for a week")
+	require.Zero(t, ok.Attempts)
+
+	failed := outcomeOfSource(second, claimed, temporary)
+	require.Equal(t, queue.StateParked, failed.State)
+	require.Equal(t, "first", failed.Route, "both sources must be asked again")
+}

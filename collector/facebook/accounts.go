@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,18 +37,19 @@ func maxListRequests(videoCount int) int {
 
 // page is the profile of a Facebook page in the format of the Graph API.
 type page struct {
-	ID        fetch.ID    `json:"id"`
-	Name      *string     `json:"name"`
-	Username  *string     `json:"username"`
-	About     *string     `json:"about"`
-	Website   *string     `json:"website"`
-	Followers fetch.Count `json:"followers_count"`
+	ID        fetch.ID               `json:"id"`
+	Name      fetch.Optional[string] `json:"name"`
+	Username  fetch.Optional[string] `json:"username"`
+	About     fetch.Optional[string] `json:"about"`
+	Website   fetch.Optional[string] `json:"website"`
+	Followers fetch.Count            `json:"followers_count"`
 }
 
 // fetchAccount requests the profile of a Facebook page and its two lists of videos.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	path := accountPath(t)
 	res, err := s.getObject(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
+	err = asTypeError(err, "Page")
 	if e, ok := graph.AsTargetError(err); ok {
 		return e.Result(), nil
 	}
@@ -62,7 +64,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		return temporary("the answer about the Facebook page has a field of the wrong type")
 	}
 	id := string(p.ID)
-	switch name := fetch.ParseHandle(p.Username); {
+	switch name := fetch.ParseHandle(p.Username.Value()); {
 	case !pageID.MatchString(id):
 		return temporary("the page has no id")
 	case path == t.AccountID && id != path, path != t.AccountID && (name == nil || !link.IsSameHandle(link.Facebook, *name, path)):
@@ -71,7 +73,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		return temporary("the page has an invalid count")
 	}
 	a := &source.AccountFacts{
-		ID: &id, Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name), Bio: fetch.CleanName(p.About), ProfileLink: fetch.ParseLink(p.Website),
+		ID: &id, Username: fetch.ParseHandle(p.Username.Value()), Name: fetch.CleanName(p.Name.Value()), Bio: fetch.CleanName(p.About.Value()), ProfileLink: fetch.ParseLink(p.Website.Value()),
 		Followers: p.Followers.Value(), Private: new(false),
 	}
 	if a.Username == nil {
@@ -83,6 +85,10 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		found, err := s.fetchList(ctx, budget, id, list, t.Depth)
 		if e, ok := graph.AsTargetError(err); ok {
 			r.Detail = "no list of " + list + ": " + e.Detail // the profile is returned even if a list of videos cannot be requested
+			continue
+		}
+		if errors.Is(err, graph.ErrTooMuchData) {
+			r.Detail = "no list of " + list + ": " + err.Error()
 			continue
 		}
 		if err != nil {
@@ -115,7 +121,7 @@ func mergeVideoLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 }
 
 // fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found maxVideos videos of the page, and at
-// least minListed, or when the list ends. If it finds fewer in the allowed requests, it returns a failure, because the collector would take
+// least minListed, or when the list ends. If it finds fewer in the allowed requests, counted in full pages, it returns a failure, because the collector would take
 // the videos as the complete list. With the largest number of requests, maxPages, it returns the found videos, because the collector never requests
 // a longer list.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageID, listName string, maxVideos int) ([]ingest.FoundVideo, error) {
@@ -123,12 +129,17 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 	ids := map[string]bool{} // ids of the found videos
 	after := ""
 	requests := maxListRequests(maxVideos)
-	for range requests {
-		parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(pageSize)}
-		if after != "" {
-			parameters = append(parameters, "after", after)
-		}
-		res, err := s.getWithPageToken(ctx, budget, pageID, pageID+"/"+listName, parameters...)
+	size := pageSize
+	for requested := 0; requested < requests*pageSize; requested += size {
+		path := pageID + "/" + listName
+		res, err := s.graph.GetPage(path, pageSize, func(limit int) (graph.Answer, error) {
+			size = limit
+			parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(limit)}
+			if after != "" {
+				parameters = append(parameters, "after", after)
+			}
+			return s.getWithPageToken(ctx, budget, pageID, path, parameters...)
+		})
 		err = asTargetError(err)
 		if e, ok := graph.AsTargetError(err); ok && after != "" {
 			return nil, &source.Failure{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail}
@@ -171,11 +182,9 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageI
 // entry is not valid, ok is false.
 func (s *Source) decodeEntry(raw json.RawMessage) (v ingest.FoundVideo, pageID string, ok bool) {
 	var item struct {
-		ID          fetch.ID `json:"id"`
-		CreatedTime *string  `json:"created_time"`
-		From        struct {
-			ID fetch.ID `json:"id"`
-		} `json:"from"`
+		ID          fetch.ID               `json:"id"`
+		CreatedTime fetch.Optional[string] `json:"created_time"`
+		From        fetch.Optional[owner]  `json:"from"`
 	}
 	if json.Unmarshal(raw, &item) != nil || !videoID.MatchString(string(item.ID)) {
 		return ingest.FoundVideo{}, "", false
@@ -185,8 +194,11 @@ func (s *Source) decodeEntry(raw json.RawMessage) (v ingest.FoundVideo, pageID s
 		return ingest.FoundVideo{}, "", false
 	}
 	v = ingest.FoundVideo{ID: l.ID, Link: l.Canonical}
-	if at := graph.ParseTime(item.CreatedTime, s.now()); at != nil {
+	if at := graph.ParseTime(item.CreatedTime.Value(), s.now()); at != nil {
 		v.UploadedAt = new(store.InstantOf(*at))
 	}
-	return v, string(item.From.ID), true
+	if from := item.From.Value(); from != nil {
+		pageID = string(from.ID)
+	}
+	return v, pageID, true
 }

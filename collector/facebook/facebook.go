@@ -249,6 +249,22 @@ func asTargetError(err error) error {
 	return err
 }
 
+// nodeType matches Meta's error for an object that lacks a requested field. Its group is the type of the object.
+var nodeType = regexp.MustCompile(`code 100/0: .*nonexisting field .* on node type \(([A-Za-z]+)\)`)
+
+// asTypeError turns the error for an object of another type than wantedType, such as a photo, into an error of
+// the class Unsupported. It returns other errors unchanged.
+func asTypeError(err error, wantedType string) error {
+	f, ok := errors.AsType[*source.Failure](err)
+	if !ok {
+		return err
+	}
+	if m := nodeType.FindStringSubmatch(f.Detail); m != nil && m[1] != wantedType {
+		return &graph.TargetError{Class: source.Unsupported, Detail: f.Detail}
+	}
+	return err
+}
+
 // getWithPageToken sends a request with the token of the given page if the page belongs to the operator. For any other page, it uses the
 // configured token.
 func (s *Source) getWithPageToken(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
@@ -262,19 +278,22 @@ const videoFields = "id,title,description,length,created_time,permalink_url,view
 
 // video is a video in the format of the Graph API.
 type video struct {
-	ID          fetch.ID    `json:"id"`
-	Title       *string     `json:"title"`
-	Description *string     `json:"description"`
-	Length      *float64    `json:"length"`
-	CreatedTime *string     `json:"created_time"`
-	Permalink   *string     `json:"permalink_url"`
-	Views       fetch.Count `json:"views"`
-	Likes       *edge       `json:"likes"`
-	Comments    *edge       `json:"comments"`
-	From        *struct {
-		ID   fetch.ID `json:"id"`
-		Name *string  `json:"name"`
-	} `json:"from"`
+	ID          fetch.ID               `json:"id"`
+	Title       fetch.Optional[string] `json:"title"`
+	Description fetch.Optional[string] `json:"description"`
+	Length      fetch.OptionalLength   `json:"length"`
+	CreatedTime fetch.Optional[string] `json:"created_time"`
+	Permalink   fetch.Optional[string] `json:"permalink_url"`
+	Views       fetch.Count            `json:"views"`
+	Likes       *edge                  `json:"likes"`
+	Comments    *edge                  `json:"comments"`
+	From        fetch.Optional[owner]  `json:"from"`
+}
+
+// owner is the page that published a video.
+type owner struct {
+	ID   fetch.ID               `json:"id"`
+	Name fetch.Optional[string] `json:"name"`
 }
 
 // edge is the summary of the likes or the comments of a video.
@@ -296,6 +315,7 @@ func (e *edge) totalCount() fetch.Count {
 // t.NeedDetails is true.
 func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	res, err := s.getObject(ctx, budget, t.ExternalID, "fields", videoFields)
+	err = asTypeError(err, "Video")
 	if e, ok := graph.AsTargetError(err); ok {
 		return e.Result(), nil
 	}
@@ -321,20 +341,19 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t qu
 	}
 	f := &source.Facts{
 		Views: views.Value(), Likes: likes.Value(), Comments: comments.Value(), HiddenStats: new(likes.Value() == nil),
-		Title: fetch.CleanText(v.Description), UploadedAt: graph.ParseTime(v.CreatedTime, s.now()), Private: new(false),
+		Title: fetch.CleanText(v.Description.Value()), UploadedAt: graph.ParseTime(v.CreatedTime.Value(), s.now()),
+		LengthSeconds: v.Length.Value(), Private: new(false),
 	}
 	if f.Title == nil || strings.TrimSpace(*f.Title) == "" {
-		f.Title = fetch.CleanText(v.Title)
-	}
-	if v.Length != nil {
-		f.LengthSeconds = fetch.CheckLength(*v.Length)
+		f.Title = fetch.CleanText(v.Title.Value())
 	}
 	r := source.Result{Class: source.OK, Facts: f, Sandbox: res.Sandbox}
-	if v.From == nil || !pageID.MatchString(string(v.From.ID)) {
+	from := v.From.Value()
+	if from == nil || !pageID.MatchString(string(from.ID)) {
 		return r, nil
 	}
-	id := string(v.From.ID)
-	f.AccountID, f.AccountName = &id, fetch.CleanName(v.From.Name)
+	id := string(from.ID)
+	f.AccountID, f.AccountName = &id, fetch.CleanName(from.Name.Value())
 	if slices.Contains(s.ownPages, id) {
 		if r.Detail, err = s.addInsights(ctx, budget, id, v, f); err != nil {
 			return source.Result{}, err

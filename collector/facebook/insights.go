@@ -42,7 +42,7 @@ const (
 // Facebook refuses all insights, "detail" is the reason.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
-	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
+	if permalink := v.Permalink.Value(); permalink != nil && strings.Contains(*permalink, "/reel/") {
 		views = s.reelMetric
 	}
 	values, err := s.requestInsights(ctx, budget, page, string(v.ID), views+","+metricActions)
@@ -126,7 +126,8 @@ func (s *Source) requestInsights(ctx context.Context, budget *source.CallBudget,
 	}
 	var answer struct {
 		Data []struct {
-			Name   string `json:"name"`
+			Name   string                 `json:"name"`
+			Period fetch.Optional[string] `json:"period"`
 			Values []struct {
 				Value json.RawMessage `json:"value"`
 			} `json:"values"`
@@ -137,7 +138,9 @@ func (s *Source) requestInsights(ctx context.Context, budget *source.CallBudget,
 	}
 	values := map[string]json.RawMessage{}
 	for _, metric := range answer.Data {
-		if len(metric.Values) > 0 {
+		// Meta can return a row for the last day besides the row for the video's lifetime.
+		period, known := metric.Period.Value(), values[metric.Name] != nil
+		if len(metric.Values) > 0 && !known && (period == nil || *period == "lifetime") {
 			values[metric.Name] = metric.Values[0].Value
 		}
 	}

@@ -179,3 +179,37 @@ func TestSource_skipsListedVideosOfOtherPages(t *testing.T) {
 		`[{"id":"1139247764231804","from":{"id":"100000000000001"}}]`)
 	require.Equal(t, []string{"1139247764231801", "1139247764231803"}, ids, "Fetch must not return videos of other pages")
 }
+
+func TestSource_requestsSmallerPagesIfAPageHasTooMuchData(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		largest int // the largest page that Facebook returns
+		limits  []string
+		listed  bool
+	}{
+		"a page of 12 can be read": {20, []string{"50", "25", "12", "12"}, true},
+		"no page can be read":      {0, []string{"50", "25", "12", "6", "6"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var limits []string
+			base := serveLists(t, func(r *http.Request) string {
+				limit := r.URL.Query().Get("limit")
+				limits = append(limits, limit)
+				if n, _ := strconv.Atoi(limit); n > tt.largest {
+					return graphError(1, 0, "Please reduce the amount of data you're asking for, then retry your request")
+				}
+				return `{"data":[{"id":"` + pancakes + `"}]}`
+			}, func(*http.Request) string { return notReadable })
+			s := newSource(t, base, nil)
+			for range 2 {
+				batch := []queue.Target{accountTarget("mira.cooks", 1)}
+				results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
+				require.NoError(t, err)
+				require.Equal(t, source.OK, results[0].Class, "the profile must be returned even if no list can be read")
+				require.Equal(t, tt.listed, results[0].Account.Listed)
+			}
+			require.Equal(t, tt.limits, limits)
+		})
+	}
+}

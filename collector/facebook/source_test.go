@@ -87,7 +87,7 @@ func videoAnswers(f source.Facts) map[sourcetest.Case]sourcetest.Answer {
 		sourcetest.Gone:        {Status: http.StatusBadRequest, Body: notThere, Classes: missing},
 		sourcetest.Private:     {Status: http.StatusBadRequest, Body: notThere, Classes: missing}, // Facebook returns the same error for a private video and for a missing video
 		sourcetest.Restricted:  {Status: http.StatusForbidden, Body: notReadable, Classes: []source.Class{source.Unsupported}},
-		sourcetest.WrongTypes:  {Body: swap(`"length":58.433`, `"length":"58"`), Classes: temporary},
+		sourcetest.WrongTypes:  {Body: swap(`"total_count":90211`, `"total_count":[90211]`), Classes: temporary},
 		sourcetest.Strings:     {Body: strings.NewReplacer("90211", `"90211"`, `"id":"`+pancakes+`"`, `"id":`+pancakes).Replace(reel), Classes: ok},
 		sourcetest.Big:         {Body: swap("90211", "9007199254740993"), Classes: []source.Class{source.Temporary}},
 		sourcetest.Duplicates:  {Body: reel, Classes: ok}, // an answer contains one object, so it cannot contain duplicates

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -74,6 +75,45 @@ func ParseLink(text *string) *string {
 	link := u.String()
 	return &link
 }
+
+// Optional decodes an optional member of a JSON object, such as a title. A value of the wrong type counts
+// as missing, so that it does not make the counts of the object unreadable.
+type Optional[T any] struct{ value *T }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails, so that the other members of the
+// object can be read.
+func (o *Optional[T]) UnmarshalJSON(raw []byte) error {
+	var value *T
+	if json.Unmarshal(raw, &value) != nil {
+		value = nil
+	}
+	o.value = value
+	return nil
+}
+
+// Value returns the value, or nil if the member was missing, null or of the wrong type.
+func (o Optional[T]) Value() *T { return o.value }
+
+// OptionalLength decodes the length of a video in seconds: a JSON number, or a number as text. Any
+// other value counts as missing.
+type OptionalLength struct{ seconds *float64 }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It never fails, so that the other members of the
+// object can be read.
+func (l *OptionalLength) UnmarshalJSON(raw []byte) error {
+	l.seconds = nil
+	text := string(raw)
+	if strings.HasPrefix(text, `"`) && json.Unmarshal(raw, &text) != nil {
+		text = ""
+	}
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		l.seconds = CheckLength(seconds)
+	}
+	return nil
+}
+
+// Value returns the length in seconds, or nil if the object had no length that CheckLength accepts.
+func (l OptionalLength) Value() *float64 { return l.seconds }
 
 // OptionalLink decodes a link in a JSON object. It contains nil if the value is not a link that
 // ParseLink accepts.

@@ -1,6 +1,7 @@
 package fetch_test
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -90,4 +91,34 @@ func TestCheckUploadTime_returnsNilForImpossibleTime(t *testing.T) {
 	require.Nil(t, fetch.CheckUploadTime(time.Unix(0, 0), now))
 	require.Nil(t, fetch.CheckUploadTime(now.AddDate(1, 0, 0), now))
 	require.Nil(t, fetch.CheckUploadTime(time.Unix(1<<60, 0), now))
+}
+
+func TestOptional_countsAValueOfTheWrongTypeAsMissing(t *testing.T) {
+	t.Parallel()
+	type members struct {
+		Title  fetch.Optional[string] `json:"title"`
+		Length fetch.OptionalLength   `json:"length"`
+		Views  fetch.Count            `json:"views"`
+	}
+	for text, want := range map[string]struct {
+		title  *string
+		length *float64
+	}{
+		`{"title":"Soup","length":16.75,"views":3}`:     {new("Soup"), new(16.75)},
+		`{"title":"","length":"16.75","views":3}`:       {new(""), new(16.75)},
+		`{"title":null,"length":null,"views":3}`:        {nil, nil},
+		`{"title":7,"length":"soup","views":3}`:         {nil, nil},
+		`{"title":["Soup"],"length":[16.75],"views":3}`: {nil, nil},
+		`{"title":{"x":1},"length":{},"views":3}`:       {nil, nil},
+		`{"title":true,"length":"-1","views":3}`:        {nil, nil},
+		`{"length":"NaN","views":3}`:                    {nil, nil},
+		`{"length":1e300,"views":3}`:                    {nil, nil},
+		`{"views":3}`:                                   {nil, nil},
+	} {
+		var m members
+		require.NoError(t, json.Unmarshal([]byte(text), &m), text)
+		require.Equal(t, want.title, m.Title.Value(), text)
+		require.Equal(t, want.length, m.Length.Value(), text)
+		require.Equal(t, new(int64(3)), m.Views.Value(), text)
+	}
 }

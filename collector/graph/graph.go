@@ -49,6 +49,7 @@ type Client struct {
 	now           func() time.Time
 	usage         usage
 	pages         pageTokens
+	sizes         pageSizes
 }
 
 // New returns a client. It returns an error if the token is missing, or if the base URL is not valid or does not end in a version.
@@ -150,7 +151,7 @@ func (c *Client) getWithToken(ctx context.Context, budget *source.CallBudget, to
 	u := parseUsage(res.Header, now)
 	c.usage.recordReport(u, now)
 	jsonErr := fetch.CheckJSON(res.Body)
-	if fetch.ClassOf(res.Status, jsonErr == nil) != source.OK {
+	if fetch.ClassOf(res.Status, jsonErr == nil) != source.OK || hasError(res.Body) {
 		err := c.parseError(res, jsonErr, u, classes, now, secrets)
 		if f, ok := errors.AsType[*source.Failure](err); ok && token != c.token {
 			f.OfSource = false // Meta may refuse the token of a page although the client's token is valid
@@ -158,6 +159,12 @@ func (c *Client) getWithToken(ctx context.Context, budget *source.CallBudget, to
 		return Answer{}, err
 	}
 	return Answer{Body: res.Body, Sandbox: res.Sandbox}, nil
+}
+
+// hasError returns true if an answer is an error of Meta. Meta can also send an error with the status 200.
+func hasError(body []byte) bool {
+	var e apiError
+	return json.Unmarshal(body, &e) == nil && e.Error.Code != 0
 }
 
 // appSecretProof returns the appsecret_proof of a token: the hexadecimal HMAC-SHA256 of the token with the app secret as key.
@@ -263,6 +270,9 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
 	f.OfSource = fetch.IsCredentialRefusal(res.Status)
+	if f.Class == source.OK { // an error with the status 200 has the same meaning as one with the status 400
+		f.Class = source.BadRequest
+	}
 	switch {
 	case jsonErr != nil:
 		f.Detail += ": " + jsonErr.Error()
@@ -277,8 +287,11 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 		if known {
 			f.Class, f.OfSource = class, f.OfSource || body.concernsSource()
 		}
-		if body.requiresPageToken() {
+		switch {
+		case body.requiresPageToken():
 			f.Cause = ErrPageToken
+		case body.requestsTooMuchData():
+			f.Cause = ErrTooMuchData
 		}
 		if body.refusesCredential() {
 			break

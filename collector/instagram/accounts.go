@@ -24,12 +24,14 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	r := source.Result{Class: source.OK}
 	after := ""
 	seen := map[string]bool{}
-	for i := range maxListRequests(t.Depth) {
+	var p page
+	for i, requested := 0, 0; requested < maxListRequests(t.Depth)*pageSize; i, requested = i+1, requested+p.size {
 		fields := "id,username"
 		if i == 0 {
 			fields = "id,username,name,biography,followers_count,follows_count,media_count"
 		}
-		p, err := s.fetchDiscovery(ctx, budget, t.Handle, fields, after)
+		var err error
+		p, err = s.fetchDiscovery(ctx, budget, t.Handle, fields, after)
 		if e, ok := graph.AsTargetError(err); ok {
 			if i > 0 {
 				return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail, Sandbox: e.Sandbox}, nil
@@ -49,7 +51,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			}
 			r.Sandbox = p.sandbox
 			r.Account = &source.AccountFacts{
-				SourceID: p.sourceID(), Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name), Bio: fetch.CleanName(p.Biography),
+				SourceID: p.sourceID(), Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name.Value()), Bio: fetch.CleanName(p.Biography.Value()),
 				Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
 			}
 		}
@@ -81,7 +83,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 // hasAllPosts returns true if the profile on the first page shows that the page has all posts of the account. Such a page has a cursor too.
 func (p page) hasAllPosts() bool {
 	count := p.Posts.Value()
-	return count != nil && int64(len(p.posts)) >= *count && len(p.posts) < pageSize
+	return count != nil && int64(len(p.posts)) >= *count && len(p.posts) < p.size
 }
 
 // completeSince returns the upload time of the last post on a page that is not the last one. All newer posts are on this page, or on earlier pages.
@@ -101,15 +103,15 @@ func (p page) completeSince() *store.Instant {
 // asFoundVideo returns the post as a video of an account. It returns false if the post is not a video, for example if it is a photo.
 func (item post) asFoundVideo() (ingest.FoundVideo, bool) {
 	var c struct {
-		Type      *string `json:"media_type"`
-		Permalink *string `json:"permalink"`
+		Type      *string                `json:"media_type"`
+		Permalink fetch.Optional[string] `json:"permalink"`
 	}
 	if json.Unmarshal(item.raw, &c) != nil || c.Type == nil || *c.Type != "VIDEO" {
 		return ingest.FoundVideo{}, false
 	}
 	v := ingest.FoundVideo{ID: item.code, Link: "https://www.instagram.com/reel/" + item.code + "/"}
-	if c.Permalink != nil {
-		if l, err := link.Parse(*c.Permalink); err == nil && l.Kind == link.Video && l.ID == item.code {
+	if permalink := c.Permalink.Value(); permalink != nil {
+		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.ID == item.code {
 			v.Link = l.Canonical
 		}
 	}

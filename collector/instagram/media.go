@@ -30,13 +30,13 @@ var (
 
 // profile is the profile of an account in the format of the Graph API.
 type profile struct {
-	ID        fetch.ID    `json:"id"`
-	Username  *string     `json:"username"`
-	Name      *string     `json:"name"`
-	Biography *string     `json:"biography"`
-	Followers fetch.Count `json:"followers_count"`
-	Follows   fetch.Count `json:"follows_count"`
-	Posts     fetch.Count `json:"media_count"`
+	ID        fetch.ID               `json:"id"`
+	Username  *string                `json:"username"`
+	Name      fetch.Optional[string] `json:"name"`
+	Biography fetch.Optional[string] `json:"biography"`
+	Followers fetch.Count            `json:"followers_count"`
+	Follows   fetch.Count            `json:"follows_count"`
+	Posts     fetch.Count            `json:"media_count"`
 }
 
 // sourceID returns the account's Graph API id with the prefix "instagram/", or nil if the id is
@@ -55,6 +55,7 @@ type page struct {
 	posts   []post
 	broken  bool   // true if a post has no code, or if the answer has no list
 	after   string // the cursor of the next page; "" on the last page
+	size    int    // the number of posts that were requested
 	sandbox bool
 }
 
@@ -71,8 +72,12 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	if cursor != "" {
 		cursor = ".after(" + cursor + ")"
 	}
-	query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", handle, profileFields, cursor, pageSize, discoveryFields)
-	res, err := s.graph.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
+	size := pageSize
+	res, err := s.graph.GetPage(handle, pageSize, func(limit int) (graph.Answer, error) {
+		size = limit
+		query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", handle, profileFields, cursor, limit, discoveryFields)
+		return s.graph.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
+	})
 	if err != nil {
 		return page{}, err
 	}
@@ -89,7 +94,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	if given := fetch.ParseHandle(d.Username); given == nil || *given != handle {
 		return page{}, &source.Failure{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
-	p := page{profile: d.profile, sandbox: res.Sandbox}
+	p := page{profile: d.profile, size: size, sandbox: res.Sandbox}
 	switch {
 	case d.Media == nil: // nil if the account has no posts, or if the list is missing from the answer
 		p.broken = d.Posts.Value() != nil && *d.Posts.Value() > 0
@@ -103,11 +108,15 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 
 // fetchOwnPage requests one page of posts of the operator's account. The cursor selects the page; "" is the cursor of the first page.
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cursor string) (page, error) {
-	parameters := []string{"fields", ownFields, "limit", fmt.Sprint(pageSize)}
-	if cursor != "" {
-		parameters = append(parameters, "after", cursor)
-	}
-	res, err := s.graph.Get(ctx, budget, s.own.id+"/media", ownAccountErrors, parameters...)
+	size := pageSize
+	res, err := s.graph.GetPage("", pageSize, func(limit int) (graph.Answer, error) {
+		size = limit
+		parameters := []string{"fields", ownFields, "limit", fmt.Sprint(limit)}
+		if cursor != "" {
+			parameters = append(parameters, "after", cursor)
+		}
+		return s.graph.Get(ctx, budget, s.own.id+"/media", ownAccountErrors, parameters...)
+	})
 	if err != nil {
 		return page{}, err
 	}
@@ -115,7 +124,7 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cu
 	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
 		return page{}, graph.ErrFormat
 	}
-	p := page{sandbox: res.Sandbox}
+	p := page{size: size, sandbox: res.Sandbox}
 	p.addPosts(&answer, true, s.now())
 	return p, nil
 }
@@ -126,20 +135,20 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	p.after = l.NextCursor(topLevel)
 	for _, raw := range *l.Data {
 		var item struct {
-			Shortcode fetch.ID `json:"shortcode"`
-			Permalink *string  `json:"permalink"`
-			Timestamp *string  `json:"timestamp"`
+			Shortcode fetch.ID               `json:"shortcode"`
+			Permalink fetch.Optional[string] `json:"permalink"`
+			Timestamp fetch.Optional[string] `json:"timestamp"`
 		}
 		if json.Unmarshal(raw, &item) != nil {
 			p.broken = true
 			continue
 		}
-		code := validCode(string(item.Shortcode), item.Permalink)
+		code := validCode(string(item.Shortcode), item.Permalink.Value())
 		if code == "" {
 			p.broken = true
 			continue
 		}
-		p.posts = append(p.posts, post{code: code, uploaded: graph.ParseTime(item.Timestamp, now), raw: raw})
+		p.posts = append(p.posts, post{code: code, uploaded: graph.ParseTime(item.Timestamp.Value(), now), raw: raw})
 	}
 }
 
@@ -169,8 +178,8 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handl
 	notFound := source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("not among the newest %d posts of its account; older posts are not searched", maxPages*pageSize)}
 	after, broken := "", false
 	// Plan reserves a call for only the first page.
-	for range maxPages {
-		var p page
+	var p page
+	for searched := 0; searched < maxPages*pageSize; searched += p.size {
 		var err error
 		if handle == "" {
 			p, err = s.fetchOwnPage(ctx, budget, after)
@@ -243,11 +252,11 @@ func (p page) isOlderThan(codes []string) bool {
 
 // postFacts is a post in the format of the Graph API, with its likes, its comments and some other data.
 type postFacts struct {
-	ID       fetch.ID    `json:"id"`
-	Caption  *string     `json:"caption"`
-	Likes    fetch.Count `json:"like_count"`
-	Comments fetch.Count `json:"comments_count"`
-	Views    fetch.Count `json:"view_count"`
+	ID       fetch.ID               `json:"id"`
+	Caption  fetch.Optional[string] `json:"caption"`
+	Likes    fetch.Count            `json:"like_count"`
+	Comments fetch.Count            `json:"comments_count"`
+	Views    fetch.Count            `json:"view_count"`
 	// ThumbnailURL is set only for posts of the operator's account. For other posts, Instagram returns no thumbnail of a video.
 	ThumbnailURL fetch.OptionalLink `json:"thumbnail_url"`
 }
@@ -280,7 +289,7 @@ func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	}
 	return string(c.ID), source.Result{Class: source.OK, Facts: &source.Facts{
 		Views: c.Views.Value(), Likes: c.Likes.Value(), Comments: c.Comments.Value(), HiddenStats: new(c.Likes.Value() == nil),
-		Title: fetch.CleanText(c.Caption), Username: fetch.ParseHandle(p.Username), AccountName: fetch.CleanName(p.Name),
+		Title: fetch.CleanText(c.Caption.Value()), Username: fetch.ParseHandle(p.Username), AccountName: fetch.CleanName(p.Name.Value()),
 		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false), ThumbnailURL: c.ThumbnailURL.Value(),
 	}}
 }

@@ -260,10 +260,15 @@ func (s *Sandbox) serveScrapeCreatorsFacebookReels(c *call, q url.Values) reply 
 	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := partOfList(s.world.listedVideos(i, c.now), parseNumber(q.Get("cursor")), scrapeCreatorsPageSize)
+	// The vendor ignores a cursor without the id of the page.
+	from := 0
+	if q.Get("next_page_id") != "" {
+		from = parseNumber(q.Get("cursor"))
+	}
+	ids, next := partOfList(s.world.listedVideos(i, c.now), from, scrapeCreatorsPageSize)
 	members := object{"reels": s.encodeVideos(c, link.Facebook, ids, facebookReel)}
 	if next > 0 {
-		members["cursor"] = strconv.Itoa(next)
+		members["cursor"], members["next_page_id"] = strconv.Itoa(next), "page-"+strconv.Itoa(next)
 	}
 	return scrapeCreatorsSuccess(members)
 }

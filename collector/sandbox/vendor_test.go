@@ -343,9 +343,11 @@ func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 		next, _ := valueAt(t, a, "paging_info", "max_id").(string)
 		return idsOf(a["items"], "media", "code"), next
 	}))
+	pageID := ""
 	require.Equal(t, r.World().Uploads(link.Facebook, "nasa", testNow), fetchAllIDs(func(cursor string) ([]string, string) {
-		a := r.getScrapeCreators(t, "v1/facebook/profile/reels", "url", "https://www.facebook.com/nasa", "cursor", cursor).decodeJSON(t)
+		a := r.getScrapeCreators(t, "v1/facebook/profile/reels", "url", "https://www.facebook.com/nasa", "next_page_id", pageID, "cursor", cursor).decodeJSON(t)
 		next, _ := a["cursor"].(string)
+		pageID, _ = a["next_page_id"].(string)
 		return idsOf(a["reels"], "video_id"), next
 	}))
 	require.Equal(t, "zachking", valueAt(t, r.getScrapeCreators(t, "v1/tiktok/profile", "handle", "zachking").decodeJSON(t), "user", "uniqueId"))

@@ -82,12 +82,12 @@ func (d *Display) fetchProfile(ctx context.Context, budget *source.CallBudget) (
 func decodeUser(a answer, needsUsername bool) source.Result {
 	var data struct {
 		User *struct {
-			OpenID      fetch.ID    `json:"open_id"`
-			Username    *string     `json:"username"`
-			DisplayName *string     `json:"display_name"`
-			Bio         *string     `json:"bio_description"`
-			Followers   fetch.Count `json:"follower_count"`
-			Following   fetch.Count `json:"following_count"`
+			OpenID      fetch.ID               `json:"open_id"`
+			Username    fetch.Optional[string] `json:"username"`
+			DisplayName fetch.Optional[string] `json:"display_name"`
+			Bio         fetch.Optional[string] `json:"bio_description"`
+			Followers   fetch.Count            `json:"follower_count"`
+			Following   fetch.Count            `json:"following_count"`
 		} `json:"user"`
 	}
 	temporary := func(why string) source.Result {
@@ -97,7 +97,7 @@ func decodeUser(a answer, needsUsername bool) source.Result {
 		return temporary(errFormat.Error())
 	}
 	u := data.User
-	f := &source.AccountFacts{Username: fetch.ParseHandle(u.Username), Name: fetch.CleanName(u.DisplayName), Bio: fetch.CleanName(u.Bio),
+	f := &source.AccountFacts{Username: fetch.ParseHandle(u.Username.Value()), Name: fetch.CleanName(u.DisplayName.Value()), Bio: fetch.CleanName(u.Bio.Value()),
 		Followers: u.Followers.Value(), Following: u.Following.Value()}
 	if u.OpenID != "" && !strings.Contains(string(u.OpenID), "/") {
 		f.SourceID = new(string(u.OpenID))
@@ -172,9 +172,9 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 	page := list{cursor: data.Cursor.Value(), more: data.More}
 	for _, raw := range *data.Videos {
 		var item struct {
-			ID         fetch.ID    `json:"id"`
-			CreateTime fetch.Count `json:"create_time"`
-			ShareURL   *string     `json:"share_url"`
+			ID         fetch.ID               `json:"id"`
+			CreateTime fetch.Count            `json:"create_time"`
+			ShareURL   fetch.Optional[string] `json:"share_url"`
 		}
 		if json.Unmarshal(raw, &item) != nil || !videoID.MatchString(string(item.ID)) {
 			continue

@@ -311,19 +311,19 @@ func (r *Research) fetchProfile(ctx context.Context, budget *source.CallBudget, 
 // malformed.
 func decodeProfile(a answer, handle string) source.Result {
 	var data struct {
-		DisplayName *string     `json:"display_name"`
-		Bio         *string     `json:"bio_description"`
-		Followers   fetch.Count `json:"follower_count"`
-		Following   fetch.Count `json:"following_count"`
+		DisplayName fetch.Optional[string] `json:"display_name"`
+		Bio         fetch.Optional[string] `json:"bio_description"`
+		Followers   fetch.Count            `json:"follower_count"`
+		Following   fetch.Count            `json:"following_count"`
 	}
 	res := source.Result{Class: source.Temporary, Detail: errFormat.Error(), Sandbox: a.sandbox, Lags: true}
 	switch {
-	case json.Unmarshal(a.data, &data) != nil || data.DisplayName == nil && data.Followers.Value() == nil:
+	case json.Unmarshal(a.data, &data) != nil || data.DisplayName.Value() == nil && data.Followers.Value() == nil:
 	case data.Followers.Invalid() || data.Following.Invalid():
 		res.Detail = "the profile has an invalid count"
 	default:
 		res.Class, res.Detail = source.OK, ""
-		res.Account = &source.AccountFacts{Username: &handle, Name: fetch.CleanName(data.DisplayName), Bio: fetch.CleanName(data.Bio),
+		res.Account = &source.AccountFacts{Username: &handle, Name: fetch.CleanName(data.DisplayName.Value()), Bio: fetch.CleanName(data.Bio.Value()),
 			Followers: data.Followers.Value(), Following: data.Following.Value()}
 	}
 	return res

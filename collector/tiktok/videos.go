@@ -67,21 +67,21 @@ func (v videos) resultFor(t queue.Target) (source.Result, bool) {
 // video is a video in an answer of the Display or Research API. Each API returns only some of the
 // fields; see displayFields and researchFields.
 type video struct {
-	Views         fetch.Count        `json:"view_count"`
-	Likes         fetch.Count        `json:"like_count"`
-	Comments      fetch.Count        `json:"comment_count"`
-	Shares        fetch.Count        `json:"share_count"`
-	Favorites     fetch.Count        `json:"favorites_count"`
-	Favourites    fetch.Count        `json:"favourites_count"`
-	CreateTime    fetch.Count        `json:"create_time"`
-	Duration      fetch.Count        `json:"duration"`
-	VideoDuration fetch.Count        `json:"video_duration"`
-	Title         *string            `json:"title"`
-	Description   *string            `json:"video_description"`
-	ShareURL      *string            `json:"share_url"`
-	Username      *string            `json:"username"`
-	MusicID       fetch.ID           `json:"music_id"`
-	CoverURL      fetch.OptionalLink `json:"cover_image_url"`
+	Views         fetch.Count            `json:"view_count"`
+	Likes         fetch.Count            `json:"like_count"`
+	Comments      fetch.Count            `json:"comment_count"`
+	Shares        fetch.Count            `json:"share_count"`
+	Favorites     fetch.Count            `json:"favorites_count"`
+	Favourites    fetch.Count            `json:"favourites_count"`
+	CreateTime    fetch.Count            `json:"create_time"`
+	Duration      fetch.Count            `json:"duration"`
+	VideoDuration fetch.Count            `json:"video_duration"`
+	Title         fetch.Optional[string] `json:"title"`
+	Description   fetch.Optional[string] `json:"video_description"`
+	ShareURL      fetch.Optional[string] `json:"share_url"`
+	Username      fetch.Optional[string] `json:"username"`
+	MusicID       fetch.ID               `json:"music_id"`
+	CoverURL      fetch.OptionalLink     `json:"cover_image_url"`
 }
 
 // decodeVideos decodes a list of videos. A malformed video does not affect the others. A video that
@@ -152,10 +152,10 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 // setDetails sets all facts of a video except the counts, such as the title and the upload time. A malformed member becomes nil and does
 // not affect other members.
 func (v video) setDetails(f *source.Facts, now time.Time) {
-	f.Title = fetch.CleanName(v.Title)
+	f.Title = fetch.CleanName(v.Title.Value())
 	if f.Title == nil {
-		if f.Title = fetch.CleanText(v.Description); f.Title == nil {
-			f.Title = fetch.CleanText(v.Title)
+		if f.Title = fetch.CleanText(v.Description.Value()); f.Title == nil {
+			f.Title = fetch.CleanText(v.Title.Value())
 		}
 	}
 	if at := v.CreateTime.Value(); at != nil {
@@ -166,7 +166,7 @@ func (v video) setDetails(f *source.Facts, now time.Time) {
 			f.LengthSeconds = fetch.CheckLength(float64(*s))
 		}
 	}
-	if f.Username = fetch.ParseHandle(v.Username); f.Username == nil {
+	if f.Username = fetch.ParseHandle(v.Username.Value()); f.Username == nil {
 		if l, ok := v.shareLink(); ok && l.Handle != "" {
 			f.Username = &l.Handle
 		}
@@ -180,9 +180,10 @@ func (v video) setDetails(f *source.Facts, now time.Time) {
 
 // shareLink parses the link in share_url. It returns false if share_url is missing or is not a link to a TikTok video.
 func (v video) shareLink() (link.Link, bool) {
-	if v.ShareURL == nil {
+	shareURL := v.ShareURL.Value()
+	if shareURL == nil {
 		return link.Link{}, false
 	}
-	l, err := link.Parse(*v.ShareURL)
+	l, err := link.Parse(*shareURL)
 	return l, err == nil && l.Platform == link.TikTok && l.Kind == link.Video
 }

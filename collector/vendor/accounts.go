@@ -214,15 +214,18 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 			r.Account.CompleteSince = at
 		}
 		read += len(entries)
+		known := len(found)
 		found = removeDuplicates(append(found, entries...))
 		next := l.nextCursor(page.body)
-		r.Account.ListContinues = next != "" && next != v.cursor
+		// If a page only repeats earlier entries, the vendor has ignored the cursor. The list goes on, but its next page cannot be requested.
+		isRepeated := next != "" && next == v.cursor && len(entries) > 0 && len(found) == known
+		r.Account.ListContinues = next != "" && next != v.cursor || isRepeated
 		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget does not allow the call for the next page; no more pages are then requested
 		r.Account.Unfinished = r.Account.ListContinues && outOfBudget && budget.EndedEarly(s.budgets)
-		if more = r.Account.ListContinues && !outOfBudget; !more || len(videosOfAccount(found)) >= v.count {
+		if more = r.Account.ListContinues && !outOfBudget && !isRepeated; !more || len(videosOfAccount(found)) >= v.count {
 			break
 		}
-		v.cursor = next
+		v.cursor, v.page = next, readCursor(page.body, l.NextPage)
 	}
 	// More pages follow after the last allowed call, but the pages had too few entries. Entries of other authors count
 	// here, so that an account with many reposts does not fail.
@@ -339,7 +342,12 @@ func (l *List) nextCursor(body gjson.Result) string {
 	if l.More != nil && !l.More.isTrue(body) {
 		return ""
 	}
-	for _, path := range l.Next {
+	return readCursor(body, l.Next)
+}
+
+// readCursor returns the first text or number at the given paths of an answer, or "" if there is none.
+func readCursor(body gjson.Result, paths []string) string {
+	for _, path := range paths {
 		v := body.Get(path)
 		if v.Type != gjson.String && v.Type != gjson.Number {
 			continue

@@ -374,7 +374,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 		"a profile without the members `account_id` and `username`":       {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have \"account_id\" or \"username\""},
 		"the member `list` in a call for videos":                          {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
 		"a list request without {id}, {link} and {handle}":                {`/l/{id}`, `/l`, "calls[0].list must have {id}, {link} or {handle} in its path, query or body"},
-		"an unknown placeholder":                                          {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the unknown placeholder {page}; use {id}, {link}, {handle}, {cursor}, {units} or {count}"},
+		"an unknown placeholder":                                          {`{cursor}`, `{pages}`, "calls[0].list.query[0].value has the unknown placeholder {pages}; use {id}, {link}, {handle}, {cursor}, {page}, {units} or {count}"},
 		"a profile request with {cursor}":                                 {`"{handle}"`, `"{handle}{cursor}"`, "calls[0].query[0].value has the unknown placeholder {cursor}; use {id}, {link} or {handle}"},
 		"a list request with {cursor}, but without the member `next`":     {`"next": ["next"], `, ``, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
 		"a list with the member `next`, but without {cursor}":             {`{cursor}`, `0`, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
@@ -385,7 +385,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 		"a list entry without id":                                         {`{"id": "id"}`, `{"uploaded_at": {"path": "t", "unit": "unix"}}`, "calls[0].list.fields must have id"},
 		"a list entry with a field that only videos have":                 {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are account_id, id, uploaded_at, username"},
 		"a list whose member `more` has an empty path":                    {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a simple gjson path such as data.items"},
-		"a list with the member `query`, but without the member `path`":   {`"path": "/l/{id}", `, ``, `calls[0].list.path must be set if "method", "query", "body", "next", "more" or "max_units" is set`},
+		"a list with the member `query`, but without the member `path`":   {`"path": "/l/{id}", `, ``, `calls[0].list.path must be set if "method", "query", "body", "next", "next_page", "more" or "max_units" is set`},
 		"an unknown member":                                               {`"page": 10`, `"page": 10, "pages": 2`, `unknown field "pages"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -174,12 +174,12 @@ func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 		}
 	}
 	for name, count := range counts {
-		n, withheld, wrong := c.Fields[name].readCount(item)
+		n, place, withheld, wrong := c.Fields[name].readCountAndPlace(item)
 		if wrong {
 			return source.Result{Class: source.Temporary, Detail: fmt.Sprintf("the item's %s are an invalid count", name)}
 		}
 		*count = n
-		f.Rounded = f.Rounded || c.Rounds && n != nil && isRounded(*n)
+		f.Rounded = f.Rounded || n != nil && isRounded(*n, c.roundsFrom(place))
 		hasCounts = hasCounts || n != nil
 		if withheld {
 			setHidden(true)

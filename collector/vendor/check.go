@@ -237,6 +237,9 @@ func (c Call) checkAccount(p *problems, memberPath string) {
 	}
 	for name, field := range c.Fields {
 		field.check(p, memberPath+".fields."+name, name, accountFacts)
+		if slices.ContainsFunc(field, func(a Alternative) bool { return a.RoundsFrom != 0 }) {
+			p.add(memberPath+".fields."+name+".rounds_from", "is for videos only")
+		}
 	}
 	if len(c.Fields["account_id"]) == 0 && len(c.Fields["username"]) == 0 {
 		p.add(memberPath+".fields", `must have "account_id" or "username"`)
@@ -256,8 +259,8 @@ func (c Call) checkAccount(p *problems, memberPath string) {
 func (l List) check(p *problems, memberPath string) {
 	if l.Path != "" {
 		l.Request.check(p, memberPath, listPlaceholders)
-	} else if l.Method != "" || l.Query != nil || l.Body != nil || l.Next != nil || l.More != nil || l.MaxUnits != 0 {
-		p.add(memberPath+".path", `must be set if "method", "query", "body", "next", "more" or "max_units" is set`)
+	} else if l.Method != "" || l.Query != nil || l.Body != nil || l.Next != nil || l.NextPage != nil || l.More != nil || l.MaxUnits != 0 {
+		p.add(memberPath+".path", `must be set if "method", "query", "body", "next", "next_page", "more" or "max_units" is set`)
 	}
 	checkItems(p, memberPath, l.Items, l.Unwrap)
 	if l.Page < 1 || l.Page > fetch.MaxItems {
@@ -273,9 +276,17 @@ func (l List) check(p *problems, memberPath string) {
 	for i, path := range l.Next {
 		checkPath(p, fmt.Sprintf("%s.next[%d]", memberPath, i), path)
 	}
-	cursor := slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, "{cursor}") })
-	if cursor != (len(l.Next) > 0) {
+	for i, path := range l.NextPage {
+		checkPath(p, fmt.Sprintf("%s.next_page[%d]", memberPath, i), path)
+	}
+	isUsed := func(name string) bool {
+		return slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, name) })
+	}
+	if isUsed("{cursor}") != (len(l.Next) > 0) {
 		p.add(memberPath+".next", "must have a path if {cursor} is used, and no path otherwise")
+	}
+	if isUsed("{page}") != (len(l.NextPage) > 0) || len(l.NextPage) > 0 && len(l.Next) == 0 {
+		p.add(memberPath+".next_page", "must have a path if {page} is used, and no path otherwise; {page} also needs {cursor}")
 	}
 	if l.More != nil {
 		l.More.check(p, memberPath+".more")
@@ -330,7 +341,7 @@ var (
 	videoPlaceholders           = placeholders{"{id}", "{link}", "{handle}"}
 	accountPlaceholders         = videoPlaceholders
 	accountWithListPlaceholders = placeholders{"{id}", "{link}", "{handle}", "{count}"}
-	listPlaceholders            = placeholders{"{id}", "{link}", "{handle}", "{cursor}", "{units}", "{count}"}
+	listPlaceholders            = placeholders{"{id}", "{link}", "{handle}", "{cursor}", "{page}", "{units}", "{count}"}
 )
 
 // check adds an error for each invalid member of the request, and for each placeholder that the request must not contain.

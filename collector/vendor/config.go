@@ -128,8 +128,8 @@ type Call struct {
 	// HiddenWhenAbsent has names of counts, such as likes. If an item has the views but lacks one of these counts, the platform hides that
 	// count.
 	HiddenWhenAbsent []string `json:"hidden_when_absent,omitempty"`
-	// Rounds is true if the vendor may round large counts, such as 573,942 to 573,900. History points with such counts are then marked as
-	// rounded.
+	// Rounds is true if the vendor may round all counts from 10,000 on, such as 573,942 to 573,900. History points with such counts are then
+	// marked as rounded. If the vendor rounds only some counts, Alternative.RoundsFrom is set instead.
 	Rounds bool             `json:"rounds,omitempty"`
 	Fields map[string]Field `json:"fields"`
 	// List describes the list of an account's videos; nil means that the vendor has no list. If List.Path is
@@ -137,8 +137,8 @@ type Call struct {
 	List *List `json:"list,omitempty"`
 }
 
-// List describes how to request an account's newest videos. In the request, {cursor} is the page's
-// position, {units} the page's length, and {count} the number of wanted entries.
+// List describes how to request an account's newest videos. In the request, {cursor} and {page} are the
+// page's position, {units} the page's length, and {count} the number of wanted entries.
 type List struct {
 	// Request is the request for a page, with {id} and {handle} from the profile. If Path is empty, the
 	// list is in the answer with the profile.
@@ -155,6 +155,9 @@ type List struct {
 	// Next has possible paths of the cursor for the next page. If an answer has no cursor, its page is the
 	// last one.
 	Next []string `json:"next,omitempty"`
+	// NextPage has possible paths of a second value that the request for the next page must contain besides the cursor. It
+	// replaces {page}.
+	NextPage []string `json:"next_page,omitempty"`
 	// More is a condition on the answer; nil means no condition. If the condition is false, the page is the last one.
 	More *Condition `json:"more,omitempty"`
 	// Empty is a condition on a list entry; nil means no condition. If the condition is true, the entry

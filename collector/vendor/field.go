@@ -42,6 +42,9 @@ type Alternative struct {
 	// Minus is the path of a second count, which is subtracted from the count at Path. If the answer lacks the
 	// second count, the Alternative has no value.
 	Minus string `json:"minus,omitempty"`
+	// RoundsFrom is for counts of videos: the smallest number that the vendor may round at this place, such as 1000. 0
+	// means that the number is exact, unless Call.Rounds is true. History points with rounded counts are marked.
+	RoundsFrom int64 `json:"rounds_from,omitempty"`
 	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path
 	// that has only digits.
 	InLink bool `json:"in_link,omitempty"`
@@ -138,8 +141,11 @@ func (f Field) check(p *problems, memberPath, factName string, allowed factNames
 		if a.OneOf != nil && a.NotEmpty {
 			p.add(memberPath, "cannot have both one_of and not_empty")
 		}
-		if kind != countFact && (a.Withheld != nil || a.HiddenIf != nil || a.Minus != "") {
-			p.add(memberPath, `is not a count, so it cannot have the members "withheld", "hidden_if" or "minus"`)
+		if kind != countFact && (a.Withheld != nil || a.HiddenIf != nil || a.Minus != "" || a.RoundsFrom != 0) {
+			p.add(memberPath, `is not a count, so it cannot have the members "withheld", "hidden_if", "minus" or "rounds_from"`)
+		}
+		if a.RoundsFrom != 0 && a.RoundsFrom < minRounded {
+			p.add(memberPath+".rounds_from", "must be at least %d, not %d", minRounded, a.RoundsFrom)
 		}
 		if a.HiddenIf != nil {
 			a.HiddenIf.check(p, memberPath+".hidden_if")
@@ -184,6 +190,12 @@ func scalarText(v gjson.Result) (text string, ok bool) {
 // readCount returns the count in an item, or nil if the count is missing, hidden or invalid. Valid counts
 // are whole numbers from 0 to fetch.MaxCount.
 func (f Field) readCount(item gjson.Result) (n *int64, isHidden, isInvalid bool) {
+	n, _, isHidden, isInvalid = f.readCountAndPlace(item)
+	return n, isHidden, isInvalid
+}
+
+// readCountAndPlace does the same as readCount, and also returns the place at which it found the count.
+func (f Field) readCountAndPlace(item gjson.Result) (n *int64, place Alternative, isHidden, isInvalid bool) {
 	for _, a := range f {
 		v, ok := a.readValue(item)
 		isNull := v.Exists() && v.Type == gjson.Null
@@ -192,33 +204,46 @@ func (f Field) readCount(item gjson.Result) (n *int64, isHidden, isInvalid bool)
 		}
 		text, ok := scalarText(v)
 		if isNull || ok && slices.Contains(a.Withheld, text) || a.HiddenIf != nil && a.HiddenIf.isTrue(item) {
-			return nil, true, false
+			return nil, a, true, false
 		}
 		parsed, good := fetch.ParseCount(text)
 		if !ok || !good {
-			return nil, false, true
+			return nil, a, false, true
 		}
 		if a.Minus != "" {
 			part, _, isInvalid := Field{{Path: a.Minus}}.readCount(item)
 			if isInvalid || part != nil && *part > parsed {
-				return nil, false, true
+				return nil, a, false, true
 			}
 			if part == nil {
 				continue
 			}
 			parsed -= *part
 		}
-		return &parsed, false, false
+		return &parsed, a, false, false
 	}
-	return nil, false, false
+	return nil, Alternative{}, false, false
 }
 
-// isRounded returns true if the number is probably rounded, because it could come from a text such as 573.9K or 1.2M, with at most one
-// decimal place.
-func isRounded(n int64) bool {
+const (
+	minRounded     = 1_000  // the smallest possible value of Alternative.RoundsFrom
+	defaultRounded = 10_000 // the smallest number that a vendor rounds if Call.Rounds is true and Alternative.RoundsFrom is 0
+)
+
+// roundsFrom returns the smallest number that the vendor may round at the given place, or 0 if the vendor does not round there.
+func (c Call) roundsFrom(place Alternative) int64 {
+	if place.RoundsFrom == 0 && c.Rounds {
+		return defaultRounded
+	}
+	return place.RoundsFrom
+}
+
+// isRounded returns true if the number is probably rounded, because it is at least smallest and could come from a text such as 573.9K or 1.2M, with
+// at most one decimal place. It returns false if smallest is 0, because the vendor then does not round.
+func isRounded(n, smallest int64) bool {
 	for unit := int64(1e9); unit >= 1e3; unit /= 1e3 {
 		if n >= unit {
-			return n >= 10_000 && n%(unit/10) == 0
+			return smallest > 0 && n >= smallest && n%(unit/10) == 0
 		}
 	}
 	return false

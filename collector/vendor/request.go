@@ -48,8 +48,8 @@ func (c Call) canRequest(t queue.Target) bool {
 
 // values has the text for each placeholder, such as {id}, in the request for one target.
 type values struct {
-	id, link, handle, cursor string
-	units, count             int
+	id, link, handle, cursor, page string
+	units, count                   int
 }
 
 // placeholderValues returns the placeholder values for a target. If an account's handle is missing and its ExternalID is "@" followed by a handle,
@@ -79,7 +79,7 @@ func (v values) hasAllValuesFor(r Request) bool {
 // replacePlaceholders replaces the placeholders in a template by their values. A missing handle becomes "", because TikTok's links work without a
 // handle.
 func (v values) replacePlaceholders(template string) string {
-	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor,
+	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor, "{page}", v.page,
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
 }
 
@@ -120,8 +120,8 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
 	for _, q := range r.Query {
-		// The request for the first page has no cursor, so it does not have this parameter.
-		if strings.Contains(q.Value, "{cursor}") && b.targets[0].cursor == "" {
+		// The request for the first page has no cursor, so it does not have these parameters.
+		if first := b.targets[0]; strings.Contains(q.Value, "{cursor}") && first.cursor == "" || strings.Contains(q.Value, "{page}") && first.page == "" {
 			continue
 		}
 		query = append(query, url.QueryEscape(q.Name)+"="+url.QueryEscape(b.replacePlaceholders(q.Value)))
@@ -137,7 +137,8 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 	path := r.Path
 	if placeholder.MatchString(path) {
 		v := b.targets[0]
-		v.id, v.link, v.handle, v.cursor = url.PathEscape(v.id), url.PathEscape(v.link), url.PathEscape(v.handle), url.PathEscape(v.cursor)
+		v.id, v.link, v.handle = url.PathEscape(v.id), url.PathEscape(v.link), url.PathEscape(v.handle)
+		v.cursor, v.page = url.PathEscape(v.cursor), url.PathEscape(v.page)
 		path = v.replacePlaceholders(path)
 	}
 	out.URL = strings.TrimSuffix(base, "/") + path

@@ -185,8 +185,8 @@ func TestApify_fetchesTikTokVideos(t *testing.T) {
 	bare := &source.Facts{Views: new(int64(5))}
 	all := videoAnswers(t, folder, []*source.Facts{&first, &second}, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.Bare:        {Body: testdataText(t, folder+"/bare"), Classes: []source.Class{source.OK}, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone:        {Body: testdataText(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
-		sourcetest.Private:     {Body: testdataText(t, folder+"/gone"), Classes: []source.Class{source.Gone, source.OK}},
+		sourcetest.Gone:        {Body: testdataText(t, folder+"/gone"), Classes: []source.Class{source.Missing, source.OK}},
+		sourcetest.Private:     {Body: testdataText(t, folder+"/gone"), Classes: []source.Class{source.Missing, source.OK}},
 		sourcetest.Restricted:  {Body: testdataText(t, folder+"/restricted"), Classes: []source.Class{source.AgeLimited, source.OK}},
 		sourcetest.WrongTypes:  {Body: testdataText(t, folder+"/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Big:         {Status: http.StatusCreated, Body: testdataText(t, folder+"/big"), Classes: []source.Class{source.Temporary, source.OK}},

@@ -213,9 +213,9 @@ func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, p
 // channel is an item in the answer of channels.list.
 type channel struct {
 	Snippet *struct {
-		Title       *string `json:"title"`
-		Description *string `json:"description"`
-		CustomURL   *string `json:"customUrl"`
+		Title       fetch.Optional[string] `json:"title"`
+		Description fetch.Optional[string] `json:"description"`
+		CustomURL   fetch.Optional[string] `json:"customUrl"`
 	} `json:"snippet"`
 	Statistics *struct {
 		Subscribers fetch.Count `json:"subscriberCount"`
@@ -268,8 +268,8 @@ func decodeChannel(raw []byte, id string) source.Result {
 		return source.Result{Class: source.Temporary, Detail: "the item has an invalid count"}
 	}
 	f := &source.AccountFacts{
-		ID: &id, Name: fetch.CleanName(c.Snippet.Title), Bio: fetch.CleanName(c.Snippet.Description), Private: new(bool),
-		Username: fetch.ParseHandle(c.Snippet.CustomURL),
+		ID: &id, Name: fetch.CleanName(c.Snippet.Title.Value()), Bio: fetch.CleanName(c.Snippet.Description.Value()), Private: new(bool),
+		Username: fetch.ParseHandle(c.Snippet.CustomURL.Value()),
 	}
 	if f.Username == nil {
 		f.Username = &id // old channels have no handle, so the channel id is used instead

@@ -53,7 +53,8 @@ func classOf(reason string) (class source.Class, ok bool) {
 	case "rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED":
 		return source.RateLimited, true
 	case "API_KEY_INVALID", "keyInvalid", "keyExpired", "accessNotConfigured", "SERVICE_DISABLED", "ipRefererBlocked",
-		"API_KEY_IP_ADDRESS_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED", "API_KEY_SERVICE_BLOCKED", "authError":
+		"API_KEY_IP_ADDRESS_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED", "API_KEY_SERVICE_BLOCKED",
+		"API_KEY_ANDROID_APP_BLOCKED", "API_KEY_IOS_APP_BLOCKED", "CONSUMER_SUSPENDED", "authError":
 		return source.AuthFailed, true
 	case "backendError", "processingFailure", "internalError":
 		return source.Temporary, true

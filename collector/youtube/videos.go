@@ -72,29 +72,35 @@ func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, buc
 // video is a video in an answer of videos.list or batchGetStats. batchGetStats uses publishTime instead of publishedAt, writes the duration
 // in another format, and leaves out most other members.
 type video struct {
-	Snippet *struct {
-		Title        *string         `json:"title"`
-		PublishedAt  *string         `json:"publishedAt"`
-		PublishTime  *string         `json:"publishTime"`
-		ChannelID    fetch.ID        `json:"channelId"`
-		ChannelTitle *string         `json:"channelTitle"`
-		Thumbnails   json.RawMessage `json:"thumbnails"`
-	} `json:"snippet"`
+	Snippet    fetch.Optional[snippet] `json:"snippet"`
 	Statistics *struct {
 		Views    fetch.Count `json:"viewCount"`
 		Likes    fetch.Count `json:"likeCount"`
 		Comments fetch.Count `json:"commentCount"`
 	} `json:"statistics"`
-	ContentDetails *struct {
-		Duration       *string     `json:"duration"`
-		DurationMillis fetch.Count `json:"durationMillis"`
-		ContentRating  *struct {
-			YouTube *string `json:"ytRating"`
-		} `json:"contentRating"`
-	} `json:"contentDetails"`
-	Status *struct {
+	ContentDetails fetch.Optional[contentDetails] `json:"contentDetails"`
+	Status         *struct {
 		Privacy *string `json:"privacyStatus"`
 	} `json:"status"`
+}
+
+// snippet has the title, the channel and the upload time of a video.
+type snippet struct {
+	Title        fetch.Optional[string] `json:"title"`
+	PublishedAt  fetch.Optional[string] `json:"publishedAt"`
+	PublishTime  fetch.Optional[string] `json:"publishTime"`
+	ChannelID    fetch.ID               `json:"channelId"`
+	ChannelTitle fetch.Optional[string] `json:"channelTitle"`
+	Thumbnails   json.RawMessage        `json:"thumbnails"`
+}
+
+// contentDetails has the length and the age rating of a video.
+type contentDetails struct {
+	Duration       fetch.Optional[string] `json:"duration"`
+	DurationMillis fetch.Count            `json:"durationMillis"`
+	ContentRating  fetch.Optional[struct {
+		YouTube *string `json:"ytRating"`
+	}] `json:"contentRating"`
 }
 
 // decodeVideos decodes an answer of videos.list or batchGetStats that fetch.CheckJSON has accepted.
@@ -163,15 +169,15 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 // setDetails sets all facts of a video except the counts, such as the title and the upload time. A malformed member becomes nil and does
 // not affect other members.
 func (v video) setDetails(f *source.Facts, now time.Time) {
-	if s := v.Snippet; s != nil {
-		f.Title = fetch.CleanText(s.Title)
-		f.AccountName = fetch.CleanName(s.ChannelTitle)
+	if s := v.Snippet.Value(); s != nil {
+		f.Title = fetch.CleanText(s.Title.Value())
+		f.AccountName = fetch.CleanName(s.ChannelTitle.Value())
 		f.ThumbnailURL = thumbnailURL(s.Thumbnails)
 		if s.ChannelID != "" {
 			id := string(s.ChannelID)
 			f.AccountID = &id
 		}
-		for _, published := range []*string{s.PublishedAt, s.PublishTime} {
+		for _, published := range []*string{s.PublishedAt.Value(), s.PublishTime.Value()} {
 			if published == nil || f.UploadedAt != nil {
 				continue
 			}
@@ -180,17 +186,17 @@ func (v video) setDetails(f *source.Facts, now time.Time) {
 			}
 		}
 	}
-	if d := v.ContentDetails; d != nil {
-		if d.Duration != nil {
-			if seconds, ok := parseDuration(*d.Duration); ok {
+	if d := v.ContentDetails.Value(); d != nil {
+		if duration := d.Duration.Value(); duration != nil {
+			if seconds, ok := parseDuration(*duration); ok {
 				f.LengthSeconds = fetch.CheckLength(seconds)
 			}
 		}
 		if ms := d.DurationMillis.Value(); ms != nil && f.LengthSeconds == nil {
 			f.LengthSeconds = fetch.CheckLength(float64(*ms) / 1000)
 		}
-		if d.ContentRating != nil {
-			restricted := d.ContentRating.YouTube != nil && *d.ContentRating.YouTube == "ytAgeRestricted"
+		if rating := d.ContentRating.Value(); rating != nil {
+			restricted := rating.YouTube != nil && *rating.YouTube == "ytAgeRestricted"
 			f.NotSafe = &restricted
 		}
 	}

@@ -30,8 +30,8 @@ func isRoundedLength(known *string, reportedSeconds float64) bool {
 	return err == nil && (math.Floor(exact) == reportedSeconds || math.Round(exact) == reportedSeconds)
 }
 
-// isRoundedFrom returns true if a source that shows numbers from 10,000 on with at most one decimal place, such as 573.9K, would report
-// exact as n. The source can round down or to the nearest number.
+// isRoundedFrom returns true if a source that shows numbers from 10,000 on in thousands, millions or billions, such as 573.9K or 574K, would
+// report exact as n. The source can round to one decimal place, down or to the nearest number, or from ten units on down to whole units.
 func isRoundedFrom(n, exact int64) bool {
 	if exact < 10_000 {
 		return false
@@ -40,5 +40,5 @@ func isRoundedFrom(n, exact int64) bool {
 	for exact >= step*10_000 && step < 1e8 {
 		step *= 1000
 	}
-	return n == exact/step*step || n == (exact+step/2)/step*step
+	return n == exact/step*step || n == (exact+step/2)/step*step || exact >= 100*step && n == exact/(10*step)*(10*step)
 }

@@ -32,7 +32,12 @@ func TestAcknowledge_keepsAMoreExactCount(t *testing.T) {
 			{999_960, 1_000_000, 999_960, true},                 // rounded up to the next unit
 			{950_000, 1_000_000, 1_000_000, true},               // 950K is not shown as 1M
 			{2_123_000_000, 2_100_000_000, 2_123_000_000, true}, // one decimal place of billions
-			{9_942, 9_900, 9_900, true},                         // numbers below 10,000 are never rounded
+			{9_942, 9_900, 9_900, true},                         // a rounded number below 10,000 replaces the count, because most sources do not round it
+			{12_345, 12_000, 12_345, true},                      // whole thousands from ten thousand on
+			{2_412_345, 2_400_000, 2_412_345, true},             // one decimal place of millions
+			{24_912_345, 24_000_000, 24_912_345, true},          // whole millions from ten millions on
+			{24_912_345, 25_000_000, 25_000_000, true},          // whole units are rounded down
+			{2_412_345, 2_000_000, 2_000_000, true},             // 2,412,345 is shown as 2.4M
 		} {
 			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: &c.stored, Likes: new(int64(5))}))
 			db.Clock.Advance(24 * time.Hour)
