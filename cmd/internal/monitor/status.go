@@ -36,7 +36,7 @@ type QueueStatus struct {
 	Kind             queue.Kind       `json:"kind"`               // video or account
 	Lane             string           `json:"lane"`               // priority of the targets: interactive, premium, basic or free
 	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked (see Platform.Parked)
-	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
+	Failing          int64            `json:"failing"`            // number of active targets whose last fetch failed
 	Due              int64            `json:"due"`                // number of targets whose next fetch is due
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds since the oldest due target became due; null if no target is due
 }

@@ -20,7 +20,7 @@ var (
 	targetsDesc = prometheus.NewDesc("reeltally_queue_targets", "Targets (videos and accounts) in the queue.", []string{"platform", "kind", "lane", "state"}, nil)
 	dueDesc     = prometheus.NewDesc("reeltally_queue_due", "Targets that are due.", []string{"platform", "kind", "lane"}, nil)
 	oldestDesc  = prometheus.NewDesc("reeltally_queue_oldest_due_seconds", "Seconds since the oldest due target became due; 0 if no target is due.", []string{"platform", "kind", "lane"}, nil)
-	failingDesc = prometheus.NewDesc("reeltally_queue_failing", "Targets whose last fetch failed.", []string{"platform", "kind", "lane"}, nil)
+	failingDesc = prometheus.NewDesc("reeltally_queue_failing", "Active targets whose last fetch failed.", []string{"platform", "kind", "lane"}, nil)
 	withinDesc  = prometheus.NewDesc("reeltally_numbers_within", "Active targets that were fetched successfully in the last N seconds. N is the value of the label le.", []string{"platform", "kind", "le"}, nil)
 	neverDesc   = prometheus.NewDesc("reeltally_numbers_never", "Active targets that were never fetched.", []string{"platform", "kind"}, nil)
 	usedDesc    = prometheus.NewDesc("reeltally_quota_used", "Units reserved in the current window.", []string{"source", "budget"}, nil)
