@@ -40,6 +40,7 @@ func TestRoutes_unsupportedMethodsGetStatus405AndAnAllowHeader(t *testing.T) {
 		"/videos/" + unknownID + "/history":    {"GET", "HEAD", "OPTIONS"},
 		"/videos/https%3A%2F%2Fx.y%2F/history": {"GET", "HEAD", "OPTIONS"},
 		"/authenticate":                        {"GET", "HEAD", "OPTIONS"},
+		"/videos/bulk":                         {"DELETE", "OPTIONS", "POST"}, // GET gets 404, as for an unknown id
 	} {
 		got := c.send(http.MethodPut, path, "{}")
 		got.requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
