@@ -138,6 +138,10 @@ func checkDatabase(ctx context.Context, st *store.Store) []finding {
 		return []finding{{"database", stateBroken, err.Error(), "Start the database, or correct REELTALLY_DATABASE_URL."}}
 	}
 	out := []finding{{"database", stateOK, engine.Name + " " + engine.Version, ""}}
+	if engine.UnsafeSettings != "" {
+		out = append(out, finding{"durability", stateWarning, "off in PostgreSQL: " + engine.UnsafeSettings,
+			"Set them to on, for the server and for the user of the URL. Otherwise a crash of PostgreSQL loses acknowledged writes."})
+	}
 	var schema *store.SchemaError
 	switch err := st.CheckSchema(ctx); {
 	case errors.As(err, &schema) && schema.Have > schema.Want:

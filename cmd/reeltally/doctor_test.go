@@ -213,6 +213,21 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 }
 
 // A platform can have no recent numbers although no target is due. `reeltally doctor` must report such a platform.
+func TestDoctor_warnsIfPostgreSQLCanLoseAcknowledgedWrites(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	separator := "?"
+	if strings.Contains(db.URL, "?") {
+		separator = "&"
+	}
+	// The tests can run on a server with fsync = off, so only synchronous_commit is compared.
+	_, safe := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL + separator + "synchronous_commit=on"})
+	require.NotContains(t, safe["durability"].Found, "synchronous_commit")
+	_, unsafe := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL + separator + "synchronous_commit=off"})
+	require.Equal(t, stateWarning, unsafe["durability"].State)
+	require.Contains(t, unsafe["durability"].Found, "off in PostgreSQL: synchronous_commit")
+}
+
 func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
