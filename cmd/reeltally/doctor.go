@@ -122,7 +122,7 @@ func (c *doctorCommand) checkInstallation(ctx context.Context, st *store.Store, 
 			return checkSources(ctx, st, sources)
 		},
 		func() []finding { return checkCollectors(ctx, st, sources) },
-		func() []finding { return checkOrganisations(ctx, st) },
+		func() []finding { return append(checkOrganisations(ctx, st), checkBackup(ctx, st)) },
 	} {
 		if err := report(check()...); err != nil {
 			return err
@@ -358,4 +358,16 @@ func checkOrganisations(ctx context.Context, st *store.Store) []finding {
 		return []finding{{"organisations", stateWarning, "no organisation exists", "Create one: reeltally org create --name NAME"}}
 	}
 	return []finding{{"organisations", stateOK, fmt.Sprintf("%d", len(orgs)), ""}}
+}
+
+// checkBackup returns the age of the last backup. A missing or old backup is no warning, because other programs can back up the database.
+func checkBackup(ctx context.Context, st *store.Store) finding {
+	switch at, err := st.LastBackup(ctx); {
+	case err != nil:
+		return finding{"backup", stateBroken, err.Error(), "Check the log of the database."}
+	case at == nil:
+		return finding{"backup", stateOK, "no backup with reeltally backup is known", ""}
+	default:
+		return finding{"backup", stateOK, fmt.Sprintf("the last backup ended %s, %s ago", formatTime(*at), time.Since(*at).Round(time.Minute)), ""}
+	}
 }
