@@ -179,6 +179,12 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	return done, b.finishSetupAttempt(ctx, err)
 }
 
+// HasNoSource returns true if no collector is running, or if the running collectors have no source.
+func (b pageBackend) HasNoSource(ctx context.Context) (bool, error) {
+	fetchable, err := b.s.fetchable.readFetchable(ctx)
+	return err == nil && !fetchable.IsKnown(), err
+}
+
 // finishSetupAttempt uncounts the attempt from signInLimit if err is nil. Otherwise it converts err, an error of CheckSetupLink or SetUp, to a
 // *web.Problem.
 func (b pageBackend) finishSetupAttempt(ctx context.Context, err error) error {

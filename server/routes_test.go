@@ -5,8 +5,10 @@ import (
 	"database/sql/driver"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +32,21 @@ func TestRoutes_headReturnsTheHeadersOfGetWithoutABody(t *testing.T) {
 	}
 }
 
+func TestRoutes_securityTextNamesTheContactAndItsEnd(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	text := a.send(t, http.MethodGet, "/.well-known/security.txt", nil).requireStatus(http.StatusOK)
+	require.Equal(t, "text/plain; charset=UTF-8", text.Header.Get("Content-Type"))
+	lines := strings.Split(string(text.body), "\n")
+	require.Len(t, lines, 3)
+	page, err := os.ReadFile("../SECURITY.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), strings.TrimPrefix(lines[0], "Contact: "))
+	expires, err := time.Parse(time.RFC3339, strings.TrimPrefix(lines[1], "Expires: "))
+	require.NoError(t, err)
+	require.True(t, expires.After(a.Clock.Now()))
+}
+
 func TestRoutes_unsupportedMethodsGetStatus405AndAnAllowHeader(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -40,6 +57,7 @@ func TestRoutes_unsupportedMethodsGetStatus405AndAnAllowHeader(t *testing.T) {
 		"/videos/" + unknownID + "/history":    {"GET", "HEAD", "OPTIONS"},
 		"/videos/https%3A%2F%2Fx.y%2F/history": {"GET", "HEAD", "OPTIONS"},
 		"/authenticate":                        {"GET", "HEAD", "OPTIONS"},
+		"/videos/bulk":                         {"DELETE", "OPTIONS", "POST"}, // GET gets 404, as for an unknown id
 	} {
 		got := c.send(http.MethodPut, path, "{}")
 		got.requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)

@@ -2,9 +2,12 @@ package server_test
 
 import (
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +47,7 @@ func TestSetup_createsTheFirstOrganisationOnce(t *testing.T) {
 		require.Equal(t, store.SubscriptionActive, id.Organisation.Subscription)
 		require.ElementsMatch(t, store.Scopes, id.Token.Scopes)
 		require.Nil(t, id.Token.ExpiresAt)
+		require.Contains(t, string(done.body), "No running collector has a source")
 		require.Contains(t, string(v.visit("/").requireStatus(http.StatusOK).body), "Northwind &lt;Studio&gt;")
 
 		other := &visitor{app: a, t: t}
@@ -93,5 +97,34 @@ func TestSetup_concurrentVisitorsCreateOneOrganisation(t *testing.T) {
 		all, err := a.Organisations(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 1)
+	})
+}
+
+// The test runs the commands of the page with its own HTTP client. It reads the method, the headers and the body from the command.
+func TestSetup_showsCommandsThatTrackAndReadAVideo(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		_, err := a.Heartbeat(t.Context(), store.NewID(), time.Minute, nil)
+		require.NoError(t, err)
+		a.Exec(t, "UPDATE collectors SET serves = 'tiktok video'")
+		link, err := a.CreateSetupLink(t.Context())
+		require.NoError(t, err)
+		v := &visitor{app: a, t: t}
+		done := v.post("/setup/"+link, "name", "Mine").requireStatus(http.StatusOK)
+		require.NotContains(t, string(done.body), "No running collector has a source")
+		codes := findElements(done.parsePage(), "code")
+		secret := strings.TrimSpace(textOf(codes[0]))
+		commands := regexp.MustCompile(`(?m)^curl -sS -H 'Authorization: Bearer (\S+)'(?: -H 'Content-Type: application/json' -d '(\S+ \S+)')? 'https://app\.example\.test(\S+)'$`).
+			FindAllStringSubmatch(textOf(codes[len(codes)-1]), -1)
+		require.Len(t, commands, 3)
+		c := &caller{app: a, t: t, token: secret}
+		for i, command := range commands {
+			require.Equal(t, secret, command[1])
+			if i == 0 {
+				c.send(http.MethodPost, command[3], strings.ReplaceAll(command[2], "LINK", tiktokLink)).requireStatus(http.StatusOK)
+				continue
+			}
+			c.send(http.MethodGet, strings.ReplaceAll(command[3], "LINK", url.PathEscape(tiktokLink)), nil).requireStatus(http.StatusOK)
+		}
 	})
 }

@@ -23,7 +23,7 @@ import (
 // The flags of TestTenancy_hidesDataOfOtherOrganisations. The defaults are for a short run; `make probes` sends many more pairs of
 // requests.
 var (
-	tenancyProbes = flag.Int("tenancy.probes", 9000, "minimum number of pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends")
+	tenancyProbes = flag.Int("tenancy.probes", 10000, "minimum number of pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends")
 	tenancySeed   = flag.Int("tenancy.seed", 7, "seed of the first round of TestTenancy_hidesDataOfOtherOrganisations; each round has the next seed")
 	tenancyTime   = flag.Duration("tenancy.time", 3*time.Hour, "time after which TestTenancy_hidesDataOfOtherOrganisations starts no more rounds")
 	tenancyOut    = flag.String("tenancy.out", "", "path of the page that TestTenancy_hidesDataOfOtherOrganisations writes")

@@ -84,7 +84,7 @@ func (r *probeReport) formatPage(duration time.Duration, machine string) string 
 		run,
 		fmt.Sprintf("The command was `make probes PROBES=%d`. `make check` runs this test with %s probes or more. The test is in `server/tenancy_test.go`. "+
 			"Each round has a new server and a new database.\nThe server runs in the same process as the test. The test compares each request and response with the API contract.",
-			*tenancyProbes, formatThousands(9000)),
+			*tenancyProbes, formatThousands(10000)),
 		"## SQL statements from which one condition was removed",
 		"A test removes one condition on the organisation from an SQL statement of the store, and repeats this for every such condition. " +
 			"The function `storetest.CheckStatement` must refuse each statement that the test has changed in this way. In all tests, the same function also checks the unchanged statements.\nThe test is `TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown`. " +

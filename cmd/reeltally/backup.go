@@ -52,8 +52,15 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 			summary, err = writeNewFile(out.path, write)
 		}
 		bar.finish(ctx)
-		if err != nil || out.isStandardOutput() {
+		if err != nil {
 			return err
+		}
+		// The backup is complete, also if its time cannot be stored, for example because the connection is read-only.
+		if err := st.RecordBackup(ctx); err != nil {
+			logger.WarnContext(ctx, "time of the backup could not be stored, so doctor and status do not show it", "error", err)
+		}
+		if out.isStandardOutput() {
+			return nil
 		}
 		return printBackupSummary(p, c.JSON, c.Out, "was written", summary)
 	})

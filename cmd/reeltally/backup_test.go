@@ -101,3 +101,23 @@ func TestBackup_doesNotOverwriteAnExistingFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(content))
 }
+
+func TestBackup_worksWithAReadOnlyConnectionAndStoresItsTimeOtherwise(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	separator := "?"
+	if strings.Contains(db.URL, "?") {
+		separator = "&"
+	}
+	readOnly := map[string]string{"REELTALLY_DATABASE_URL": db.URL + separator + "default_transaction_read_only=on"}
+	status, stdout, stderr := boottest.Run(t, run, nil, readOnly, "backup", "--out", filepath.Join(t.TempDir(), "a.backup"))
+	require.Zero(t, status, stderr)
+	require.Contains(t, stdout, "was written")
+	require.Contains(t, stderr, "time of the backup could not be stored")
+	require.Contains(t, newCommandRunner(t, db.URL)("status"), "Last backup: none is known")
+	operator := newCommandRunner(t, db.URL)
+	operator("backup", "--out", filepath.Join(t.TempDir(), "b.backup"))
+	require.NotContains(t, operator("status"), "none is known")
+	_, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
+	require.Contains(t, found["backup"].Found, "the last backup ended")
+}

@@ -122,7 +122,7 @@ func (c *doctorCommand) checkInstallation(ctx context.Context, st *store.Store, 
 			return checkSources(ctx, st, sources)
 		},
 		func() []finding { return checkCollectors(ctx, st, sources) },
-		func() []finding { return checkOrganisations(ctx, st) },
+		func() []finding { return append(checkOrganisations(ctx, st), checkBackup(ctx, st)) },
 	} {
 		if err := report(check()...); err != nil {
 			return err
@@ -138,6 +138,10 @@ func checkDatabase(ctx context.Context, st *store.Store) []finding {
 		return []finding{{"database", stateBroken, err.Error(), "Start the database, or correct REELTALLY_DATABASE_URL."}}
 	}
 	out := []finding{{"database", stateOK, engine.Name + " " + engine.Version, ""}}
+	if engine.UnsafeSettings != "" {
+		out = append(out, finding{"durability", stateWarning, "off in PostgreSQL: " + engine.UnsafeSettings,
+			"Set them to on, for the server and for the user of the URL. Otherwise a crash of PostgreSQL loses acknowledged writes."})
+	}
 	var schema *store.SchemaError
 	switch err := st.CheckSchema(ctx); {
 	case errors.As(err, &schema) && schema.Have > schema.Want:
@@ -354,4 +358,16 @@ func checkOrganisations(ctx context.Context, st *store.Store) []finding {
 		return []finding{{"organisations", stateWarning, "no organisation exists", "Create one: reeltally org create --name NAME"}}
 	}
 	return []finding{{"organisations", stateOK, fmt.Sprintf("%d", len(orgs)), ""}}
+}
+
+// checkBackup returns the age of the last backup. A missing or old backup is no warning, because other programs can back up the database.
+func checkBackup(ctx context.Context, st *store.Store) finding {
+	switch at, err := st.LastBackup(ctx); {
+	case err != nil:
+		return finding{"backup", stateBroken, err.Error(), "Check the log of the database."}
+	case at == nil:
+		return finding{"backup", stateOK, "no backup with reeltally backup is known", ""}
+	default:
+		return finding{"backup", stateOK, fmt.Sprintf("the last backup ended %s, %s ago", formatTime(*at), time.Since(*at).Round(time.Minute)), ""}
+	}
 }

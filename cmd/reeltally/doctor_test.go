@@ -69,7 +69,8 @@ func TestDoctor_findsNoProblemInHealthyInstallation(t *testing.T) {
 			require.NoError(t, err)
 			status, found := runDoctor(t, settings)
 			require.Zero(t, status)
-			want := map[string]string{"database": stateOK, "schema": stateOK, "collectors": stateWarning, "queue": stateOK, "organisations": stateOK, "retention": stateOK}
+			want := map[string]string{"database": stateOK, "schema": stateOK, "collectors": stateWarning, "queue": stateOK, "organisations": stateOK, "retention": stateOK, "backup": stateOK}
+			delete(found, "durability") // the PostgreSQL server of the tests can have fsync = off
 			for _, s := range sandboxSources {
 				want["source "+s], want["reach "+s], want["clock of the source "+s] = stateOK, stateOK, stateOK
 			}
@@ -213,6 +214,21 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 }
 
 // A platform can have no recent numbers although no target is due. `reeltally doctor` must report such a platform.
+func TestDoctor_warnsIfPostgreSQLCanLoseAcknowledgedWrites(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres")
+	separator := "?"
+	if strings.Contains(db.URL, "?") {
+		separator = "&"
+	}
+	// The tests can run on a server with fsync = off, so only synchronous_commit is compared.
+	_, safe := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL + separator + "synchronous_commit=on"})
+	require.NotContains(t, safe["durability"].Found, "synchronous_commit")
+	_, unsafe := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL + separator + "synchronous_commit=off"})
+	require.Equal(t, stateWarning, unsafe["durability"].State)
+	require.Contains(t, unsafe["durability"].Found, "off in PostgreSQL: synchronous_commit")
+}
+
 func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

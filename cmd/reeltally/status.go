@@ -124,6 +124,13 @@ func writeStatus(w io.Writer, s monitor.Status) error {
 			return err
 		}
 	}
+	backup := "none is known"
+	if s.LastBackup != nil {
+		backup = formatTime(*s.LastBackup)
+	}
+	if _, err := fmt.Fprintf(w, "\nEnabled webhooks: %d, failing: %d\nLast backup: %s\n", s.Webhooks.Enabled, s.Webhooks.Failing, backup); err != nil {
+		return err
+	}
 	for _, source := range s.Sources {
 		if source.HeldBack != "" {
 			if _, err := fmt.Fprintf(w, "\n%s: %s\n", source.Source, source.HeldBack); err != nil {

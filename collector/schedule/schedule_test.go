@@ -3,6 +3,9 @@ package schedule
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -70,6 +73,22 @@ func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 			last = store.DateOf(at)
 		}
 	})
+}
+
+// The alert must not fire while all fetches run as planned. Its limit is the label le, in seconds.
+func TestNext_isWithinTheLimitOfTheAlertAboutOldNumbers(t *testing.T) {
+	t.Parallel()
+	alerts, err := os.ReadFile(filepath.Join("..", "..", "docs", "alerts.yml"))
+	require.NoError(t, err)
+	limits := regexp.MustCompile(`reeltally_numbers_within\{le="(\d+)"\}`).FindAllSubmatch(alerts, -1)
+	require.Len(t, limits, 1)
+	limit, err := time.ParseDuration(string(limits[0][1]) + "s")
+	require.NoError(t, err)
+	midnight := someDay.Truncate(24 * time.Hour)
+	for i := range 10_000 {
+		target := queue.Target{Platform: link.YouTube, Kind: queue.KindVideo, BaseLane: queue.LaneFree, ExternalID: fmt.Sprintf("%011d", i)}
+		require.LessOrEqual(t, Plan{}.Next(target, queue.PaceSteady, midnight).Sub(midnight), limit, target.ExternalID)
+	}
 }
 
 func TestNext_agreesWithFetchesPerDay(t *testing.T) {

@@ -29,6 +29,8 @@ type Backend interface {
 	CheckSetupLink(ctx context.Context, link string) error
 	// SetUp uses a setup link to create the first organisation, its first token and a session. Afterwards, the link cannot be used again.
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
+	// HasNoSource returns true if no collector is running, or if the running collectors have no source.
+	HasNoSource(ctx context.Context) (bool, error)
 	// SignOut ends the session with this secret.
 	SignOut(ctx context.Context, session string) error
 	// FindShare returns the collection or report whose share page has this hash. If the page is unknown,

@@ -79,6 +79,12 @@ type collectingStatus struct {
 		Status  string `json:"status"`
 		Targets int64  `json:"targets"`
 	} `json:"statuses"`
+	Webhooks struct {
+		Enabled int64    `json:"enabled"`
+		Failing int64    `json:"failing"`
+		Delay   *float64 `json:"delay_seconds"`
+	} `json:"webhooks"`
+	LastBackup  *time.Time          `json:"last_backup"`  // nil if no backup is known
 	LastFetches []queue.LastFetches `json:"last_fetches"` // nil if the first read of the queue has not finished yet
 }
 

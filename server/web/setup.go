@@ -12,6 +12,10 @@ type setupPage struct {
 	Name    string // name of the organisation in the form
 	Problem *Problem
 	Done    *store.Setup // the organisation, token and session that were created; nil before the visitor sends the form
+	// Address is the public URL of the server, for the commands that call the API.
+	Address string
+	// HasNoSource is true if no collector is running, or the running collectors have no source. Then a tracked video gets no numbers.
+	HasNoSource bool
 }
 
 // showSetup shows the form that creates the first organisation.
@@ -33,7 +37,11 @@ func setUp(v *visit) error {
 	if err != nil {
 		return err
 	}
-	content.Done = &done
+	content.Done, content.Address = &done, v.AppURL
+	if content.HasNoSource, err = v.Backend.HasNoSource(v.r.Context()); err != nil {
+		// The organisation exists now, and the page is the only one that shows its token. So the page must not fail.
+		v.Logger.WarnContext(v.r.Context(), "the sources could not be read", "error", err)
+	}
 	v.setCookie(done.Session, int(store.SessionLife.Seconds()))
 	return v.renderPage(http.StatusOK, "setup", "", "Set up ReelTally", content)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -143,6 +144,31 @@ func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 			require.Equal(t, written.SHA256, second.SHA256)
 			require.NoError(t, restored.CheckSchema(t.Context()))
 		}
+	})
+}
+
+func TestWrite_leavesOutTheTimeOfTheLastBackup(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		_, before := writeBackup(t, db.Store)
+		known, err := db.LastBackup(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, known)
+		for range 2 {
+			require.NoError(t, db.RecordBackup(t.Context()))
+			known, err = db.LastBackup(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, db.Clock.Now().UTC().Truncate(time.Second), known.UTC())
+			db.Clock.Advance(time.Hour)
+		}
+		file, after := writeBackup(t, db.Store)
+		require.Equal(t, before.SHA256, after.SHA256)
+		restored := storetest.NewEmpty(t, db.Engine)
+		_, err = restoreBackup(t, restored, file)
+		require.NoError(t, err)
+		known, err = restored.LastBackup(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, known)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -158,8 +159,28 @@ func (b *writer) writeHeader(ctx context.Context, from *db.Snapshot) error {
 			return err
 		}
 		b.summary.Rows += rows
+		if table.Name == settings {
+			err := from.EachRow(ctx, table, func(row *db.Values) error {
+				if isLeftOut(table, row) {
+					b.summary.Rows--
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
 	}
 	return writeLine(b.out, b.summary.Header)
+}
+
+// isLeftOut returns true for the row with the time of the last backup. A backup does not contain it, so that it does not change the checksum.
+func isLeftOut(table db.StoredTable, row *db.Values) bool {
+	if table.Name != settings {
+		return false
+	}
+	name := slices.IndexFunc(table.Columns, func(c db.StoredColumn) bool { return c.Name == "name" })
+	return row.String(name) == store.LastBackupSetting
 }
 
 // writeTable writes the rows of a table. Before them it writes the line that begins the table, and after them the line that ends the table.
@@ -170,6 +191,9 @@ func (b *writer) writeTable(ctx context.Context, from *db.Snapshot, table db.Sto
 	}
 	before := b.done
 	err := from.EachRow(ctx, table, func(row *db.Values) (err error) {
+		if isLeftOut(table, row) {
+			return nil
+		}
 		if b.line, err = appendRow(b.line[:0], table.Columns, row); err != nil {
 			return err
 		}

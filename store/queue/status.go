@@ -32,7 +32,7 @@ type QueueCounts struct {
 	Lane      Lane
 	State     string
 	Targets   int64
-	Failing   int64       // number of targets whose last fetch failed
+	Failing   int64       // number of active targets whose last fetch failed; 0 for the other states, which keep the attempts of their last failure
 	Due       int64       // number of targets that are due
 	OldestDue *db.Instant // due time of the target that has been due longest; nil if no target is due
 	Never     int64       // number of targets that were never fetched
@@ -163,7 +163,7 @@ func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit
 // fetch status. Both results are sorted by these columns.
 func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses []StatusCount, err error) {
 	query := strings.Builder{}
-	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
+	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 AND state = 'active' THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
  MIN(CASE WHEN next_at <= ? THEN next_at END), COUNT(CASE WHEN fetched_at IS NULL THEN 1 END),
  COUNT(CASE WHEN fetched_at IS NULL AND requested_at < ? THEN 1 END)`)
 	args := []any{now, now, now.Add(-FirstFetchLimit)}

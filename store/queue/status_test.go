@@ -120,7 +120,7 @@ func TestCollectingState_countsEachTargetInOneGroupAndOneStatus(t *testing.T) {
 		groups, statuses := map[[4]string]*queue.QueueCounts{}, map[queue.StatusCount]int64{}
 		for i := range 400 {
 			platform := []link.Platform{link.TikTok, link.YouTube}[random.IntN(2)]
-			lane, state := queue.Lanes[random.IntN(2)], []string{"active", "gone"}[random.IntN(2)]
+			lane, state := queue.Lanes[random.IntN(2)], []string{queue.StateActive, queue.StateGone, queue.StateParked}[random.IntN(3)]
 			stored := []queue.FetchStatus{queue.FetchPending, queue.FetchOK, queue.FetchFailing, queue.FetchUnsupported}[random.IntN(4)]
 			route, attempts := []string{"", "youtube"}[random.IntN(2)], random.IntN(2)
 			next := now.Add(time.Duration(random.IntN(40)-30) * time.Hour)
@@ -138,7 +138,9 @@ VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, str
 			}
 			g := groups[key]
 			g.Targets++
-			g.Failing += int64(attempts)
+			if state == queue.StateActive {
+				g.Failing += int64(attempts)
+			}
 			if next <= now {
 				g.Due++
 				if g.OldestDue == nil || next < *g.OldestDue {

@@ -41,6 +41,7 @@ func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 	db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail)
  VALUES (0, 'tiktok', 'video', '1', '', '', 1, 1, ?, ?, 0, 'active', '')`, now, now)
 	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", BlockedUntil: now.Add(time.Hour)}))
+	require.NoError(t, db.RecordBackup(t.Context()))
 	registry := prometheus.NewRegistry()
 	monitor.New(db.Store, nil, nil, registry, slog.New(slog.DiscardHandler))
 	families, err := registry.Gather()

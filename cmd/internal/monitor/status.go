@@ -26,8 +26,17 @@ type Status struct {
 	Statuses   []StatusCount  `json:"statuses"`
 	// LastFetches counts the targets of each source by the result of their last fetch. It is absent if it was not read.
 	LastFetches []queue.LastFetches `json:"last_fetches,omitzero"`
+	Webhooks    WebhookStatus       `json:"webhooks"`
+	LastBackup  *time.Time          `json:"last_backup"` // end of the last backup that `reeltally backup` wrote; null if none is known
 
 	pauses map[string]PauseStatus // current pauses of the sources of all collectors; the key is "SOURCE" or "SOURCE/BUDGET"
+}
+
+// WebhookStatus describes the enabled webhooks of all organisations.
+type WebhookStatus struct {
+	Enabled      int64   `json:"enabled"`
+	Failing      int64   `json:"failing"`       // number of enabled webhooks that have received nothing since their last failure
+	DelaySeconds float64 `json:"delay_seconds"` // see store.WebhookStatus.Delay
 }
 
 // QueueStatus counts the targets in the queue that have the same platform, kind and lane.
@@ -36,7 +45,7 @@ type QueueStatus struct {
 	Kind             queue.Kind       `json:"kind"`               // video or account
 	Lane             string           `json:"lane"`               // priority of the targets: interactive, premium, basic or free
 	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked (see Platform.Parked)
-	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
+	Failing          int64            `json:"failing"`            // number of active targets whose last fetch failed
 	Due              int64            `json:"due"`                // number of targets whose next fetch is due
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds since the oldest due target became due; null if no target is due
 }
@@ -120,6 +129,14 @@ func ReadStatus(ctx context.Context, st *store.Store, describe func(time.Time) [
 		return Status{}, err
 	}
 	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platformCounts(c), Sources: []SourceStatus{}, Statuses: make([]StatusCount, len(c.Statuses))}
+	webhooks, err := st.WebhookStatus(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	s.Webhooks = WebhookStatus{Enabled: webhooks.Enabled, Failing: webhooks.Failing, DelaySeconds: webhooks.Delay.Seconds()}
+	if s.LastBackup, err = st.LastBackup(ctx); err != nil {
+		return Status{}, err
+	}
 	for i, n := range c.Statuses {
 		s.Statuses[i] = StatusCount{Platform: string(n.Platform), Kind: n.Kind, Status: n.Status, Targets: n.Targets}
 	}

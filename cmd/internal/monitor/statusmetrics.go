@@ -17,21 +17,25 @@ import (
 type statusMetrics struct{ *Monitor }
 
 var (
-	targetsDesc = prometheus.NewDesc("reeltally_queue_targets", "Targets (videos and accounts) in the queue.", []string{"platform", "kind", "lane", "state"}, nil)
-	dueDesc     = prometheus.NewDesc("reeltally_queue_due", "Targets that are due.", []string{"platform", "kind", "lane"}, nil)
-	oldestDesc  = prometheus.NewDesc("reeltally_queue_oldest_due_seconds", "Seconds since the oldest due target became due; 0 if no target is due.", []string{"platform", "kind", "lane"}, nil)
-	failingDesc = prometheus.NewDesc("reeltally_queue_failing", "Targets whose last fetch failed.", []string{"platform", "kind", "lane"}, nil)
-	withinDesc  = prometheus.NewDesc("reeltally_numbers_within", "Active targets that were fetched successfully in the last N seconds. N is the value of the label le.", []string{"platform", "kind", "le"}, nil)
-	neverDesc   = prometheus.NewDesc("reeltally_numbers_never", "Active targets that were never fetched.", []string{"platform", "kind"}, nil)
-	usedDesc    = prometheus.NewDesc("reeltally_quota_used", "Units of the budget that are reserved in the current window.", []string{"source", "budget"}, nil)
-	limitDesc   = prometheus.NewDesc("reeltally_quota_limit", "Units of the budget in the current window, if limited.", []string{"source", "budget"}, nil)
-	resetsDesc  = prometheus.NewDesc("reeltally_quota_resets_timestamp_seconds", "End of the current window of the budget.", []string{"source", "budget"}, nil)
-	pausedDesc  = prometheus.NewDesc("reeltally_source_paused_until_timestamp_seconds", "End of the pause of a source or budget; missing if it is not paused.", []string{"source", "budget", "class"}, nil)
-	upDesc      = prometheus.NewDesc("reeltally_database_up", "1 if the database answered a read within 1.5 seconds, else 0.", nil, nil)
-	replicaDesc = prometheus.NewDesc("reeltally_replica_up", "1 if the replica for reads answers and applies the log of the database, else 0; missing without a replica.", nil, nil)
-	lagDesc     = prometheus.NewDesc("reeltally_replica_lag_seconds", "Age of the last change that the replica has applied; 0 if it has all changes, missing if the replica cannot be used.", nil, nil)
-	readsDesc   = prometheus.NewDesc("reeltally_replica_reads_total", "Reads that were sent to the replica, by result. If the replica was behind or failed, the primary answered the read.", []string{"result"}, nil)
-	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
+	targetsDesc  = prometheus.NewDesc("reeltally_queue_targets", "Targets (videos and accounts) in the queue.", []string{"platform", "kind", "lane", "state"}, nil)
+	dueDesc      = prometheus.NewDesc("reeltally_queue_due", "Targets that are due.", []string{"platform", "kind", "lane"}, nil)
+	oldestDesc   = prometheus.NewDesc("reeltally_queue_oldest_due_seconds", "Seconds since the oldest due target became due; 0 if no target is due.", []string{"platform", "kind", "lane"}, nil)
+	failingDesc  = prometheus.NewDesc("reeltally_queue_failing", "Active targets whose last fetch failed.", []string{"platform", "kind", "lane"}, nil)
+	withinDesc   = prometheus.NewDesc("reeltally_numbers_within", "Active targets that were fetched successfully in the last N seconds. N is the value of the label le.", []string{"platform", "kind", "le"}, nil)
+	neverDesc    = prometheus.NewDesc("reeltally_numbers_never", "Active targets that were never fetched.", []string{"platform", "kind"}, nil)
+	usedDesc     = prometheus.NewDesc("reeltally_quota_used", "Units of the budget that are reserved in the current window.", []string{"source", "budget"}, nil)
+	limitDesc    = prometheus.NewDesc("reeltally_quota_limit", "Units of the budget in the current window, if limited.", []string{"source", "budget"}, nil)
+	resetsDesc   = prometheus.NewDesc("reeltally_quota_resets_timestamp_seconds", "End of the current window of the budget.", []string{"source", "budget"}, nil)
+	pausedDesc   = prometheus.NewDesc("reeltally_source_paused_until_timestamp_seconds", "End of the pause of a source or budget; missing if it is not paused.", []string{"source", "budget", "class"}, nil)
+	upDesc       = prometheus.NewDesc("reeltally_database_up", "1 if the database answered a read within 1.5 seconds, else 0.", nil, nil)
+	replicaDesc  = prometheus.NewDesc("reeltally_replica_up", "1 if the replica for reads answers and applies the log of the database, else 0; missing without a replica.", nil, nil)
+	lagDesc      = prometheus.NewDesc("reeltally_replica_lag_seconds", "Age of the last change that the replica has applied; 0 if it has all changes, missing if the replica cannot be used.", nil, nil)
+	readsDesc    = prometheus.NewDesc("reeltally_replica_reads_total", "Reads that were sent to the replica, by result. If the replica was behind or failed, the primary answered the read.", []string{"result"}, nil)
+	webhooksDesc = prometheus.NewDesc("reeltally_webhooks", "Enabled webhooks of all organisations.", nil, nil)
+	failedDesc   = prometheus.NewDesc("reeltally_webhooks_failing", "Enabled webhooks that have received nothing since their last failure.", nil, nil)
+	delayDesc    = prometheus.NewDesc("reeltally_webhooks_delay_seconds", "Longest time for which an enabled webhook has not received its events; 0 if no webhook waits for an event.", nil, nil)
+	backupDesc   = prometheus.NewDesc("reeltally_last_backup_timestamp_seconds", "End of the last backup of `reeltally backup`; missing if none is known.", nil, nil)
+	aliveDesc    = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 
 // Describe sends no descriptions, because the set of metrics depends on the targets and sources. Prometheus
@@ -54,6 +58,12 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	gauge(aliveDesc, float64(s.Collectors))
+	gauge(webhooksDesc, float64(s.Webhooks.Enabled))
+	gauge(failedDesc, float64(s.Webhooks.Failing))
+	gauge(delayDesc, s.Webhooks.DelaySeconds)
+	if s.LastBackup != nil {
+		gauge(backupDesc, float64(s.LastBackup.Unix()))
+	}
 	for _, q := range s.Queue {
 		for state, n := range q.Targets {
 			gauge(targetsDesc, float64(n), q.Platform, string(q.Kind), q.Lane, state)

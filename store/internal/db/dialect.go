@@ -48,8 +48,8 @@ type dialect interface {
 	// hasPartitions returns true if snapshots_daily has a partition for each month. The partition of a month must be created before the first point
 	// of the month is written.
 	hasPartitions() bool
-	// versionQuery returns a query for the version and the current time of the database engine. The time is NULL on SQLite, which has no
-	// clock of its own.
+	// versionQuery returns a query for the version, the current time and the unsafe settings of the database engine: see Engine. The time is NULL on
+	// SQLite, which has no clock of its own.
 	versionQuery() string
 	// readinessQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
 	// this program.
@@ -110,7 +110,7 @@ func (sqliteDialect) hasRowLocks() bool { return false }
 
 func (sqliteDialect) hasPartitions() bool { return false }
 
-func (sqliteDialect) versionQuery() string { return "SELECT sqlite_version(), NULL" }
+func (sqliteDialect) versionQuery() string { return "SELECT sqlite_version(), NULL, ''" }
 
 func (sqliteDialect) readinessQuery() string { return "SELECT COUNT(*) FROM sqlite_master" }
 
@@ -237,9 +237,10 @@ func (postgresDialect) hasRowLocks() bool { return true }
 
 func (postgresDialect) hasPartitions() bool { return true }
 
-// versionQuery returns a query for the version and the current time of PostgreSQL.
+// versionQuery returns a query for the version and the current time of PostgreSQL, and for the names of the settings in Engine.UnsafeSettings.
 func (postgresDialect) versionQuery() string {
-	return "SELECT current_setting('server_version'), clock_timestamp()"
+	return `SELECT current_setting('server_version'), clock_timestamp(), concat_ws(' and ',
+ CASE WHEN current_setting('synchronous_commit') = 'off' THEN 'synchronous_commit' END, CASE WHEN current_setting('fsync') = 'off' THEN 'fsync' END)`
 }
 
 func (postgresDialect) readinessQuery() string { return "SELECT 1" }
