@@ -177,7 +177,9 @@ func TestReportPage_showsPresentNamesForOlderReports(t *testing.T) {
 	}
 	today := store.DateOf(a.Clock.Now())
 	made, err := a.Org(c.org.ID).CreateReport(t.Context(), store.NewReport{CollectionID: collection, From: today, To: today,
-		Document: func(w io.Writer, _ store.Report, _ store.CollectionTotals) error { return json.NewEncoder(w).Encode(older) }})
+		Document: func(w io.Writer, _ store.Report, _ store.CollectionTotals) error {
+			return json.NewEncoder(w).Encode(older)
+		}})
 	require.NoError(t, err)
 	shown := c.newSignedInVisitor(t).visit("/collection/report/" + made.ID.String()).requireStatus(http.StatusOK)
 	require.Equal(t, 3, strings.Count(string(shown.body), "<bdi>@northwind.studio</bdi>"))

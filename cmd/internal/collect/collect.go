@@ -19,49 +19,30 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/collector"
-	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
-	"github.com/reeltally/reeltally/collector/graph"
-	"github.com/reeltally/reeltally/collector/instagram"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/thumbnail"
-	"github.com/reeltally/reeltally/collector/tiktok"
 	"github.com/reeltally/reeltally/collector/vendor"
-	"github.com/reeltally/reeltally/collector/youtube"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Config has the settings of the sources. A source is used if its credential is set.
 type Config struct {
-	YouTubeAPIKey  boot.Secret `name:"youtube-api-key" setting:"REELTALLY_YOUTUBE_API_KEY" placeholder:"KEY" help:"Key of the YouTube Data API. Enables YouTube as a source."`
-	YouTubeBaseURL string      `name:"youtube-base-url" setting:"REELTALLY_YOUTUBE_BASE_URL" default:"https://youtube.googleapis.com/" placeholder:"URL" help:"Base URL of the YouTube Data API."`
-	YouTubeUnits   int64       `name:"youtube-units" setting:"REELTALLY_YOUTUBE_UNITS" default:"10000" placeholder:"N" help:"Daily budget, in units of the key's project, for all calls except videos.batchGetStats; -1 means no limit."`
-	YouTubeStats   int64       `name:"youtube-stats-units" setting:"REELTALLY_YOUTUBE_STATS_UNITS" default:"10000" placeholder:"N" help:"Daily budget, in units, for videos.batchGetStats, which YouTube counts separately; -1 means no limit."`
-
-	TikTok `embed:""`
+	YouTube        `embed:""`
+	TikTok         `embed:""`
+	TikTokResearch `embed:""`
 
 	FetchIntervals map[string]time.Duration `setting:"REELTALLY_FETCH_INTERVALS" mapsep:"," placeholder:"TIER=TIME" help:"Time between two fetches, where it differs from a day, for example limited=7d,premium=6h. From 1h to 7d."`
 
-	InstagramToken     boot.Secret `name:"instagram-access-token" setting:"REELTALLY_INSTAGRAM_ACCESS_TOKEN" placeholder:"TOKEN" help:"Access token of the Instagram Graph API. Enables Instagram as a source."`
-	InstagramAppSecret boot.Secret `name:"instagram-app-secret" setting:"REELTALLY_INSTAGRAM_APP_SECRET" placeholder:"SECRET" help:"Secret of the app that issued the token. With it, each call carries a proof that it comes from the app's server."`
-	InstagramAccountID string      `name:"instagram-account-id" setting:"REELTALLY_INSTAGRAM_ACCOUNT_ID" placeholder:"ID" help:"Graph API id of your professional account that the token belongs to. Other accounts are looked up through it."`
-	InstagramBaseURL   string      `name:"instagram-base-url" setting:"REELTALLY_INSTAGRAM_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Base URL of the Graph API for Instagram, ending with the API version."`
-
-	FacebookToken       boot.Secret `name:"facebook-access-token" setting:"REELTALLY_FACEBOOK_ACCESS_TOKEN" placeholder:"TOKEN" help:"Access token of the Facebook Graph API: a page token, or the token of a person or system user with a role on your pages. Enables Facebook as a source."`
-	FacebookAppSecret   boot.Secret `name:"facebook-app-secret" setting:"REELTALLY_FACEBOOK_APP_SECRET" placeholder:"SECRET" help:"Secret of the app that issued the token. With it, each call carries a proof that it comes from the app's server."`
-	FacebookPageIDs     []string    `name:"facebook-page-id" setting:"REELTALLY_FACEBOOK_PAGE_ID" placeholder:"ID" help:"Ids of your own pages, whose insights the token can read, directly or through page tokens. Leave it empty if you own none of the tracked pages."`
-	FacebookReelMetric  string      `name:"facebook-reel-metric" setting:"REELTALLY_FACEBOOK_REEL_METRIC" default:"fb_reels_total_plays" placeholder:"NAME" help:"Facebook Insights metric with the views of reels on your own pages. It is a setting because Facebook renames metrics."`
-	FacebookVideoMetric string      `name:"facebook-video-metric" setting:"REELTALLY_FACEBOOK_VIDEO_METRIC" default:"total_video_views" placeholder:"NAME" help:"Facebook Insights metric with the views of videos other than reels on your own pages."`
-	FacebookBaseURL     string      `name:"facebook-base-url" setting:"REELTALLY_FACEBOOK_BASE_URL" default:"https://graph.facebook.com/v25.0/" placeholder:"URL" help:"Base URL of the Graph API for Facebook, ending with the API version."`
+	Instagram `embed:""`
+	Facebook  `embed:""`
 
 	Thumbnails       bool   `setting:"REELTALLY_THUMBNAILS" default:"true" negatable:"" help:"Fetch the pictures of videos and store small copies, about 8 KB each."`
 	ThumbnailBaseURL string `name:"thumbnail-base-url" setting:"REELTALLY_THUMBNAIL_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of pictures: https://HOST/PATH is requested as URL/HOST/PATH. The sandbox is such a replacement."`
 
-	Vendor        []string      `setting:"REELTALLY_VENDOR" placeholder:"NAME" help:"Vendors to buy metrics from, separated by commas, in the order in which they are asked. A vendor is ${vendors}, or the path of a JSON file that describes it."`
-	VendorKey     []boot.Secret `setting:"REELTALLY_VENDOR_KEY" placeholder:"KEY" help:"API key of each vendor, in the order of the vendors."`
-	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Base URL of each vendor, in the order of the vendors. Without it, the URLs of the descriptions are used."`
+	Vendors `embed:""`
 }
 
 // StoreTimeout is the timeout of a collector's database transactions. Without it, a database that does not respond would block the
@@ -80,53 +61,45 @@ func usagef(format string, args ...any) error {
 	return boot.UsageError{Err: fmt.Errorf(format, args...)} //nolint:err113 // no caller checks for this error
 }
 
-// HasSource returns true if any source is configured.
-func (c Config) HasSource() bool {
-	return c.HasYouTube() || c.HasDisplayOrResearchAPI() || c.HasInstagram() || c.HasFacebook() || c.HasVendor()
+// platform has the settings of one platform or API, from which its sources are created.
+type platform interface {
+	// enabled returns true if the credential is set.
+	enabled() bool
+	// hasCustomURL returns true if a base URL is not the default.
+	hasCustomURL() bool
+	// check returns an error for the first invalid setting.
+	check() error
+	// sources creates the sources. It is called only if enabled returns true and check returns nil.
+	sources(e environment) ([]source.Source, error)
 }
 
-// HasYouTube returns true if YouTube is configured.
-func (c Config) HasYouTube() bool { return c.YouTubeAPIKey != "" }
+// environment has what sources need in addition to their settings.
+type environment struct {
+	store  *store.Store
+	client *fetch.Client
+	logger *slog.Logger
+}
 
-// HasInstagram returns true if the Instagram Graph API is configured.
-func (c Config) HasInstagram() bool { return c.InstagramToken != "" }
+// platforms returns the settings of all sources, in the order in which the collector asks the sources. TikTok's Research API is the last,
+// because its numbers are days old.
+func (c Config) platforms() []platform {
+	return []platform{c.YouTube, c.TikTok, c.Instagram, c.Facebook, c.Vendors, c.TikTokResearch}
+}
 
-// HasFacebook returns true if the Facebook Graph API is configured.
-func (c Config) HasFacebook() bool { return c.FacebookToken != "" }
-
-// HasVendor returns true if a vendor is configured.
-func (c Config) HasVendor() bool { return len(c.Vendor) > 0 }
+// HasSource returns true if any source is configured.
+func (c Config) HasSource() bool { return slices.ContainsFunc(c.platforms(), platform.enabled) }
 
 // Check returns an error for the first invalid setting.
 func (c Config) Check() error {
-	switch {
-	case c.YouTubeUnits < -1 || c.YouTubeUnits == 0:
-		return boot.InvalidSetting("REELTALLY_YOUTUBE_UNITS", c.YouTubeUnits, allowedLimits)
-	case c.YouTubeStats < -1 || c.YouTubeStats == 0:
-		return boot.InvalidSetting("REELTALLY_YOUTUBE_STATS_UNITS", c.YouTubeStats, allowedLimits)
-	case c.HasInstagram() != (c.InstagramAccountID != ""):
-		return usagef("REELTALLY_INSTAGRAM_ACCESS_TOKEN and REELTALLY_INSTAGRAM_ACCOUNT_ID go together: set both or neither. The account id is the id of your professional account, to which the token belongs")
-	case !c.HasInstagram() && c.InstagramAppSecret != "":
-		return usagef("REELTALLY_INSTAGRAM_APP_SECRET is set but REELTALLY_INSTAGRAM_ACCESS_TOKEN is not: also set an access token that this app issued")
-	case !c.HasFacebook() && c.FacebookAppSecret != "":
-		return usagef("REELTALLY_FACEBOOK_APP_SECRET is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: also set an access token that this app issued")
-	case !c.HasFacebook() && len(c.FacebookPageIDs) > 0:
-		return usagef("REELTALLY_FACEBOOK_PAGE_ID is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: also set an access token that can read these pages")
-	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
-		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to one of the vendors %s, or to the path of a JSON file that describes the vendor", strings.Join(vendor.BuiltInVendorNames(), ", "))
-	case len(c.Vendor) == 0 && len(c.VendorBaseURL) > 0:
-		return usagef("REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to one of the vendors %s, or to the path of a JSON file that describes the vendor", strings.Join(vendor.BuiltInVendorNames(), ", "))
-	case len(c.Vendor) != len(c.VendorKey):
-		return usagef("the number of vendors in REELTALLY_VENDOR is %d (%s), but the number of keys in REELTALLY_VENDOR_KEY is %d: each vendor needs its own key, in the same order",
-			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorKey))
-	case len(c.VendorBaseURL) > 0 && len(c.VendorBaseURL) != len(c.Vendor):
-		return usagef("the number of vendors in REELTALLY_VENDOR is %d (%s), but the number of URLs in REELTALLY_VENDOR_BASE_URL is %d: set a URL for each vendor, in the same order, or no URL",
-			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorBaseURL))
+	for _, p := range c.platforms() {
+		if err := p.check(); err != nil {
+			return err
+		}
 	}
 	if _, err := schedule.ParseIntervals(c.FetchIntervals); err != nil {
 		return usagef("--fetch-intervals (REELTALLY_FETCH_INTERVALS): %w", err)
 	}
-	return c.TikTok.check()
+	return nil
 }
 
 // checkDataKind returns a *store.DataKindError if sources would mix real and made-up numbers in the database. A
@@ -146,9 +119,7 @@ func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 
 // hasCustomURL returns true if the base URL of at least one source is not the default.
 func (c Config) hasCustomURL() bool {
-	return len(c.VendorBaseURL) > 0 || c.YouTubeBaseURL != youtube.DefaultBaseURL ||
-		c.TikTok.BaseURL != tiktok.DefaultBaseURL || c.TikTok.ResearchBaseURL != tiktok.DefaultBaseURL ||
-		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
+	return slices.ContainsFunc(c.platforms(), platform.hasCustomURL)
 }
 
 // RequireSources returns the configured sources, or an error if there are none. The error is a
@@ -171,54 +142,18 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	client := fetch.New(fetch.Options{Logger: logger})
+	e := environment{store: st, client: fetch.New(fetch.Options{Logger: logger}), logger: logger}
 	var sources []source.Source
-	if c.HasYouTube() {
-		s, err := youtube.New(youtube.Options{BaseURL: c.YouTubeBaseURL, APIKey: c.YouTubeAPIKey.Reveal(), Client: client,
-			CommonLimit: c.YouTubeUnits, StatsLimit: c.YouTubeStats, Now: time.Now})
+	for _, p := range c.platforms() {
+		if !p.enabled() {
+			continue
+		}
+		more, err := p.sources(e)
 		if err != nil {
-			return nil, usagef("REELTALLY_YOUTUBE_BASE_URL is invalid: %w", err)
+			return nil, err
 		}
-		sources = append(sources, s)
+		sources = append(sources, more...)
 	}
-	// TikTok replaces a refresh token at each use, so the TikTok sources save new tokens in the store.
-	display, research, err := c.TikTok.sources(st, client, logger)
-	if err != nil {
-		return nil, err
-	}
-	sources = append(sources, display...)
-	if c.HasInstagram() {
-		s, err := instagram.New(instagram.Options{BaseURL: c.InstagramBaseURL, Token: c.InstagramToken.Reveal(), AppSecret: c.InstagramAppSecret.Reveal(), AccountID: c.InstagramAccountID,
-			Client: client, Now: time.Now})
-		if err != nil {
-			return nil, usagef("REELTALLY_INSTAGRAM_BASE_URL or REELTALLY_INSTAGRAM_ACCOUNT_ID is invalid: %w", err)
-		}
-		sources = append(sources, s)
-	}
-	if c.HasFacebook() {
-		s, err := facebook.New(facebook.Options{BaseURL: c.FacebookBaseURL, Token: c.FacebookToken.Reveal(), AppSecret: c.FacebookAppSecret.Reveal(), PageIDs: c.FacebookPageIDs,
-			ReelMetric: c.FacebookReelMetric, VideoMetric: c.FacebookVideoMetric, Client: client, Now: time.Now, Logger: logger})
-		if err != nil {
-			return nil, usagef("REELTALLY_FACEBOOK_BASE_URL, REELTALLY_FACEBOOK_PAGE_ID, REELTALLY_FACEBOOK_REEL_METRIC or REELTALLY_FACEBOOK_VIDEO_METRIC is invalid: %w", err)
-		}
-		sources = append(sources, s)
-	}
-	for i, name := range c.Vendor {
-		description, err := vendor.Load(name)
-		if err != nil {
-			return nil, usagef("REELTALLY_VENDOR is invalid: %w", err)
-		}
-		o := vendor.Options{Key: c.VendorKey[i].Reveal(), Client: client, Now: time.Now}
-		if len(c.VendorBaseURL) > 0 {
-			o.BaseURL = c.VendorBaseURL[i]
-		}
-		s, err := vendor.New(description, o)
-		if err != nil {
-			return nil, usagef("REELTALLY_VENDOR_BASE_URL or REELTALLY_VENDOR_KEY is invalid: %w", err)
-		}
-		sources = append(sources, s)
-	}
-	sources = append(sources, research...) // last, because the numbers of the Research API are days old
 	return sources, nil
 }
 
