@@ -112,6 +112,10 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	return nil
 }
 
+// temporarySkipTime is the time for which a source is skipped because all its fetches of a target failed for temporary reasons. It is shorter than
+// the time for lasting reasons, because a failure of the whole source can have been the cause.
+const temporarySkipTime = 48 * time.Hour
+
 // endAttempt stores the source of the next fetch in o.Route. This source is the first one that
 // serves the target and is not skipped.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
@@ -120,9 +124,13 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...
 		if _, ok := s.Serves(o.Target); !ok {
 			continue
 		}
-		// Skip a source whose answer has one of the skipClasses, until the answer is a week old.
+		// Skip a source whose answer has one of the skipClasses, until the answer is a week old. The cause of a temporary failure may end earlier.
 		at := slices.IndexFunc(ended.Answers, func(r answer) bool {
-			return r.Source == s.Name() && slices.Contains(skipClasses, r.Class) && o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
+			skipTime := schedule.Weekly
+			if r.Class == source.Temporary {
+				skipTime = temporarySkipTime
+			}
+			return r.Source == s.Name() && slices.Contains(skipClasses, r.Class) && o.NextAt.Time().Before(r.At.Add(skipTime))
 		})
 		if at < 0 {
 			o.Route, o.Answers = s.Name(), skipped.encodeJSON()

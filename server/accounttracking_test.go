@@ -234,6 +234,15 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 			byLink := decode[client.StoppedAccount](c.send(http.MethodDelete, "/accounts", map[string]any{"id": accountLink}).requireStatus(http.StatusOK))
 			require.Equal(t, []int64{2, 1}, []int64{*byLink.VideosStopped, *byLink.VideosStillTracked})
 		})
+
+		t.Run("the tier shows no metrics", func(t *testing.T) {
+			require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+			a.Clock.Advance(24 * time.Hour)
+			c.trackAccount(map[string]any{"link": accountLink})
+			masked := decode[client.StoppedAccount](c.send(http.MethodDelete, "/accounts", map[string]any{"id": accountLink}).requireStatus(http.StatusOK))
+			require.Nil(t, masked.VideosStopped, "the sum of both numbers is total_videos_tracked, which is masked")
+			require.Nil(t, masked.VideosStillTracked)
+		})
 	})
 }
 

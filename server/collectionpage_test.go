@@ -253,8 +253,9 @@ func TestReportPage_namesTheAccountOfEachVideo(t *testing.T) {
 		require.Equal(t, "333", row[8])
 	}
 	accounts := v.visit(page + "?csv=accounts").requireStatus(http.StatusOK).table()
-	require.Equal(t, [][]string{{"username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"},
-		{"northwind.studio", "tiktok", "3", "999", "0", "6999", "0"}}, accounts)
+	require.Equal(t, []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}, accounts[0])
+	require.Equal(t, []string{"northwind.studio", "tiktok", "3", "999", "0", "6999", "0"}, accounts[1][1:])
+	require.Len(t, accounts, 2)
 	v.visit(page + "?csv=collections").requireStatus(http.StatusBadRequest)
 }
 

@@ -109,18 +109,22 @@ func displayUsername(username string) *string {
 // sumByAccount returns the sums of the videos of each account, the account with the most gained views first. Accounts without a known gain come last.
 func sumByAccount(videos []store.CollectionVideo) []api.ReportAccount {
 	type account struct {
-		platform link.Platform
-		username string
+		id       uuid.UUID     // the zero value if the account has no id
+		platform link.Platform // "" if the account has an id
+		username string        // "" if the account has an id, or if its name is unknown
 	}
 	sums := []api.ReportAccount{}
 	seen := map[account]int{} // the value is an index in sums
 	for i := range videos {
 		v := &videos[i]
-		key := account{v.Details.Platform, v.Details.Username}
+		key := account{platform: v.Details.Platform, username: v.Details.Username}
+		if v.Details.AccountID != nil {
+			key = account{id: *v.Details.AccountID}
+		}
 		n, found := seen[key]
 		if !found {
 			n = len(sums)
-			seen[key], sums = n, append(sums, api.ReportAccount{AccountID: v.Details.AccountID, Platform: api.Platform(key.platform), Username: displayUsername(key.username)})
+			seen[key], sums = n, append(sums, api.ReportAccount{AccountID: v.Details.AccountID, Platform: api.Platform(v.Details.Platform), Username: displayUsername(v.Details.Username)})
 		}
 		sum := &sums[n]
 		sum.Videos++

@@ -64,16 +64,17 @@ func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDReque
 }
 
 // stopReferencedAccount stops the tracking of one account. If the organisation does not track it, the error has the code not_found. idOrLink is the id
-// or link of the account as the caller sent it.
+// or link of the account as the caller sent it. A tier that does not show metrics gets no numbers of videos, because their sum is one.
 func stopReferencedAccount(ctx context.Context, ref store.Ref, idOrLink string) (api.StoppedAccount, error) {
-	videos, found, err := CallerFrom(ctx).Org.StopAccount(ctx, ref)
+	caller := CallerFrom(ctx)
+	videos, found, err := caller.Org.StopAccount(ctx, ref)
 	switch {
 	case err != nil:
 		return api.StoppedAccount{}, err
 	case !found:
 		return api.StoppedAccount{}, untrackedError(link.Account, idOrLink)
 	}
-	return api.StoppedAccount{Message: stoppedMessage, VideosStopped: &videos.Stopped, VideosStillTracked: &videos.StillTracked}, nil
+	return api.StoppedAccount{Message: stoppedMessage, VideosStopped: caller.View.Count(&videos.Stopped), VideosStillTracked: caller.View.Count(&videos.StillTracked)}, nil
 }
 
 // StopVideos answers DELETE /videos/bulk: it stops the tracking of many videos.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -263,15 +264,14 @@ func (o *Org) readVideoDetails(ctx context.Context, videos []CollectionVideo) er
 		if err != nil {
 			return db.Translate(err)
 		}
-		for n, at := 0, 0; n < len(part) && at < len(found); n++ {
-			if part[n].ID != found[at].ID {
-				continue // the video was deleted meanwhile
-			}
-			part[n].Details = found[at]
-			if title := []rune(found[at].Title); len(title) > maxReportTitle {
+		if len(found) != len(part) {
+			return errors.New("a video was deleted while the report was made")
+		}
+		for n := range part {
+			part[n].Details = found[n]
+			if title := []rune(found[n].Title); len(title) > maxReportTitle {
 				part[n].Details.Title = string(title[:maxReportTitle]) + "…"
 			}
-			at++
 		}
 	}
 	return nil

@@ -88,8 +88,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			continue
 		}
 		if errors.Is(err, graph.ErrTooMuchData) {
-			r.Detail = "no list of " + list + ": " + err.Error()
-			continue
+			// Without the list, the fetch would end the search for existing videos, and videos that are only in this list would never be found.
+			return temporary("no list of " + list + ": " + err.Error())
 		}
 		if err != nil {
 			return source.Result{}, err

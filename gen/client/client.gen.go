@@ -2086,10 +2086,10 @@ type StoppedAccount struct {
 	// Message The message for people.
 	Message string `json:"message"`
 
-	// VideosStillTracked The number of videos of the account that stay tracked, because they were also added by their links. Stop them with `DELETE /videos/bulk`.
+	// VideosStillTracked The number of videos of the account that stay tracked, because they were also added by their links. Stop them with `DELETE /videos/bulk`. Limited and basic tiers do not get it.
 	VideosStillTracked *int64 `json:"videos_still_tracked,omitempty"`
 
-	// VideosStopped The number of videos whose tracking was stopped with the account, because they were found only through it.
+	// VideosStopped The number of videos whose tracking was stopped with the account, because they were found only through it. Limited and basic tiers do not get it.
 	VideosStopped *int64 `json:"videos_stopped,omitempty"`
 }
 

@@ -129,9 +129,13 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 
 // sendReportAccounts sends the accounts of a report as a CSV file.
 func (v *visit) sendReportAccounts(accounts []client.ReportAccount) error {
-	rows := [][]string{{"username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}}
+	rows := [][]string{{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}}
 	for _, a := range accounts {
-		rows = append(rows, []string{formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
+		id := ""
+		if a.AccountID != nil {
+			id = a.AccountID.String()
+		}
+		rows = append(rows, []string{id, formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
 			csvNumber(a.ViewsAtEnd), csvValue(a.UnknownViews)})
 	}
 	return v.sendCSV("report-accounts", rows)

@@ -113,6 +113,10 @@ func (v *visit) removeVideos(collection client.Collection, ids []string) ([]vide
 			continue
 		}
 		video, err := v.readVideo(id)
+		if _, refused := errors.AsType[*Problem](err); refused { // the videos were taken out already, so this page must not end with the error
+			changes[n].Kind, changes[n].Reason = changeFailed, "Look at the list of the collection to see whether it is still in it. It may be in it through its account or a hashtag."
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

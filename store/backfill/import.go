@@ -345,7 +345,7 @@ func (i *importState) writeChanges() error {
 func (i *importState) saveKnownCounts() error {
 	var entries []queue.Entry
 	for _, m := range i.merged {
-		if v := m.after; len(m.added) > 0 {
+		if v := m.after; len(m.added) > 0 && !m.isNew { // TrackRequest.Known gives the counts of new videos
 			entries = append(entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Known: queue.KnownCounts(v.LatestCounts())})
 		}
 	}

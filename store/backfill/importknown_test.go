@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The collector compares the first fetch of a target with the target's known counts. An import sets them only for targets that were never fetched and that its organisation tracks.
+// The collector compares the first fetch of a target with the target's known counts. An import sets them only for targets that were never fetched and that only
+// its organisation tracks.
 func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -31,17 +32,17 @@ func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
 		}
 		unknown, million := []*int64{nil, nil}, []*int64{new(int64(5_000_000)), new(int64(70_000))}
 		o, other, free := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewFreeOrg(t, db)
-		waiting, fetched := storetest.VideoLink(t, 1), storetest.VideoLink(t, 2)
+		waiting, fetched, shared := storetest.VideoLink(t, 1), storetest.VideoLink(t, 2), storetest.VideoLink(t, 3)
 		storetest.Track(t, o, fetched)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(10)))
 		storetest.Track(t, o, waiting)
-		storetest.Track(t, other, waiting)
 		require.Equal(t, unknown, known(waiting))
 
 		importCounts(free, waiting, store.Counts{Views: million[0], Likes: million[1]})
 		require.Equal(t, unknown, known(waiting), "no fetch serves an organisation without a subscription to the target, so its import does not matter")
 		importCounts(o, waiting, store.Counts{Views: million[0], Likes: million[1]})
 		require.Equal(t, million, known(waiting))
+		storetest.Track(t, other, waiting)
 		require.Nil(t, storetest.VideoOf(t, other, waiting).LatestViews, "imported counts do not become numbers of another organisation")
 		importCounts(other, waiting, store.Counts{Views: new(int64(3))})
 		require.Equal(t, million, known(waiting), "a target keeps its known counts")
@@ -50,5 +51,10 @@ func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
 
 		c := storetest.ClaimOne(t, db, link.TikTok, queue.KindVideo)
 		require.Equal(t, []int64{*million[0], *million[1]}, []int64{*c.Targets[0].Views, *c.Targets[0].Likes})
+
+		storetest.Track(t, o, shared)
+		storetest.Track(t, other, shared)
+		importCounts(o, shared, store.Counts{Views: million[0], Likes: million[1]})
+		require.Equal(t, unknown, known(shared), "an import must not delay the first numbers of another organisation")
 	})
 }

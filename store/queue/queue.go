@@ -346,7 +346,9 @@ func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
   comments = COALESCE(fetch_targets.comments, u.comments), shares = COALESCE(fetch_targets.shares, u.shares), bookmarks = COALESCE(fetch_targets.bookmarks, u.bookmarks)
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
   AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND s.bucket = fetch_targets.bucket
-   AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`, append(args, Bucket, org)...).Error
+   AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)
+  AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions other WHERE other.organisation_id <> ? AND other.bucket = fetch_targets.bucket
+   AND other.source = fetch_targets.source AND other.kind = fetch_targets.kind AND other.external_id = fetch_targets.external_id)`, append(args, Bucket, org, org)...).Error
 		if err != nil {
 			return err
 		}
