@@ -81,7 +81,7 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	return t.Lane == queue.LaneInteractive || r.Class == quota.Paused && r.Failed.RetryAt.After(latest)
 }
 
-// skippedClasses returns the classes of answers whose source can be skipped for a week. If the target would be parked after another failed
+// skippedClasses returns the classes of answers after which a source can be skipped. If the target would be parked after another failed
 // attempt, they include Temporary. A source that never gives numbers of the target then does not prevent the next source from giving them.
 func skippedClasses(t queue.Target) []source.Class {
 	if t.Attempts+1 >= schedule.FailuresUntilParked {

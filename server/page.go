@@ -170,7 +170,7 @@ func (p pageRequest) pagination(f paginationValues) api.Pagination {
 type echoContextKey struct{}
 
 // passEchoContext is a middleware that puts echo's context into the request's context. An operation gets only the request's context, but
-// computePagination needs the URL and the header of the response.
+// computePagination needs the request's URL and the response's headers.
 func passEchoContext(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

@@ -98,7 +98,7 @@ func toAPIReportVideo(v *store.CollectionVideo) api.ReportVideo {
 	return out
 }
 
-// displayUsername returns the name of an account as people know it, or nil if it is unknown.
+// displayUsername returns the name of an account as the platform shows it, or nil if it is unknown.
 func displayUsername(username string) *string {
 	if username == "" {
 		return nil
@@ -148,7 +148,7 @@ func compareGains(a, b *int64) int {
 	return cmp.Compare(*b, *a)
 }
 
-// addKnown adds a count to a sum, or 1 to unknown if the count is unknown. A sum without a known count is nil.
+// addKnown adds a count to a sum, or 1 to unknown if the count is unknown. The sum stays nil until the first known count.
 func addKnown(sum **int64, unknown *int64, count *int64) {
 	switch {
 	case count == nil:

@@ -158,7 +158,7 @@ func TestReport_keepsTheAccountsAndCaptionsOfItsTime(t *testing.T) {
 		require.Contains(t, page, "@maker")
 		require.NotContains(t, page, "maker2")
 		require.NotContains(t, page, "Renamed")
-		require.NotContains(t, page, "the ones of today")
+		require.NotContains(t, page, "are those of today")
 	})
 }
 
@@ -183,7 +183,7 @@ func TestReportPage_showsPresentNamesForOlderReports(t *testing.T) {
 	require.NoError(t, err)
 	shown := c.newSignedInVisitor(t).visit("/collection/report/" + made.ID.String()).requireStatus(http.StatusOK)
 	require.Equal(t, 3, strings.Count(string(shown.body), "<bdi>@northwind.studio</bdi>"))
-	require.Contains(t, textOf(shown.parsePage()), "the ones of today")
+	require.Contains(t, textOf(shown.parsePage()), "are those of today")
 	part := c.send(http.MethodGet, "/reports/"+made.ID.String()+"?include_points=false", nil).requireStatus(http.StatusOK)
 	require.NotContains(t, string(part.body), `"accounts"`)
 }

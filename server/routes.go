@@ -23,8 +23,8 @@ var llms []byte
 const (
 	// securityContact is the address for reports of vulnerabilities, as in SECURITY.md.
 	securityContact = "https://github.com/reeltally/reeltally/security/advisories/new"
-	// securityTextLife is the time after which a copy of /.well-known/security.txt (RFC 9116) must not be used any more.
-	securityTextLife = 30 * 24 * time.Hour
+	// securityTextLifetime is the time after which a copy of /.well-known/security.txt (RFC 9116) must not be used any more.
+	securityTextLifetime = 30 * 24 * time.Hour
 )
 
 // routes returns the router of the server: an echo instance with all middleware, all operations of the OpenAPI contract and all other
@@ -77,7 +77,7 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 	})
 	public.GET("/llms.txt", func(c echo.Context) error { return c.Blob(http.StatusOK, "text/markdown; charset=utf-8", llms) })
 	public.GET("/.well-known/security.txt", func(c echo.Context) error {
-		return c.String(http.StatusOK, "Contact: "+securityContact+"\nExpires: "+s.now().UTC().Add(securityTextLife).Format(time.RFC3339)+"\n")
+		return c.String(http.StatusOK, "Contact: "+securityContact+"\nExpires: "+s.now().UTC().Add(securityTextLifetime).Format(time.RFC3339)+"\n")
 	})
 	e.POST(mcpPath, s.serveMCP(proxyNetworks))
 	docs := echo.WrapHandler(swagger.Handler("../openapi.json"))

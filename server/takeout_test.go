@@ -32,7 +32,7 @@ func TestChosenVideos_canBeTakenOutOfACollection(t *testing.T) {
 		require.Contains(t, string(chosen.body), `<option value="`+spring.String()+`" selected>`)
 		require.Contains(t, string(chosen.body), `formmethod="get" formaction="/video/chosen/remove"`)
 		asked := v.visit("/video/chosen/remove?" + url.Values{"video": {first, second}, "back": {list}}.Encode()).requireStatus(http.StatusOK)
-		for _, text := range []string{"lose the videos on all days, also on days that are over", "counts from that day on, and its gain starts anew", "The videos stay tracked", "Take 2 videos out of the collection"} {
+		for _, text := range []string{"no longer count in the sums and gains of the collection on any day", "counts from that day on, and its gain starts anew", "The videos stay tracked", "Take 2 videos out of the collection"} {
 			require.Contains(t, mainText(asked), text)
 		}
 		require.Equal(t, spring.String(), fieldValue(asked.parseHTML(), "collection"))
@@ -86,7 +86,7 @@ func TestCollectionPage_takesAnAccountOut(t *testing.T) {
 	c.send(http.MethodPost, "/collections/"+spring.String()+"/accounts", map[string]any{"account_ids": []string{account}}).requireStatus(http.StatusOK)
 	v := c.newSignedInVisitor(t)
 	page := "/collection/" + spring.String()
-	require.Contains(t, mainText(v.visit(page)), "lose its videos on all days, also on days that are over")
+	require.Contains(t, mainText(v.visit(page)), "no longer count in the sums and gains of the collection on any day")
 	target := v.post(page+"/remove", "account", account).requireStatus(http.StatusSeeOther).Header.Get("Location")
 	after := mainText(v.visit(target).requireStatus(http.StatusOK))
 	require.Contains(t, after, "The account was taken out of the collection.")

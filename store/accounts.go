@@ -30,7 +30,7 @@ type Account struct {
 	TrackedAt    *db.Instant
 	DiscoveredAt *db.Instant // when a fetch last listed all new videos of the account; nil if no fetch has done so yet
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
-	ListedDepth  *int        // the longest list of existing videos that the ended trackings of the account have fetched; see coveredDepth. Lists of accounts leave it out.
+	ListedDepth  *int        // the length of the longest list of existing videos that was fetched in ended tracking periods of the account; see coveredDepth. Lists of accounts leave it out.
 	Private      bool
 	Empty        bool // true if the account has no videos
 	Bio          *string

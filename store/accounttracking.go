@@ -435,7 +435,7 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) (accounts []Account, unreachable
 	return accounts, unreachable, err
 }
 
-// StoppedVideos are the numbers of videos of an account whose tracking was stopped.
+// StoppedVideos has the numbers of videos of an account whose tracking was stopped.
 type StoppedVideos struct {
 	Stopped      int64 // videos whose tracking was stopped with the account
 	StillTracked int64 // videos that stay tracked, because they were added by their own links

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// LastBackupSetting is the name of the row of the table "settings" that has the end of the last backup. Backups do not contain this row.
+// LastBackupSetting is the name of the row of the table "settings" that contains the time at which the last backup ended. Backups do not contain this row.
 const LastBackupSetting = "last_backup"
 
 // RecordBackup stores the present time as the end of the last backup.

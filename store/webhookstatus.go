@@ -12,13 +12,13 @@ import (
 // WebhookStatus describes the enabled webhooks of all organisations, for operators.
 type WebhookStatus struct {
 	Enabled int64 // number of enabled webhooks
-	Failing int64 // number of enabled webhooks whose last attempts all failed
+	Failing int64 // number of enabled webhooks that have received nothing since their last failure
 	// Delay is the longest time for which an enabled webhook has not received its events: since the first failed attempt after the last successful
 	// one, or since a delivery became due. It is 0 if no webhook waits for an event.
 	Delay time.Duration
 }
 
-// WebhookStatus reads the status of all enabled webhooks. It reads only the queue of webhooks and the rows of the webhooks, and no deliveries.
+// WebhookStatus reads the status of all enabled webhooks. It reads only the queue of webhooks and the rows of the webhooks. It does not read the deliveries.
 func (s *Store) WebhookStatus(ctx context.Context) (WebhookStatus, error) {
 	var status WebhookStatus
 	now := s.db.Now()

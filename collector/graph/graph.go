@@ -290,7 +290,7 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 		switch {
 		case body.requiresPageToken():
 			f.Cause = ErrPageToken
-		case body.requestsTooMuchData():
+		case body.asksForLessData():
 			f.Cause = ErrTooMuchData
 		}
 		if body.refusesCredential() {

@@ -18,13 +18,13 @@ const (
 // too much data.
 var ErrTooMuchData = errors.New("the page of the list has too much data for Meta")
 
-// requestsTooMuchData returns true if Meta asks for a request that returns less data. Meta sends this error
+// asksForLessData returns true if Meta asks for a request that returns less data. Meta sends this error
 // with the code of unknown errors.
-func (e apiError) requestsTooMuchData() bool {
+func (e apiError) asksForLessData() bool {
 	return e.Error.Code == codeUnknown && strings.Contains(strings.ToLower(e.Error.Message), tooMuchDataText)
 }
 
-// pageSizes is a cache of page sizes that are smaller than the usual ones.
+// pageSizes is a cache of page sizes that are smaller than the size that the caller wants.
 type pageSizes struct {
 	mu    sync.Mutex
 	known map[string]pageSize // maps the name of a list to its page size

@@ -1682,7 +1682,7 @@ type Report struct {
 	Videos []ReportVideo `json:"videos"`
 }
 
-// ReportAccount An account with videos in a report, and the sums of the counts of these videos. Videos whose account is unknown have one entry for each platform.
+// ReportAccount An account with videos in a report, and the sums of the counts of these videos. All videos of a platform whose account is unknown share one entry.
 type ReportAccount struct {
 	// AccountID The id of the account; null if the account is unknown.
 	AccountID *openapi_types.UUID `json:"account_id"`

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// This file changes the name, the parent and the hashtags of a collection.
+// This file contains the handlers that change the name, the parent and the hashtags of a collection.
 
 // splitHashtags returns the hashtags in the text of a form field. Commas and spaces separate them.
 func splitHashtags(text string) []string {

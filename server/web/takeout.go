@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// This file takes chosen videos out of a collection: a page asks for confirmation, and another page shows what happened to each video.
+// This file contains the handlers that take chosen videos out of a collection: a page asks for confirmation, and another page shows what happened to each video.
 
 // listedCollection returns the id of the collection whose page is the list with the path and query back. It returns "" for other lists.
 func listedCollection(back string) string {
@@ -27,7 +27,7 @@ func listedCollection(back string) string {
 	return id.String()
 }
 
-// confirmRemoval shows what happens to the numbers of a collection if the chosen videos are taken out of it, with a button that does so. If no
+// confirmRemoval shows what happens to the numbers of a collection if the chosen videos are taken out of it, with a button that takes them out. If no
 // collection is chosen, but the list is that of a collection, the videos are taken out of this collection.
 func confirmRemoval(v *visit) error {
 	content, err := v.readChosen()

@@ -131,7 +131,7 @@ type Entry struct {
 	// TrackedAt is when the organisation first tracked the target. FetchedAt is when the
 	// organisation last got the target's counts. Zero means: not before this entry.
 	TrackedAt, FetchedAt db.Instant
-	// NeedsOlderVideos is true if Depth is larger than every earlier list of the account that the organisation has got. Enqueue then does not delay
+	// NeedsOlderVideos is true if Depth is larger than every list of the account that was fetched for the organisation before. Enqueue then does not delay
 	// the entry, although the account was fetched recently.
 	NeedsOlderVideos bool
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
@@ -332,7 +332,7 @@ var subscriptionColumns = []db.Column[FetchSubscription]{
 	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},
 }
 
-// SaveKnownCounts gives the Known of entries to those targets that were never fetched, as Enqueue does for new targets. A target keeps the known counts that it has
+// SaveKnownCounts stores Entry.Known for those targets that were never fetched, as Enqueue does for new targets. A target keeps the known counts that it has
 // already. A target to which the organisation has no subscription does not change.
 func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 	columns := []string{"source text", "kind text", "external_id text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}

@@ -32,7 +32,7 @@ type QueueCounts struct {
 	Lane      Lane
 	State     string
 	Targets   int64
-	Failing   int64       // number of active targets whose last fetch failed; 0 for the other states, which keep the attempts of their last failure
+	Failing   int64       // number of active targets whose last fetch failed; 0 for the other states, although their targets still have the number of failed attempts
 	Due       int64       // number of targets that are due
 	OldestDue *db.Instant // due time of the target that has been due longest; nil if no target is due
 	Never     int64       // number of targets that were never fetched
