@@ -129,7 +129,7 @@ func TestAccountComparison_showsTheNumbersOfThePeriodAndRemovesTheNamedAccount(t
 	require.Equal(t, ids, removed)
 }
 
-// The rate limit is reached after some of the chosen videos. The button then refreshes the videos that are left, and only these.
+// In this test, the server refuses some of the chosen videos because of the rate limit. A button then requests a refresh of only these videos.
 func TestChosenVideos_canRefreshTheVideosThatTheRateLimitLeftOut(t *testing.T) {
 	t.Parallel()
 	a, rates := newAppWithExceededLimit(t)

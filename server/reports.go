@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -98,7 +97,8 @@ func toAPIReportVideo(v *store.CollectionVideo) api.ReportVideo {
 	return out
 }
 
-// displayUsername returns the name of an account as the platform shows it, or nil if it is unknown.
+// displayUsername returns the name of an account in the form that people know, or nil if username is "". The stored name of an account from a YouTube link
+// with /user/ has a suffix, which displayUsername removes.
 func displayUsername(username string) *string {
 	if username == "" {
 		return nil
@@ -131,21 +131,8 @@ func sumByAccount(videos []store.CollectionVideo) []api.ReportAccount {
 		addKnown(&sum.ViewsAtEnd, &sum.UnknownViews, v.EndViews)
 		addKnown(&sum.ViewsGained, &sum.UnknownGains, v.Gained)
 	}
-	slices.SortStableFunc(sums, func(a, b api.ReportAccount) int { return compareGains(a.ViewsGained, b.ViewsGained) })
+	slices.SortStableFunc(sums, func(a, b api.ReportAccount) int { return store.CompareGains(a.ViewsGained, b.ViewsGained) })
 	return sums
-}
-
-// compareGains orders two gains, the highest first and unknown gains last.
-func compareGains(a, b *int64) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return cmp.Compare(*b, *a)
 }
 
 // addKnown adds a count to a sum, or 1 to unknown if the count is unknown. The sum stays nil until the first known count.

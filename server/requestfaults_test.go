@@ -264,7 +264,7 @@ func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 		return nil // the method is not wrong, because the contract has an operation with this method and this path
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
-		// The id "bulk" makes a path of another operation, whose Allow header has other methods.
+		// With the id "bulk", the path belongs to another operation, such as trackVideos. The Allow header of that path has other methods.
 		if other, _ := sharedContract().match(method, u); other != nil && other.Path != r.op.Path {
 			return nil
 		}

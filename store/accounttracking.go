@@ -212,8 +212,8 @@ const maxResumed = 5000
 // resumeVideosOf restarts the tracking of stopped videos. For each account, it restarts the newest stopped videos, as many as the tracking type
 // includes. resumeVideosOf leaves out videos that were tracked by their own links.
 //
-// TrackAccounts passes only accounts that were fetched less than queue.RefreshPause ago. TrackAccounts does not call resumeVideosOf for an organisation without a
-// subscription, because only a few videos of each account are fetched for such an organisation. The next fetch of the account chooses these videos.
+// The caller, TrackAccounts, passes only accounts that were fetched less than queue.RefreshPause ago. For an organisation without a subscription,
+// resumeVideosOf is not called: only a few videos of each account are fetched, and the next fetch of the account chooses them.
 func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
 	var resumed []Video
 	for _, a := range accounts {

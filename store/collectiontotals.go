@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -105,6 +106,19 @@ type VideoDetails struct {
 	Username   string     // name of the account; "" if it is unknown
 	Title      string     // at most 300 characters of the caption, with "…" if it is longer
 	UploadedAt *db.Date   // nil if it is unknown
+}
+
+// CompareGains compares two gains for sorting: the higher gain comes first, and a gain that is unknown (nil) comes last.
+func CompareGains(a, b *int64) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return cmp.Compare(*b, *a)
 }
 
 // TooManyVideosError reports that a collection has too many videos to add up their counts.

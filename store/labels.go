@@ -293,7 +293,7 @@ type membershipRows struct {
 	members     []memberOfCollection
 }
 
-// taggedCollection is a hashtag of a collection.
+// taggedCollection is a pair: a hashtag, and a collection that contains all videos with this hashtag.
 type taggedCollection struct {
 	tag        string
 	collection uuid.UUID

@@ -132,8 +132,7 @@ func urlError(r *http.Request, err error) error {
 // wholeResponseKey is a key for the context of a request. It marks requests whose responses are read completely before they are used.
 type wholeResponseKey struct{}
 
-// wholeResponse returns a context for a request whose response is read completely before it is used. If the response is incomplete, retrying
-// repeats the request.
+// wholeResponse marks a request whose response is read completely before it is used. If the response breaks off, the client sends the request again.
 func wholeResponse(ctx context.Context) context.Context {
 	return context.WithValue(ctx, wholeResponseKey{}, true)
 }

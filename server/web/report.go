@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -234,7 +233,7 @@ func (v *visit) loadReport(path string) (content reportPage, err error) {
 			content.Name = c.Name
 		}
 	}
-	slices.SortStableFunc(r.Videos, compareGains)
+	slices.SortStableFunc(r.Videos, func(a, b client.ReportVideo) int { return store.CompareGains(a.ViewsGained, b.ViewsGained) })
 	p := period{Start: store.DateOf(r.Statistics.StartDate.Time), End: store.DateOf(r.Statistics.EndDate.Time)}
 	p.Days = int32(p.End-p.Start) + 1
 	points := make([]point, len(r.Days))
@@ -248,17 +247,4 @@ func (v *visit) loadReport(path string) (content reportPage, err error) {
 	content.Chart.Joined, content.Chart.Sums = true, true
 	content.Tiles = collectionTiles(r.Statistics, content.Chart, points, p)
 	return content, nil
-}
-
-// compareGains orders two videos of a report by their gained views, the highest first. Videos with unknown gained views come last.
-func compareGains(a, b client.ReportVideo) int {
-	switch {
-	case a.ViewsGained == nil && b.ViewsGained == nil:
-		return 0
-	case a.ViewsGained == nil:
-		return 1
-	case b.ViewsGained == nil:
-		return -1
-	}
-	return cmp.Compare(*b.ViewsGained, *a.ViewsGained)
 }

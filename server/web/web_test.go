@@ -269,7 +269,7 @@ func TestSafeLink_allowsOnlyWebAddresses(t *testing.T) {
 func TestCompareGains_putsUnknownGainsLast(t *testing.T) {
 	t.Parallel()
 	videos := []client.ReportVideo{{AdLink: "unknown"}, {AdLink: "low", ViewsGained: new(int64(-1))}, {AdLink: "zero", ViewsGained: new(int64(0))}, {AdLink: "high", ViewsGained: new(int64(9))}}
-	slices.SortStableFunc(videos, compareGains)
+	slices.SortStableFunc(videos, func(a, b client.ReportVideo) int { return store.CompareGains(a.ViewsGained, b.ViewsGained) })
 	var order []string
 	for _, v := range videos {
 		order = append(order, v.AdLink)

@@ -291,7 +291,7 @@ func (s *seedState) countAccount(a *store.Account) {
 }
 
 // nextFetch returns the time of a target's first scheduled fetch. This fetch is on the next UTC
-// day, because the seeded data has a point for today.
+// day, because Seed has already written the points of today.
 func (s *seedState) nextFetch(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((s.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }

@@ -23,8 +23,8 @@ type daySums struct {
 	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
 }
 
-// addDays adds the account's sums for each day to s.accountDays and s.days. If a day lacks a value,
-// the last known value is used.
+// addDays adds the sums over the account's videos on each day to s.accountDays and s.days. If a value of a day is unknown, addDays uses the last known
+// value.
 func (s *seedState) addDays(a *store.Account, in *SeedAccount) {
 	first, today := firstDay(in), s.now.Day()
 	if first > today {

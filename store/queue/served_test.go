@@ -137,8 +137,8 @@ func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) 
 	})
 }
 
-// A tracking type that includes more older videos than every earlier fetch needs a fetch during the RefreshPause. After this fetch, changing between the types causes
-// no further fetch, also on the next days.
+// An account is tracked again during the RefreshPause, with a type that includes more older videos than any earlier fetch listed. The account must then be fetched
+// once. Changing between the types afterwards must not cause another fetch, also not on the next days.
 func TestTrackAgain_fetchesOlderVideosDuringTheRefreshPauseOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -23,7 +23,7 @@ type tableUse struct {
 	restricted  bool   // true if the conditions require that organisation_id of the table equals a parameter
 }
 
-// derived is a subquery in the FROM clause. It can refer to the other tables of that FROM clause only if the keyword LATERAL precedes it.
+// derived is a subquery in a FROM clause. If lateral is true, the keyword LATERAL precedes it, and it can refer to other tables of the FROM clause.
 type derived struct {
 	query   []node
 	lateral bool

@@ -79,7 +79,7 @@ func parseJoin(nodes []node, i int) (next int, left bool, err error) {
 }
 
 // parseTable parses a table, a subquery or a group of joins at nodes[i] of a FROM clause. It adds
-// the result to the block and returns the next index.
+// the result to the block and returns the index of the first node after it.
 func (b *block) parseTable(nodes []node, i int) (int, error) {
 	lateral := false
 	for i < len(nodes) && nodes[i].isKeyword("only", "lateral") {

@@ -104,7 +104,7 @@ func (w *writer) videosByCollection() map[string][]link.Link {
 	return members
 }
 
-// videoKey identifies a video on its platform.
+// videoKey is the platform of a video and the id that the platform gave to the video.
 type videoKey struct {
 	platform link.Platform
 	id       string
