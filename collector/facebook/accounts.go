@@ -47,8 +47,7 @@ type page struct {
 
 // fetchAccount requests the profile of a Facebook page and its two lists of videos.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
-	path := accountPath(t)
-	res, err := s.getObject(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
+	res, err := s.getObject(ctx, budget, accountPath(t), "fields", "id,name,username,about,website,followers_count")
 	err = asTypeError(err, "Page")
 	if e, ok := graph.AsTargetError(err); ok {
 		return e.Result(), nil
@@ -56,40 +55,21 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if err != nil {
 		return source.Result{}, err
 	}
-	temporary := func(why string) (source.Result, error) {
-		return source.Result{Class: source.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
+	a, problem := decodePage(res.Body, t)
+	if problem != "" {
+		return source.Result{Class: source.Temporary, Detail: problem, Sandbox: res.Sandbox}, nil
 	}
-	var p page
-	if json.Unmarshal(res.Body, &p) != nil {
-		return temporary("the answer about the Facebook page has a field of the wrong type")
-	}
-	id := string(p.ID)
-	switch name := fetch.ParseHandle(p.Username.Value()); {
-	case !pageID.MatchString(id):
-		return temporary("the page has no id")
-	case path == t.AccountID && id != path, path != t.AccountID && (name == nil || !link.IsSameHandle(link.Facebook, *name, path)):
-		return temporary("the answer has a page that was not requested")
-	case p.Followers.Invalid():
-		return temporary("the page has an invalid count")
-	}
-	a := &source.AccountFacts{
-		ID: &id, Username: fetch.ParseHandle(p.Username.Value()), Name: fetch.CleanName(p.Name.Value()), Bio: fetch.CleanName(p.About.Value()), ProfileLink: fetch.ParseLink(p.Website.Value()),
-		Followers: p.Followers.Value(), Private: new(false),
-	}
-	if a.Username == nil {
-		a.Username = &id // the page has no handle, so its id is used as the handle
-	}
-	s.cacheHandle(id, *a.Username)
+	s.cacheHandle(*a.ID, *a.Username)
 	r := source.Result{Class: source.OK, Account: a, Sandbox: res.Sandbox}
 	for _, list := range videoLists {
-		found, err := s.fetchList(ctx, budget, id, list, t.Depth)
+		found, err := s.fetchList(ctx, budget, *a.ID, list, t.Depth)
 		if e, ok := graph.AsTargetError(err); ok {
 			r.Detail = "no list of " + list + ": " + e.Detail // the profile is returned even if a list of videos cannot be requested
 			continue
 		}
 		if errors.Is(err, graph.ErrTooMuchData) {
 			// Without the list, the fetch would end the search for existing videos, and videos that are only in this list would never be found.
-			return temporary("no list of " + list + ": " + err.Error())
+			return source.Result{Class: source.Temporary, Detail: "no list of " + list + ": " + err.Error(), Sandbox: res.Sandbox}, nil
 		}
 		if err != nil {
 			return source.Result{}, err
@@ -99,6 +79,34 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	}
 	a.Videos = mergeVideoLists(a.Videos)
 	return r, nil
+}
+
+// decodePage decodes the profile of a Facebook page that was requested for the target. If the profile is not valid, "problem" says why.
+func decodePage(body []byte, t queue.Target) (a *source.AccountFacts, problem string) {
+	var p page
+	if json.Unmarshal(body, &p) != nil {
+		return nil, "the answer about the Facebook page has a field of the wrong type"
+	}
+	id, handle := string(p.ID), fetch.ParseHandle(p.Username.Value())
+	path := accountPath(t)
+	isRequested := handle != nil && link.IsSameHandle(link.Facebook, *handle, path)
+	if path == t.AccountID {
+		isRequested = id == path
+	}
+	switch {
+	case !pageID.MatchString(id):
+		return nil, "the page has no id"
+	case !isRequested:
+		return nil, "the answer has a page that was not requested"
+	case p.Followers.Invalid():
+		return nil, "the page has an invalid count"
+	case handle == nil:
+		handle = &id // the page has no handle, so its id is used as the handle
+	}
+	return &source.AccountFacts{
+		ID: &id, Username: handle, Name: fetch.CleanName(p.Name.Value()), Bio: fetch.CleanName(p.About.Value()), ProfileLink: fetch.ParseLink(p.Website.Value()),
+		Followers: p.Followers.Value(), Private: new(false),
+	}, ""
 }
 
 // mergeVideoLists returns the videos without duplicates, newest first. Videos without an upload
@@ -120,62 +128,83 @@ func mergeVideoLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 	return videos
 }
 
-// fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found maxVideos videos of the page, and at
-// least minListed, or when the list ends. If it finds fewer in the allowed requests, counted in full pages, it returns a failure, because the collector would take
-// the videos as the complete list. With the largest number of requests, maxPages, it returns the found videos, because the collector never requests
-// a longer list.
+// fetchList returns the newest videos in one of the two lists of a Facebook page: at least maxVideos and minListed, unless the list ends.
+//
+// It sends at most maxListRequests requests for full pages, or more requests for smaller pages. If these find too few videos, fetchList
+// returns a failure, because the collector would take the found videos for the complete list. The longest list is an exception: its found
+// videos are returned, because no later fetch could find more.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageID, listName string, maxVideos int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
-	ids := map[string]bool{} // ids of the found videos
-	after := ""
+	seen := map[string]bool{}
+	cursor := ""
 	requests := maxListRequests(maxVideos)
-	size := pageSize
-	for requested := 0; requested < requests*pageSize; requested += size {
-		path := pageID + "/" + listName
-		res, err := s.graph.GetPage(path, pageSize, func(limit int) (graph.Answer, error) {
-			size = limit
-			parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(limit)}
-			if after != "" {
-				parameters = append(parameters, "after", after)
-			}
-			return s.getWithPageToken(ctx, budget, pageID, path, parameters...)
-		})
-		err = asTargetError(err)
-		if e, ok := graph.AsTargetError(err); ok && after != "" {
+	for requested := 0; requested < requests*pageSize; {
+		page, err := s.fetchListPage(ctx, budget, pageID, listName, cursor)
+		if e, ok := graph.AsTargetError(err); ok && cursor != "" {
 			return nil, &source.Failure{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail}
 		}
 		if err != nil {
 			return nil, err
 		}
-		var answer graph.List
-		if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
-			return nil, graph.ErrFormat
-		}
-		valid := 0
-		for _, raw := range *answer.Data {
-			v, owner, ok := s.decodeEntry(raw)
-			if !ok {
-				continue
-			}
-			valid++
-			if owner == "" || owner == pageID { // the list can have videos of other pages, which do not belong to this account
-				ids[v.ID] = true
+		for _, v := range page.videos {
+			if !seen[v.ID] {
+				seen[v.ID] = true
 				found = append(found, v)
 			}
 		}
-		if valid == 0 && len(*answer.Data) > 0 {
-			return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
-		}
-		next := answer.NextCursor(true)
-		if next == "" || next == after || len(ids) >= max(maxVideos, minListed) {
+		if page.next == "" || page.next == cursor || len(found) >= max(maxVideos, minListed) {
 			return found, nil
 		}
-		after = next
+		cursor = page.next
+		requested += page.size
 	}
 	if requests < maxPages {
 		return nil, &source.Failure{Class: source.Temporary, Detail: fmt.Sprintf("the first %d requests for the list of %s returned too few videos of the page, and the list goes on", requests, listName)}
 	}
 	return found, nil
+}
+
+// listPage is one page of a list of videos.
+type listPage struct {
+	videos []ingest.FoundVideo
+	next   string // cursor of the next page; "" on the last page
+	size   int    // number of entries that were requested
+}
+
+// fetchListPage requests one page of a list of videos and decodes it. It leaves out malformed entries and videos of other Facebook pages.
+// The cursor selects the page; "" is the cursor of the first page.
+func (s *Source) fetchListPage(ctx context.Context, budget *source.CallBudget, pageID, listName, cursor string) (listPage, error) {
+	path := pageID + "/" + listName
+	res, size, err := s.graph.GetPage(path, pageSize, func(limit int) (graph.Answer, error) {
+		parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(limit)}
+		if cursor != "" {
+			parameters = append(parameters, "after", cursor)
+		}
+		return s.getWithPageToken(ctx, budget, pageID, path, parameters...)
+	})
+	if err != nil {
+		return listPage{}, asTargetError(err)
+	}
+	var answer graph.List
+	if json.Unmarshal(res.Body, &answer) != nil || answer.Data == nil {
+		return listPage{}, graph.ErrFormat
+	}
+	page := listPage{next: answer.NextCursor(true), size: size}
+	valid := 0 // number of entries that are videos of any Facebook page
+	for _, raw := range *answer.Data {
+		v, owner, ok := s.decodeEntry(raw)
+		if !ok {
+			continue
+		}
+		valid++
+		if owner == "" || owner == pageID {
+			page.videos = append(page.videos, v)
+		}
+	}
+	if valid == 0 && len(*answer.Data) > 0 {
+		return listPage{}, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
+	}
+	return page, nil
 }
 
 // decodeEntry decodes a video in a list. If the publishing page is unknown, pageID is "". If the

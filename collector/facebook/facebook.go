@@ -322,45 +322,25 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t qu
 	if err != nil {
 		return source.Result{}, err
 	}
-	temporary := func(why string) (source.Result, error) {
-		return source.Result{Class: source.Temporary, Detail: why, Sandbox: res.Sandbox}, nil
-	}
 	var v video
 	if json.Unmarshal(res.Body, &v) != nil {
-		return temporary("the video has a JSON field of the wrong type")
+		return source.Result{Class: source.Temporary, Detail: "the video has a JSON field of the wrong type", Sandbox: res.Sandbox}, nil
 	}
-	if string(v.ID) != t.ExternalID {
-		return temporary("the answer has a video that was not requested")
+	if problem := v.check(t.ExternalID); problem != "" {
+		return source.Result{Class: source.Temporary, Detail: problem, Sandbox: res.Sandbox}, nil
 	}
-	views, likes, comments := v.Views, v.Likes.totalCount(), v.Comments.totalCount()
-	if views.Invalid() || likes.Invalid() || comments.Invalid() {
-		return temporary("the video has an invalid count")
-	}
-	if views.Value() == nil && likes.Value() == nil && comments.Value() == nil {
-		return temporary("the video has no counts")
-	}
-	f := &source.Facts{
-		Views: views.Value(), Likes: likes.Value(), Comments: comments.Value(), HiddenStats: new(likes.Value() == nil),
-		Title: fetch.CleanText(v.Description.Value()), UploadedAt: graph.ParseTime(v.CreatedTime.Value(), s.now()),
-		LengthSeconds: v.Length.Value(), Private: new(false),
-	}
-	if f.Title == nil || strings.TrimSpace(*f.Title) == "" {
-		f.Title = fetch.CleanText(v.Title.Value())
-	}
+	f := v.facts(s.now())
 	r := source.Result{Class: source.OK, Facts: f, Sandbox: res.Sandbox}
-	from := v.From.Value()
-	if from == nil || !pageID.MatchString(string(from.ID)) {
+	if f.AccountID == nil {
 		return r, nil
 	}
-	id := string(from.ID)
-	f.AccountID, f.AccountName = &id, fetch.CleanName(from.Name.Value())
-	if slices.Contains(s.ownPages, id) {
-		if r.Detail, err = s.addInsights(ctx, budget, id, v, f); err != nil {
+	if slices.Contains(s.ownPages, *f.AccountID) {
+		if r.Detail, err = s.addInsights(ctx, budget, *f.AccountID, v, f); err != nil {
 			return source.Result{}, err
 		}
 	}
 	if t.NeedDetails {
-		f.Username, err = s.pageHandle(ctx, budget, id)
+		f.Username, err = s.pageHandle(ctx, budget, *f.AccountID)
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
 				return source.Result{}, err
@@ -369,6 +349,37 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t qu
 		}
 	}
 	return r, nil
+}
+
+// check returns why the answer to a request for a video cannot be used, or "" if it can.
+func (v video) check(requestedID string) (problem string) {
+	counts := []fetch.Count{v.Views, v.Likes.totalCount(), v.Comments.totalCount()}
+	switch {
+	case string(v.ID) != requestedID:
+		return "the answer has a video that was not requested"
+	case slices.ContainsFunc(counts, fetch.Count.Invalid):
+		return "the video has an invalid count"
+	case !slices.ContainsFunc(counts, func(c fetch.Count) bool { return c.Value() != nil }):
+		return "the video has no counts"
+	}
+	return ""
+}
+
+// facts returns the facts of a video without its insights and its page's handle. AccountID is nil if the page of the video is not known.
+func (v video) facts(now time.Time) *source.Facts {
+	likes := v.Likes.totalCount().Value()
+	f := &source.Facts{
+		Views: v.Views.Value(), Likes: likes, Comments: v.Comments.totalCount().Value(), HiddenStats: new(likes == nil),
+		Title: fetch.CleanText(v.Description.Value()), UploadedAt: graph.ParseTime(v.CreatedTime.Value(), now),
+		LengthSeconds: v.Length.Value(), Private: new(false),
+	}
+	if f.Title == nil || strings.TrimSpace(*f.Title) == "" {
+		f.Title = fetch.CleanText(v.Title.Value())
+	}
+	if from := v.From.Value(); from != nil && pageID.MatchString(string(from.ID)) {
+		f.AccountID, f.AccountName = new(string(from.ID)), fetch.CleanName(from.Name.Value())
+	}
+	return f
 }
 
 // pageHandle returns the handle of a page, or the page's id if there is no handle. Cached handles

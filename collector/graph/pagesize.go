@@ -36,13 +36,13 @@ type pageSize struct {
 }
 
 // GetPage calls get with the size of a page, at most maxSize. As long as Meta answers that the page has too much data, GetPage calls get
-// again with half the size. It caches the size under listName for pageSizeTTL.
-func (c *Client) GetPage(listName string, maxSize int, get func(size int) (Answer, error)) (Answer, error) {
-	size := c.cachedPageSize(listName, maxSize)
+// again with half the size. It returns the last answer and its page size. It caches the size under listName for pageSizeTTL.
+func (c *Client) GetPage(listName string, maxSize int, get func(size int) (Answer, error)) (res Answer, size int, err error) {
+	size = c.cachedPageSize(listName, maxSize)
 	for {
-		res, err := get(size)
+		res, err = get(size)
 		if !errors.Is(err, ErrTooMuchData) || size/2 < minPageSize {
-			return res, err
+			return res, size, err
 		}
 		size /= 2
 		c.cachePageSize(listName, size)

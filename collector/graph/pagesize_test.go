@@ -23,13 +23,14 @@ func TestClient_halvesPagesThatHaveTooMuchData(t *testing.T) {
 
 	tooMuch := &source.Failure{Class: source.Temporary, Cause: graph.ErrTooMuchData}
 	sizes := func(list string, largest int) (requested []int, err error) {
-		_, err = p.GetPage(list, 50, func(size int) (graph.Answer, error) {
+		_, size, err := p.GetPage(list, 50, func(size int) (graph.Answer, error) {
 			requested = append(requested, size)
 			if size > largest {
 				return graph.Answer{}, tooMuch
 			}
 			return graph.Answer{}, nil
 		})
+		require.Equal(t, requested[len(requested)-1], size)
 		return requested, err
 	}
 	for _, tt := range []struct {
@@ -54,7 +55,7 @@ func TestClient_halvesPagesThatHaveTooMuchData(t *testing.T) {
 	require.Equal(t, []int{50}, requested, "a full page must be requested again after a day")
 
 	calls := 0
-	_, err = p.GetPage("other", 50, func(int) (graph.Answer, error) { calls++; return graph.Answer{}, errors.New("another error") })
+	_, _, err = p.GetPage("other", 50, func(int) (graph.Answer, error) { calls++; return graph.Answer{}, errors.New("another error") })
 	require.Error(t, err)
 	require.Equal(t, 1, calls)
 }

@@ -21,63 +21,58 @@ func maxListRequests(videoCount int) int { return min(4*max(1, (videoCount+pageS
 // fetchAccount requests the profile and the newest videos of an account. Each answer of business
 // discovery contains the profile and one page of posts.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
-	r := source.Result{Class: source.OK}
-	after := ""
+	p, err := s.fetchDiscovery(ctx, budget, t.Handle, "id,username,name,biography,followers_count,follows_count,media_count", "")
+	if e, ok := graph.AsTargetError(err); ok {
+		r := e.Result()
+		if r.Class == source.Unsupported && t.SourceID != "" { // the target has a SourceID only if this source has found the account before
+			r.Class, r.Detail = source.Missing, "no professional account has the handle "+t.Handle+" any more: "+r.Detail
+		}
+		return r, nil
+	}
+	if err != nil {
+		return source.Result{}, err
+	}
+	if p.Followers.Invalid() || p.Follows.Invalid() {
+		return source.Result{Class: source.Temporary, Detail: "the account has an invalid count"}, nil
+	}
+	a := &source.AccountFacts{
+		SourceID: p.sourceID(), Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name.Value()), Bio: fetch.CleanName(p.Biography.Value()),
+		Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
+	}
+	r := source.Result{Class: source.OK, Account: a, Sandbox: p.sandbox}
+	cursor := "" // the cursor of the page p
+	requested := 0
 	seen := map[string]bool{}
-	var p page
-	for i, requested := 0, 0; requested < maxListRequests(t.Depth)*pageSize; i, requested = i+1, requested+p.size {
-		fields := "id,username"
-		if i == 0 {
-			fields = "id,username,name,biography,followers_count,follows_count,media_count"
-		}
-		var err error
-		p, err = s.fetchDiscovery(ctx, budget, t.Handle, fields, after)
-		if e, ok := graph.AsTargetError(err); ok {
-			if i > 0 {
-				return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail, Sandbox: e.Sandbox}, nil
-			}
-			r := e.Result()
-			if r.Class == source.Unsupported && t.SourceID != "" { // the target has a SourceID only if this source has found the account before
-				r.Class, r.Detail = source.Missing, "no professional account has the handle "+t.Handle+" any more: "+r.Detail
-			}
-			return r, nil
-		}
-		if err != nil {
-			return source.Result{}, err
-		}
-		if i == 0 {
-			if p.Followers.Invalid() || p.Follows.Invalid() {
-				return source.Result{Class: source.Temporary, Detail: "the account has an invalid count"}, nil
-			}
-			r.Sandbox = p.sandbox
-			r.Account = &source.AccountFacts{
-				SourceID: p.sourceID(), Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name.Value()), Bio: fetch.CleanName(p.Biography.Value()),
-				Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
-			}
-		}
+	for {
 		switch id := p.sourceID(); {
 		case id == nil && t.SourceID != "":
 			return source.Result{Class: source.Temporary, Detail: "the answer has no id, so that the account cannot be verified"}, nil
 		case source.IsOtherAccount(t, &source.AccountFacts{SourceID: id}):
 			return source.ResultForReusedHandle(t, p.sandbox), nil
-		}
-		if p.broken && len(p.posts) == 0 {
+		case p.broken && len(p.posts) == 0:
 			return source.Result{}, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a post with a code, or there is no list"}
 		}
 		for _, item := range p.posts {
 			if v, ok := item.asFoundVideo(); ok && !seen[v.ID] {
 				seen[v.ID] = true
-				r.Account.Videos = append(r.Account.Videos, v)
+				a.Videos = append(a.Videos, v)
 			}
 		}
-		r.Account.ListContinues = p.after != "" && p.after != after && !p.hasAllPosts()
-		r.Account.CompleteSince = p.completeSince()
-		if !r.Account.ListContinues || len(r.Account.Videos) >= t.Depth {
-			break
+		a.ListContinues = p.after != "" && p.after != cursor && !p.hasAllPosts()
+		a.CompleteSince = p.completeSince()
+		requested += p.size
+		if !a.ListContinues || len(a.Videos) >= t.Depth || requested >= maxListRequests(t.Depth)*pageSize {
+			return r, nil
 		}
-		after = p.after
+		cursor = p.after
+		p, err = s.fetchDiscovery(ctx, budget, t.Handle, "id,username", cursor)
+		if e, ok := graph.AsTargetError(err); ok {
+			return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail, Sandbox: e.Sandbox}, nil
+		}
+		if err != nil {
+			return source.Result{}, err
+		}
 	}
-	return r, nil
 }
 
 // hasAllPosts returns true if the profile on the first page shows that the page has all posts of the account. Such a page has a cursor too.

@@ -72,9 +72,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	if cursor != "" {
 		cursor = ".after(" + cursor + ")"
 	}
-	size := pageSize
-	res, err := s.graph.GetPage(handle, pageSize, func(limit int) (graph.Answer, error) {
-		size = limit
+	res, size, err := s.graph.GetPage(handle, pageSize, func(limit int) (graph.Answer, error) {
 		query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", handle, profileFields, cursor, limit, discoveryFields)
 		return s.graph.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
 	})
@@ -108,9 +106,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 
 // fetchOwnPage requests one page of posts of the operator's account. The cursor selects the page; "" is the cursor of the first page.
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cursor string) (page, error) {
-	size := pageSize
-	res, err := s.graph.GetPage("", pageSize, func(limit int) (graph.Answer, error) {
-		size = limit
+	res, size, err := s.graph.GetPage("", pageSize, func(limit int) (graph.Answer, error) {
 		parameters := []string{"fields", ownFields, "limit", fmt.Sprint(limit)}
 		if cursor != "" {
 			parameters = append(parameters, "after", cursor)
@@ -171,31 +167,30 @@ func validCode(code string, permalink *string) string {
 }
 
 // findPosts searches an account's list of posts for the given codes, and returns a result for each code. If
-// `handle` is "", it searches the operator's own account.
+// `handle` is "", it searches the operator's own account. It may request more pages than the one for which Plan reserves a call.
 func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handle string, codes []string, ownProfile profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
-	notFound := source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("not among the newest %d posts of its account; older posts are not searched", maxPages*pageSize)}
-	after, broken := "", false
-	// Plan reserves a call for only the first page.
 	var p page
-	for searched := 0; searched < maxPages*pageSize; searched += p.size {
+	var refused *graph.TargetError // Meta's refusal of the list, or nil
+	complete := false              // true if no further page can have a missing post
+	broken := false                // true if a page has a post without a code
+	cursor := ""
+	for searched := 0; searched < maxPages*pageSize && len(missing) > 0 && !complete; searched += p.size {
 		var err error
 		if handle == "" {
-			p, err = s.fetchOwnPage(ctx, budget, after)
+			p, err = s.fetchOwnPage(ctx, budget, cursor)
 			p.profile = ownProfile
 		} else {
-			p, err = s.fetchDiscovery(ctx, budget, handle, "id,username,name,media_count", after)
+			p, err = s.fetchDiscovery(ctx, budget, handle, "id,username,name,media_count", cursor)
 		}
 		if e, ok := graph.AsTargetError(err); ok {
-			notFound = e.Result()
+			refused = e
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		notFound.Sandbox = p.sandbox
-		broken = broken || p.broken
 		results, mediaIDs := p.readPosts(missing)
 		for _, code := range missing {
 			r, ok := results[code]
@@ -211,18 +206,21 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handl
 			found[code] = r
 		}
 		missing = slices.DeleteFunc(missing, func(code string) bool { return found[code].Class != "" })
-		if len(missing) == 0 {
-			break
-		}
-		if p.after == "" || p.after == after || p.isOlderThan(missing) {
-			// The video may also be a joint post that only another account lists.
-			notFound.Class, notFound.Detail = source.Missing, "not in the account's list: the video is deleted or archived, or belongs to another account"
-			break
-		}
-		after = p.after
+		broken = broken || p.broken
+		complete = p.after == "" || p.after == cursor || p.isOlderThan(missing)
+		cursor = p.after
 	}
-	if broken && notFound.Class == source.Missing {
+	notFound := source.Result{Sandbox: p.sandbox}
+	switch {
+	case refused != nil:
+		notFound = refused.Result()
+	case complete && broken:
 		notFound.Class, notFound.Detail = source.Temporary, "not in the account's list, but the list is malformed"
+	case complete:
+		// The video may also be a joint post that only another account lists.
+		notFound.Class, notFound.Detail = source.Missing, "not in the account's list: the video is deleted or archived, or belongs to another account"
+	default:
+		notFound.Class, notFound.Detail = source.Unsupported, fmt.Sprintf("not among the newest %d posts of its account; older posts are not searched", maxPages*pageSize)
 	}
 	for _, code := range missing {
 		found[code] = notFound
