@@ -59,6 +59,7 @@ type Options struct {
 
 // Source fetches videos and pages from Facebook's Graph API.
 type Source struct {
+	source.Server
 	graph                   *graph.Client
 	ownPages                []string
 	reelMetric, videoMetric string
@@ -94,7 +95,7 @@ func New(o Options) (*Source, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
-		graph: c, ownPages: o.PageIDs, reelMetric: o.ReelMetric, videoMetric: o.VideoMetric, now: o.Now, log: o.Logger,
+		Server: c, graph: c, ownPages: o.PageIDs, reelMetric: o.ReelMetric, videoMetric: o.VideoMetric, now: o.Now, log: o.Logger,
 		handles: map[string]pageHandle{}, warned: map[string]time.Time{},
 	}
 	for metric, standard := range map[*string]string{&s.reelMetric: DefaultReelMetric, &s.videoMetric: DefaultVideoMetric} {
@@ -110,15 +111,6 @@ func New(o Options) (*Source, error) {
 
 // Name returns "facebook".
 func (s *Source) Name() string { return Name }
-
-// Address returns the base URL of the Graph API, including the version.
-func (s *Source) Address() string { return s.graph.Address() }
-
-// Clock returns the current time of the Graph API's server. It returns the zero time if the Date header of the answer is missing or malformed.
-func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
-
-// Timeout returns the timeout of the HTTP client, which applies to each call.
-func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
 // Concurrency returns the maximum number of concurrent Fetch calls: 8, because each video needs a separate request. Near Meta's hourly
 // limit, Plan slows the calls down.
@@ -385,29 +377,29 @@ func (v video) facts(now time.Time) *source.Facts {
 // pageHandle returns the handle of a page, or the page's id if there is no handle. Cached handles
 // are valid for handleTTL.
 func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id string) (*string, error) {
-	now := s.now()
 	s.mu.Lock()
 	known, ok := s.handles[id]
 	s.mu.Unlock()
-	if !ok || now.Sub(known.at) >= handleTTL {
-		res, err := s.graph.Get(ctx, budget, id, nil, "fields", "id,username")
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			ID       fetch.ID `json:"id"`
-			Username *string  `json:"username"`
-		}
-		if json.Unmarshal(res.Body, &page) != nil || string(page.ID) != id {
-			return nil, graph.ErrFormat
-		}
-		known.handle = id
-		if handle := fetch.ParseHandle(page.Username); handle != nil {
-			known.handle = *handle
-		}
-		s.cacheHandle(id, known.handle)
+	if ok && s.now().Sub(known.at) < handleTTL {
+		return &known.handle, nil
 	}
-	return &known.handle, nil
+	res, err := s.graph.Get(ctx, budget, id, nil, "fields", "id,username")
+	if err != nil {
+		return nil, err
+	}
+	var page struct {
+		ID       fetch.ID `json:"id"`
+		Username *string  `json:"username"`
+	}
+	if json.Unmarshal(res.Body, &page) != nil || string(page.ID) != id {
+		return nil, graph.ErrFormat
+	}
+	handle := fetch.ParseHandle(page.Username)
+	if handle == nil {
+		handle = &id
+	}
+	s.cacheHandle(id, *handle)
+	return handle, nil
 }
 
 // cacheHandle stores the handle of the page with the given id in the cache. If the cache is full, it is emptied first.

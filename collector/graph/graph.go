@@ -44,6 +44,7 @@ type Options struct {
 // Client calls the Graph API with one access token. It can also request the access tokens of Facebook
 // pages. All methods may be called concurrently.
 type Client struct {
+	source.Server
 	api           *fetch.Endpoint
 	token, secret string
 	now           func() time.Time
@@ -65,17 +66,8 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("%s: the base address must be an http or https address that ends in a version, such as %s, not %q",
 			o.Source, DefaultBaseURL, fetch.Redact(o.BaseURL, o.Token, o.AppSecret))
 	}
-	return &Client{api: api, token: o.Token, secret: o.AppSecret, now: o.Now}, nil
+	return &Client{Server: api, api: api, token: o.Token, secret: o.AppSecret, now: o.Now}, nil
 }
-
-// Address returns the base URL, including the version.
-func (c *Client) Address() string { return c.api.Address() }
-
-// Timeout returns the timeout of the HTTP client, which applies to each call.
-func (c *Client) Timeout() time.Duration { return c.api.Timeout() }
-
-// Clock returns the current time of the API's server. It returns the zero time if the Date header of the answer is missing or malformed.
-func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Clock(ctx) }
 
 // Budgets returns one budget, which counts all requests. The limit of the budget is not known.
 func (c *Client) Budgets() []source.Budget {

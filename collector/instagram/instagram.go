@@ -47,6 +47,7 @@ type Options struct {
 
 // Source fetches posts and accounts from the Instagram Graph API.
 type Source struct {
+	source.Server
 	graph *graph.Client
 	own   ownAccount
 	now   func() time.Time
@@ -64,20 +65,11 @@ func New(o Options) (*Source, error) {
 	if !accountNum.MatchString(o.AccountID) {
 		return nil, fmt.Errorf("instagram: the account id must be up to 20 digits, such as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token, o.AppSecret))
 	}
-	return &Source{graph: c, own: ownAccount{id: o.AccountID, lock: make(chan struct{}, 1)}, now: o.Now}, nil
+	return &Source{Server: c, graph: c, own: ownAccount{id: o.AccountID, lock: make(chan struct{}, 1)}, now: o.Now}, nil
 }
 
 // Name returns "instagram".
 func (s *Source) Name() string { return Name }
-
-// Address returns the base URL of the Graph API, including the version.
-func (s *Source) Address() string { return s.graph.Address() }
-
-// Clock returns the current time of the Graph API's server. It returns the zero time if the Date header of the answer is missing or malformed.
-func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.Clock(ctx) }
-
-// Timeout returns the timeout of the HTTP client, which applies to each call.
-func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
 // Concurrency returns the maximum number of concurrent Fetch calls: 8, because each account needs a separate request. Near Meta's hourly
 // limit, Plan slows the calls down.

@@ -32,16 +32,11 @@ var (
 
 // app calls TikTok's APIs with the credentials of the operator's app.
 type app struct {
+	source.Server
 	api         *fetch.Endpoint
 	key, secret string
 	now         func() time.Time
 }
-
-// Address returns the base URL of the API.
-func (a app) Address() string { return a.api.Address() }
-
-// Clock returns the current time of the API's server. It returns the zero time if the Date header of the answer is missing or malformed.
-func (a app) Clock(ctx context.Context) (time.Time, error) { return a.api.Clock(ctx) }
 
 // newApp returns an app with the given client key and client secret. Error messages contain the name of the source.
 func newApp(sourceName, base, key, secret string, client *fetch.Client, now func() time.Time) (app, error) {
@@ -55,7 +50,7 @@ func newApp(sourceName, base, key, secret string, client *fetch.Client, now func
 	if err != nil {
 		return app{}, fmt.Errorf("%s: %s", sourceName, fetch.Redact(err.Error(), key, secret)) //nolint:err113 // Redact has removed the credentials, so err is not wrapped
 	}
-	return app{api: api, key: key, secret: secret, now: now}, nil
+	return app{Server: api, api: api, key: key, secret: secret, now: now}, nil
 }
 
 // request is one call of an API method.

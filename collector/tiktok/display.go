@@ -89,9 +89,6 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 // Name returns the name in DisplayOptions, or DisplayName if that name is empty.
 func (d *Display) Name() string { return d.name }
 
-// Timeout returns the timeout of the HTTP client, which applies to each call.
-func (d *Display) Timeout() time.Duration { return d.api.Timeout() }
-
 // Concurrency returns the maximum number of concurrent Fetch calls: 4. A call takes about a second, so four concurrent calls nearly reach
 // the limit of 300 calls a minute.
 func (d *Display) Concurrency() int { return 4 }

@@ -72,9 +72,6 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 // Name returns ResearchName.
 func (r *Research) Name() string { return ResearchName }
 
-// Timeout returns the timeout of the HTTP client, which applies to each call.
-func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
-
 // Concurrency returns the maximum number of concurrent Fetch calls: 2. Even two concurrent calls
 // spend the 1,000 requests of a day within minutes.
 func (r *Research) Concurrency() int { return 2 }

@@ -34,6 +34,7 @@ type Options struct {
 
 // Source fetches videos and accounts from one vendor.
 type Source struct {
+	source.Server
 	config  Config
 	api     *fetch.Endpoint
 	key     string
@@ -72,7 +73,7 @@ func New(config Config, o Options) (*Source, error) {
 		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
 	}
 	s := &Source{
-		config: config, api: api, key: o.Key, now: o.Now,
+		Server: api, config: config, api: api, key: o.Key, now: o.Now,
 		sizes: make([]batchSize, len(config.Calls)),
 	}
 	for _, l := range config.Limits {
@@ -86,12 +87,6 @@ func New(config Config, o Options) (*Source, error) {
 
 // Name returns "vendor:" followed by the name of the vendor.
 func (s *Source) Name() string { return "vendor:" + s.config.Name }
-
-// Address returns the base URL of the vendor's API.
-func (s *Source) Address() string { return s.api.Address() }
-
-// Clock returns the current time of the vendor's server. It returns the zero time if the Date header of the answer is missing or malformed.
-func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
 // Budgets returns a budget for each limit in the vendor description. If the description has no limits, Budgets returns one budget that only
 // counts the calls.

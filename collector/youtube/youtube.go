@@ -62,6 +62,7 @@ type Options struct {
 
 // Source fetches videos and channels from the YouTube Data API.
 type Source struct {
+	source.Server
 	api     *fetch.Endpoint
 	key     string
 	now     func() time.Time
@@ -92,6 +93,7 @@ func New(o Options) (*Source, error) {
 		return nil, fmt.Errorf("youtube: the time zone America/Los_Angeles cannot be loaded: %w", err)
 	}
 	s := &Source{
+		Server:  api,
 		api:     api,
 		key:     o.APIKey,
 		now:     o.Now,
@@ -136,12 +138,6 @@ func (s *Source) Name() string { return Name }
 
 // Address returns the base URL of the API, including the version.
 func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
-
-// Clock returns the current time of the API's server. It returns the zero time if the Date header of the answer is missing or malformed.
-func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
-
-// Timeout returns the timeout of the HTTP client, which applies to each call.
-func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 
 // Concurrency returns the maximum number of concurrent Fetch calls. More calls would only spend the
 // daily quota sooner.
