@@ -160,12 +160,15 @@ func (c Call) unavailableResult(item gjson.Result) (source.Result, bool) {
 	return source.Result{}, false
 }
 
+// videoResult returns the result for a video from its item. The result has the class Temporary if a count is invalid or all counts are missing.
 func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 	if state, ok := c.unavailableResult(item); ok {
 		return state
 	}
 	f := &source.Facts{}
 	counts := map[string]**int64{"views": &f.Views, "likes": &f.Likes, "comments": &f.Comments, "shares": &f.Shares, "bookmarks": &f.Bookmarks}
+	rounded := &f.RoundedFrom
+	roundedFrom := map[string]**int64{"views": &rounded.Views, "likes": &rounded.Likes, "comments": &rounded.Comments, "shares": &rounded.Shares, "bookmarks": &rounded.Bookmarks}
 	hasCounts := false
 	hidden := c.Fields["hidden_stats"].readBoolean(item)
 	setHidden := func(yes bool) {
@@ -179,7 +182,9 @@ func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 			return source.Result{Class: source.Temporary, Detail: fmt.Sprintf("the item's %s are an invalid count", name)}
 		}
 		*count = n
-		f.Rounded = f.Rounded || n != nil && isRounded(*n, c.roundsFrom(place))
+		if from := c.roundsFrom(place); n != nil && isRounded(*n, from) {
+			*roundedFrom[name] = &from
+		}
 		hasCounts = hasCounts || n != nil
 		if withheld {
 			setHidden(true)

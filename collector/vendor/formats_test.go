@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -32,11 +33,14 @@ func TestScrapeCreators_marksRoundedCountsOfSomeFields(t *testing.T) {
 	} {
 		r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"id":"kJ4_q-Zx9W0",`+members+`}`, youtubeTarget())
 		require.Equal(t, source.OK, r.Class, r.Detail)
-		require.Equal(t, rounded, r.Facts.Rounded, members)
+		require.Equal(t, rounded, r.Facts.IsRounded(), members)
 	}
 	for members, rounded := range map[string]bool{`"view_count":133000,"like_count":2095`: true, `"view_count":1100`: true, `"view_count":133042,"like_count":2100`: false} {
 		r := fetchTarget(t, "scrapecreators", http.StatusOK, `{"success":true,"post_id":"7",`+members+`}`, facebookTarget())
-		require.Equal(t, rounded, r.Facts.Rounded, members)
+		require.Equal(t, rounded, r.Facts.IsRounded(), members)
+		if rounded {
+			require.Equal(t, store.Counts{Views: new(int64(1000))}, r.Facts.RoundedFrom, "only the views can be rounded, from 1,000 on")
+		}
 	}
 }
 

@@ -104,9 +104,9 @@ func requireTrueData(t *testing.T, vendor string, truth sandbox.VideoTruth, r so
 	if vendor == "apify" && truth.Platform == link.TikTok {
 		exact := truth.Views
 		truth = reduceToApifyData(truth)
-		require.Equal(t, exact >= 10_000, f.Rounded)
+		require.Equal(t, exact >= 10_000, f.IsRounded())
 	} else {
-		require.False(t, f.Rounded)
+		require.False(t, f.IsRounded())
 	}
 	require.Equal(t, truth.Views, *f.Views)
 	require.Equal(t, truth.Likes, f.Likes)

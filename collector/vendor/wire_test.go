@@ -84,15 +84,15 @@ func TestScrapeCreators_readsShopAdsAndHiddenLikes(t *testing.T) {
 func TestApify_marksRoundedCountsAndReadsSlideshows(t *testing.T) {
 	t.Parallel()
 	f := fetchFacts(t, "apify", "apify_slideshow", tiktokTarget(pancakes, "mira.cooks"))
-	require.True(t, f.Rounded)
+	require.Equal(t, new(int64(10_000)), f.RoundedFrom.Views)
 	require.Equal(t, new(int64(573900)), f.Views)
 	require.Nil(t, f.SongLink)
 	require.Nil(t, f.SongName)
 	for views, rounded := range map[string]bool{"9900": false, "10000": true, "12345": false, "573900": true, "1200000": true, "1234500": false, "2100000000": true, "2123000000": false} {
 		text := `[{"id":"` + pancakes + `","playCount":` + views + `}]`
-		require.Equal(t, rounded, fetchTarget(t, "apify", http.StatusOK, text, tiktokTarget(pancakes, "mira.cooks")).Facts.Rounded, views)
+		require.Equal(t, rounded, fetchTarget(t, "apify", http.StatusOK, text, tiktokTarget(pancakes, "mira.cooks")).Facts.IsRounded(), views)
 		text = `{"aweme_detail":{"aweme_id":"` + pancakes + `","statistics":{"play_count":` + views + `}}}`
-		require.False(t, fetchTarget(t, "scrapecreators", http.StatusOK, text, tiktokTarget(pancakes, "mira.cooks")).Facts.Rounded, "counts of other vendors than Apify must not be marked as rounded")
+		require.False(t, fetchTarget(t, "scrapecreators", http.StatusOK, text, tiktokTarget(pancakes, "mira.cooks")).Facts.IsRounded(), "counts of other vendors than Apify must not be marked as rounded")
 	}
 }
 

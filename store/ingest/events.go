@@ -17,7 +17,7 @@ func (w videoWriter) addVideoEvents(before, after []store.Video) {
 	}
 	for i := range after {
 		o := w.outcomes[after[i].Key()]
-		w.events.AddVideoFetch(&before[i], &after[i], o.Facts != nil && o.Facts.Rounded)
+		w.events.AddVideoFetch(&before[i], &after[i], o.Facts != nil && o.Facts.IsRounded())
 	}
 }
 

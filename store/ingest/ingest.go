@@ -37,9 +37,13 @@ type VideoFacts struct {
 	IsAd            *bool
 	ShopAd          *bool
 	ShopProductID   *string
-	// Rounded is true if the source has probably rounded one of the counts.
-	Rounded bool
+	// RoundedFrom has an entry for each count that the source has probably rounded: the smallest number that the source rounds. The entry of an
+	// exact count is nil.
+	RoundedFrom store.Counts `json:",omitzero"`
 }
+
+// IsRounded returns true if the source has probably rounded one of the counts.
+func (f *VideoFacts) IsRounded() bool { return f.RoundedFrom != store.Counts{} }
 
 // Outcome is the result of fetching one claimed target. It also says when the target is due next.
 type Outcome struct {
@@ -390,13 +394,13 @@ func applyOutcome(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Acco
 func (o *Outcome) hasCounts() bool { return o.Facts != nil && !o.DetailsOnly }
 
 // applyCounts sets the latest counts of a video. A count that the source did not report keeps its value. Only hidden likes become nil. If the
-// source rounds, and the reported count can be the stored count after rounding, the stored, more exact count is kept.
+// reported count is rounded and can be the stored count after rounding, the stored, more exact count is kept.
 func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestUpdatedAt = &fetchedAt
-	counts := f.reportedCounts()
+	counts, roundedFrom := f.reportedCounts(), f.RoundedFrom.All()
 	for i, latest := range v.LatestFields() {
 		n := counts.All()[i]
-		if f.Rounded && n != nil && *latest != nil && isRoundedFrom(*n, **latest) {
+		if n != nil && roundedFrom[i] != nil && *latest != nil && canBeRounding(*n, **latest, *roundedFrom[i]) {
 			continue
 		}
 		db.AssignPointer(latest, n)
@@ -428,7 +432,7 @@ func (w videoWriter) statementsForPoints(videos []measuredVideo) []db.Write {
 				*n = latest.All()[j] // the stored count, if it is more exact than the reported count
 			}
 		}
-		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.Rounded)}, counts.Values()...)
+		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.IsRounded())}, counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
 	// A count that the source did not report keeps its value from an earlier fetch that day.

@@ -67,8 +67,9 @@ func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890123456")
 		storetest.Track(t, o, l)
 		first := storetest.Today(db)
+		rounded := store.Counts{Views: new(int64(10_000))}
 		for _, f := range []ingest.VideoFacts{
-			{Views: new(int64(573_942))}, {Views: new(int64(573_900)), Rounded: true}, {Views: new(int64(574_400)), Rounded: true},
+			{Views: new(int64(573_942))}, {Views: new(int64(573_900)), RoundedFrom: rounded}, {Views: new(int64(574_400)), RoundedFrom: rounded},
 			{Views: new(int64(574_380))}, {Views: new(int64(574_370))},
 		} {
 			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, f))

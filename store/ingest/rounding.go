@@ -30,10 +30,11 @@ func isRoundedLength(known *string, reportedSeconds float64) bool {
 	return err == nil && (math.Floor(exact) == reportedSeconds || math.Round(exact) == reportedSeconds)
 }
 
-// isRoundedFrom returns true if a source that shows numbers from 10,000 on in thousands, millions or billions, such as 573.9K or 574K, would
-// report exact as n. The source can round to one decimal place, down or to the nearest number, or from ten units on down to whole units.
-func isRoundedFrom(n, exact int64) bool {
-	if exact < 10_000 {
+// canBeRounding returns true if a source that shows numbers in thousands, millions or billions, such as 573.9K or 574K, would report the count
+// `exact` as n. The source can round to one decimal place, down or to the nearest number, or from ten units on down to whole units. roundsFrom is
+// the smallest number that the source rounds, at least 1,000.
+func canBeRounding(n, exact, roundsFrom int64) bool {
+	if exact < roundsFrom {
 		return false
 	}
 	step := int64(100)
