@@ -265,40 +265,25 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 	if f.Class == source.OK { // an error with the status 200 has the same meaning as one with the status 400
 		f.Class = source.BadRequest
 	}
-	switch {
-	case jsonErr != nil:
+	if jsonErr != nil {
 		f.Detail += ": " + jsonErr.Error()
-	default:
-		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if the body has an unknown format, the decoded error stays empty, and the HTTP status gives the class
-		e := body.Error
-		if e.Code != 0 {
-			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), secrets...)
+	} else {
+		var e apiError
+		_ = json.Unmarshal(res.Body, &e) // if the body has an unknown format, the decoded error stays empty, and the HTTP status gives the class
+		if e.Error.Code != 0 {
+			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Error.Code, e.Error.Subcode, e.Error.Message), ": "), secrets...)
 		}
-		class, known := body.errorClass()
-		if known {
-			f.Class, f.OfSource = class, f.OfSource || body.concernsSource()
+		f.Cause = e.cause()
+		if class, known := e.errorClass(); known {
+			f.Class, f.OfSource = class, f.OfSource || e.concernsSource()
 		}
-		switch {
-		case body.requiresPageToken():
-			f.Cause = ErrPageToken
-		case body.asksForLessData():
-			f.Cause = ErrTooMuchData
-		}
-		if body.refusesCredential() {
-			break
-		}
-		code := e.Code
-		if body.lacksAccess() {
-			code = codePermission
-		}
-		if class, ok := classes.classOf(code, e.Subcode); ok && f.Class != source.Temporary && res.Status < http.StatusInternalServerError {
-			if class != source.AuthFailed {
-				return &TargetError{Class: class, Detail: f.Detail, Sandbox: res.Sandbox}
-			}
-			// AuthFailed means that the token cannot read an object of the operator, so the token
-			// is wrong.
+		switch class, ok := e.classIn(classes); {
+		case !ok, f.Class == source.Temporary, res.Status >= http.StatusInternalServerError:
+		case class == source.AuthFailed:
+			// The token cannot read an object of the operator, so the token is wrong.
 			f.Class, f.OfSource = class, true
+		default:
+			return &TargetError{Class: class, Detail: f.Detail, Sandbox: res.Sandbox}
 		}
 	}
 	if res.Status >= 300 && res.Status < 400 {
@@ -310,13 +295,28 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 	return f
 }
 
-// classOf returns the class for a code and a subcode, or false if there is none. An entry with the
-// exact subcode has precedence.
-func (classes ErrorClasses) classOf(code, subcode int) (source.Class, bool) {
-	if code == 0 {
+// cause returns the cause of a failure with this error, or nil if callers need not know it.
+func (e apiError) cause() error {
+	switch {
+	case e.requiresPageToken():
+		return ErrPageToken
+	case e.asksForLessData():
+		return ErrTooMuchData
+	}
+	return nil
+}
+
+// classIn returns the class of the error in classes, or false if it has none. An entry with the exact subcode has precedence. An error
+// about the credential has no class, because it does not concern the requested object.
+func (e apiError) classIn(classes ErrorClasses) (source.Class, bool) {
+	code := e.Error.Code
+	if e.lacksAccess() {
+		code = codePermission
+	}
+	if code == 0 || e.refusesCredential() {
 		return "", false
 	}
-	if class, ok := classes[Code{code, subcode}]; ok {
+	if class, ok := classes[Code{code, e.Error.Subcode}]; ok {
 		return class, true
 	}
 	class, ok := classes[Code{Main: code}]

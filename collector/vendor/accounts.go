@@ -187,10 +187,10 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		return r, nil
 	}
 	var found []listEntry
-	read := 0 // number of entries on the requested pages
-	more := true
+	read := 0      // number of entries on the requested pages
+	ended := false // true if no further page is needed or can be requested
 	calls := l.maxCalls(v.count)
-	for n := range calls {
+	for n := 0; n < calls && !ended; n++ {
 		v.units = l.unitsForEntries(v.count - len(videosOfAccount(found)))
 		page, err := s.fetchPage(ctx, budget, l.Request, v)
 		switch {
@@ -222,14 +222,11 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		r.Account.ListContinues = next != "" && next != v.cursor || isRepeated
 		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget does not allow the call for the next page; no more pages are then requested
 		r.Account.Unfinished = r.Account.ListContinues && outOfBudget && budget.EndedEarly(s.budgets)
-		if more = r.Account.ListContinues && !outOfBudget && !isRepeated; !more || len(videosOfAccount(found)) >= v.count {
-			break
-		}
+		ended = !r.Account.ListContinues || isRepeated || outOfBudget || len(videosOfAccount(found)) >= v.count
 		v.cursor, v.page = next, readCursor(page.body, l.NextPage)
 	}
-	// More pages follow after the last allowed call, but the pages had too few entries. Entries of other authors count
-	// here, so that an account with many reposts does not fail.
-	if more && len(found) < required {
+	// Entries of other authors count here, so that an account with many reposts does not fail.
+	if !ended && len(found) < required {
 		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 	}
 	r.Account.Videos, r.Account.Listed = videosOfAccount(found), true

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -209,27 +210,26 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 		budget.Meter()
 		return s.fetchAccounts(ctx, batch, budget)
 	}
-	answers := make(map[string]source.Result, len(batch))
-	unanswered := make(map[string]bool)
+	answers := make(map[string]source.Result, len(batch)) // maps the id of a target to its result
 	var failed error
 	for i, chunk := range s.splitBatch(batch) {
-		var found map[string]source.Result
 		if failed == nil {
+			var found map[string]source.Result
 			found, failed = s.fetchChunk(ctx, budget, chunk)
 			if failed != nil && i == 0 {
 				return nil, failed
 			}
+			maps.Copy(answers, found)
 		}
-		for _, id := range chunk.ids() {
-			answers[id], unanswered[id] = found[id], failed != nil
+		if failed != nil {
+			for _, t := range chunk.targets {
+				answers[t.ExternalID] = source.UnansweredResult(t, failed)
+			}
 		}
 	}
 	results := make([]source.Result, len(batch))
 	for i, t := range batch {
 		r, ok := answers[t.ExternalID]
-		if unanswered[t.ExternalID] {
-			r = source.UnansweredResult(t, failed)
-		}
 		if !ok || t.Platform != batch[0].Platform {
 			r = source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("%s has no call for this target", s.config.Name)}
 		}
