@@ -188,7 +188,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
 		budget.MeterWithoutLimit()
 	}
-	return graph.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
+	return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 		if _, ok := s.Serves(t); !ok || t.ExternalID == "" {
 			return source.Result{Class: source.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil
 		}
@@ -314,11 +314,8 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t qu
 	if err != nil {
 		return source.Result{}, err
 	}
-	var v video
-	if json.Unmarshal(res.Body, &v) != nil {
-		return source.Result{Class: source.Temporary, Detail: "the video has a JSON field of the wrong type", Sandbox: res.Sandbox}, nil
-	}
-	if problem := v.check(t.ExternalID); problem != "" {
+	v, problem := decodeVideo(res.Body, t.ExternalID)
+	if problem != "" {
 		return source.Result{Class: source.Temporary, Detail: problem, Sandbox: res.Sandbox}, nil
 	}
 	f := v.facts(s.now())
@@ -343,18 +340,21 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t qu
 	return r, nil
 }
 
-// check returns why the answer to a request for a video cannot be used, or "" if it can.
-func (v video) check(requestedID string) (problem string) {
+// decodeVideo decodes the video with the given id. If the answer is not valid, "problem" says why.
+func decodeVideo(body []byte, id string) (v video, problem string) {
+	if json.Unmarshal(body, &v) != nil {
+		return v, "the video has a JSON field of the wrong type"
+	}
 	counts := []fetch.Count{v.Views, v.Likes.totalCount(), v.Comments.totalCount()}
 	switch {
-	case string(v.ID) != requestedID:
-		return "the answer has a video that was not requested"
+	case string(v.ID) != id:
+		return v, "the answer has a video that was not requested"
 	case slices.ContainsFunc(counts, fetch.Count.Invalid):
-		return "the video has an invalid count"
+		return v, "the video has an invalid count"
 	case !slices.ContainsFunc(counts, func(c fetch.Count) bool { return c.Value() != nil }):
-		return "the video has no counts"
+		return v, "the video has no counts"
 	}
-	return ""
+	return v, ""
 }
 
 // facts returns the facts of a video without its insights and its page's handle. AccountID is nil if the page of the video is not known.

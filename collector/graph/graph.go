@@ -17,7 +17,6 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
-	"github.com/reeltally/reeltally/store/queue"
 )
 
 // DefaultBaseURL is the base URL of the public API in the version that the sources use.
@@ -374,33 +373,4 @@ func (l *List) NextCursor(topLevel bool) string {
 	}
 	// The cursor is returned instead of the URL, because the URL contains the token.
 	return *p.Cursors.After
-}
-
-// FetchEach calls fetchOne for each target until a call fails. If an earlier target was answered,
-// the failed and all later targets get source.UnansweredResult. Otherwise, FetchEach returns the
-// error.
-func FetchEach(ctx context.Context, batch []queue.Target, fetchOne func(context.Context, queue.Target) (source.Result, error)) ([]source.Result, error) {
-	results := make([]source.Result, len(batch))
-	var failed error
-	answered := false
-	for i, t := range batch {
-		var r source.Result
-		err := failed
-		if failed == nil {
-			r, err = fetchOne(ctx, t)
-		}
-		switch {
-		case err == nil:
-			answered = answered || r.Class != source.Unsupported // a result of the class Unsupported does not count as an answer
-		case !answered || errors.Is(err, context.Canceled):
-			// A cancellation fails the whole batch, even after earlier answers.
-			return nil, err
-		default:
-			failed = err
-			r = source.UnansweredResult(t, err)
-		}
-		r.Target = t
-		results[i] = r
-	}
-	return results, nil
 }

@@ -1,8 +1,6 @@
 package graph_test
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +15,6 @@ import (
 	"github.com/reeltally/reeltally/collector/graph"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/sourcetest"
-	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -175,31 +172,6 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 		}
 		require.Len(t, p.requests, 1)
 	})
-}
-
-func TestFetchEach_returnsAnswersReceivedBeforeFailure(t *testing.T) {
-	t.Parallel()
-	batch := []queue.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
-	limit := &source.Failure{Class: source.RateLimited, Detail: "limit"}
-	failing := func(at string, with error) func(context.Context, queue.Target) (source.Result, error) {
-		return func(_ context.Context, t queue.Target) (source.Result, error) {
-			if t.ExternalID == at {
-				return source.Result{}, with
-			}
-			return source.Result{Class: source.Missing}, nil
-		}
-	}
-	results, err := graph.FetchEach(t.Context(), batch, failing("b", limit))
-	require.NoError(t, err)
-	require.Equal(t, []source.Result{
-		{Target: batch[0], Class: source.Missing},
-		{Target: batch[1], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
-		{Target: batch[2], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
-	}, results)
-	_, err = graph.FetchEach(t.Context(), batch, failing("a", limit))
-	require.Equal(t, limit, err)
-	_, err = graph.FetchEach(t.Context(), batch, failing("c", errors.Join(context.Canceled)))
-	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestNew_refusesInvalidOptions(t *testing.T) {

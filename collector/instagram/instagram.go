@@ -136,7 +136,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 	}
 	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
 		budget.MeterWithoutLimit()
-		return graph.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
+		return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 			if !s.canFetch(t) {
 				return source.Result{Class: source.Unsupported, Detail: "not an Instagram account, or an account without a valid handle"}, nil
 			}
@@ -149,7 +149,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 // fetchVideos looks for the videos of a batch in their accounts' lists of posts. It requests each list only once.
 func (s *Source) fetchVideos(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := map[string]map[string]source.Result{} // maps the handle of an account and the code of a post to the result for the post
-	return graph.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
+	return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 		if !s.canFetch(t) {
 			return source.Result{Class: source.Unsupported, Detail: "not an Instagram video"}, nil
 		}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"time"
@@ -73,6 +74,35 @@ func UnansweredResult(t queue.Target, err error) Result {
 	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
 	r.Failed, _ = errors.AsType[*Failure](err)
 	return r
+}
+
+// FetchEach calls fetchOne for each target until a call fails. If an earlier target was answered,
+// the failed and all later targets get UnansweredResult. Otherwise, FetchEach returns the
+// error.
+func FetchEach(ctx context.Context, batch []queue.Target, fetchOne func(context.Context, queue.Target) (Result, error)) ([]Result, error) {
+	results := make([]Result, len(batch))
+	var failed error
+	answered := false
+	for i, t := range batch {
+		var r Result
+		err := failed
+		if failed == nil {
+			r, err = fetchOne(ctx, t)
+		}
+		switch {
+		case err == nil:
+			answered = answered || r.Class != Unsupported // a result of the class Unsupported does not count as an answer
+		case !answered || errors.Is(err, context.Canceled):
+			// A cancellation fails the whole batch, even after earlier answers.
+			return nil, err
+		default:
+			failed = err
+			r = UnansweredResult(t, err)
+		}
+		r.Target = t
+		results[i] = r
+	}
+	return results, nil
 }
 
 // IsOtherAccount returns true if the ids of a target and of an answer show that they are two different accounts with the same handle.

@@ -1,11 +1,14 @@
 package source_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestAddResult_refusesDifferentItemsWithOneID(t *testing.T) {
@@ -40,4 +43,29 @@ func TestAddResult_refusesDifferentItemsWithOneID(t *testing.T) {
 			require.Equal(t, map[string]source.Result{"other": gone, "id": tt.want}, results)
 		})
 	}
+}
+
+func TestFetchEach_returnsAnswersReceivedBeforeFailure(t *testing.T) {
+	t.Parallel()
+	batch := []queue.Target{{ExternalID: "a"}, {ExternalID: "b"}, {ExternalID: "c"}}
+	limit := &source.Failure{Class: source.RateLimited, Detail: "limit"}
+	failing := func(at string, with error) func(context.Context, queue.Target) (source.Result, error) {
+		return func(_ context.Context, t queue.Target) (source.Result, error) {
+			if t.ExternalID == at {
+				return source.Result{}, with
+			}
+			return source.Result{Class: source.Missing}, nil
+		}
+	}
+	results, err := source.FetchEach(t.Context(), batch, failing("b", limit))
+	require.NoError(t, err)
+	require.Equal(t, []source.Result{
+		{Target: batch[0], Class: source.Missing},
+		{Target: batch[1], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
+		{Target: batch[2], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
+	}, results)
+	_, err = source.FetchEach(t.Context(), batch, failing("a", limit))
+	require.Equal(t, limit, err)
+	_, err = source.FetchEach(t.Context(), batch, failing("c", errors.Join(context.Canceled)))
+	require.ErrorIs(t, err, context.Canceled)
 }

@@ -68,30 +68,6 @@ func (s *Source) maxAccountCalls(batch []queue.Target) int {
 	return calls
 }
 
-// fetchAccounts requests the accounts in order. If the first account fails, fetchAccounts returns
-// the error. A later failed account and the accounts after it get source.UnansweredResult.
-func (s *Source) fetchAccounts(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
-	results := make([]source.Result, len(batch))
-	var failed error
-	for i, t := range batch {
-		if failed != nil {
-			results[i] = source.UnansweredResult(t, failed)
-			continue
-		}
-		r, err := s.fetchAccount(ctx, budget, t)
-		if err != nil && (i == 0 || ctx.Err() != nil) {
-			return nil, err
-		}
-		if err != nil {
-			failed = err
-			r = source.UnansweredResult(t, err)
-		}
-		r.Target = t
-		results[i] = r
-	}
-	return results, nil
-}
-
 // fetchAccount requests the profile of an account, and the list of its videos if the vendor has one and the account is not private.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target) (source.Result, error) {
 	at := s.callIndexFor(t)

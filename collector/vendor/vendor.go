@@ -208,7 +208,9 @@ func (s *Source) splitBatch(batch []queue.Target) []chunk {
 func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()
-		return s.fetchAccounts(ctx, batch, budget)
+		return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
+			return s.fetchAccount(ctx, budget, t)
+		})
 	}
 	answers := make(map[string]source.Result, len(batch)) // maps the id of a target to its result
 	var failed error

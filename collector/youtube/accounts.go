@@ -87,8 +87,7 @@ func maxAccountUnits(batch []queue.Target) int64 {
 	return int64(max(units, 1))
 }
 
-// fetchAccounts requests channels and their uploads. If the first account fails or ctx is done,
-// fetchAccounts returns the error.
+// fetchAccounts requests channels and their uploads: all channels whose id is known in one call, and then the rest of each account.
 func (s *Source) fetchAccounts(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	var ids []string
 	for _, t := range batch {
@@ -103,27 +102,9 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []queue.Target, budget
 			return nil, err
 		}
 	}
-	results := make([]source.Result, len(batch))
-	var failed error
-	for i, t := range batch {
-		if failed != nil {
-			results[i] = source.UnansweredResult(t, failed)
-			continue
-		}
-		r, err := s.fetchAccount(ctx, budget, t, known)
-		if err != nil && (i == 0 || ctx.Err() != nil) {
-			return nil, err
-		}
-		if err != nil {
-			// No further calls are made. This account and all remaining accounts get
-			// source.UnansweredResult.
-			failed = err
-			r = source.UnansweredResult(t, err)
-		}
-		r.Target = t
-		results[i] = r
-	}
-	return results, nil
+	return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
+		return s.fetchAccount(ctx, budget, t, known)
+	})
 }
 
 // fetchAccount requests the uploads of one channel. knownChannels are the channels that an earlier
