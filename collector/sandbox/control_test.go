@@ -90,7 +90,7 @@ func TestHandler_answersAnyRequestWithoutServerError(t *testing.T) {
 	handler := s.Handler()
 	segment := rapid.SampledFrom([]string{
 		"youtube", "v3", "videos", "videos:batchGetStats", "channels", "playlistItems", "vendor", "tt", "instagram", "facebook", "post", "info", "multi-info", "user", "posts",
-		"reels", "details", "v1", "v2", "tiktok", "video", "profile", "acts", "clockworks~tiktok-scraper", "run-sync-get-dataset-items", "shortlinks", "vm.tiktok.com",
+		"reels", "details", "v1", "v2", "tiktok", "video", "profile", "acts", "clockworks~tiktok-scraper", "run-sync-get-dataset-items", "runs", "actor-runs", "dataset", "items", "shortlinks", "vm.tiktok.com",
 		"fb.watch", "www.instagram.com", "share", "t", "ZMabc1234", "_control", "faults", "clock", "account", "..", "", "%00", "é",
 	})
 	value := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{

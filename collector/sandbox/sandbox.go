@@ -47,6 +47,7 @@ type Sandbox struct {
 	quota  *quota
 	logins *tiktokLogins
 	meta   metaApp
+	runs   apifyRuns
 }
 
 // New returns a sandbox. A sandbox opens no files or connections and therefore needs no method Close.

@@ -16,7 +16,7 @@ func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path strin
 	switch area {
 	case "v1", "v2", "v3":
 		s.serveScrapeCreators(w, c, path)
-	case "acts":
+	case "acts", "actor-runs":
 		s.serveApify(w, c, path)
 	default:
 		s.serveEnsembleData(w, c, path)

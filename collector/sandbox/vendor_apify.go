@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/reeltally/reeltally/store/link"
 )
@@ -38,11 +41,84 @@ type apifyInput struct {
 	DirectURLs     []string `json:"directUrls"`     // links of posts, for apify~instagram-scraper
 }
 
-// serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items, which runs an actor and returns its results.
+// apifyRun is a run of an actor. Runs in the sandbox take no time: the items exist from the start.
+type apifyRun struct {
+	platform link.Platform
+	started  time.Time
+	items    []object
+}
+
+// maxApifyRuns is the maximum number of runs that the sandbox keeps.
+const maxApifyRuns = 1000
+
+// apifyRuns are the newest runs.
+type apifyRuns struct {
+	mu   sync.Mutex
+	byID map[string]apifyRun
+	ids  []string // the ids of the runs, oldest first
+	last int      // number of runs since the start of the sandbox
+}
+
+// add stores a run and returns its id.
+func (r *apifyRuns) add(run apifyRun) (id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil {
+		r.byID = map[string]apifyRun{}
+	}
+	r.last++
+	id = fmt.Sprintf("sandboxrun%07d", r.last)
+	r.byID[id], r.ids = run, append(r.ids, id)
+	if len(r.ids) > maxApifyRuns {
+		delete(r.byID, r.ids[0])
+		r.ids = r.ids[1:]
+	}
+	return id
+}
+
+// find returns the run with the given id, or false if the sandbox does not know it.
+func (r *apifyRuns) find(id string) (apifyRun, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run, ok := r.byID[id]
+	return run, ok
+}
+
+// serveApify answers these requests:
+//
+//   - POST /acts/ACTOR/run-sync-get-dataset-items runs an actor and returns its results.
+//   - POST /acts/ACTOR/runs starts a run of an actor.
+//   - GET /actor-runs/RUN returns the state of a run, and GET /actor-runs/RUN/dataset/items its results.
 func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
-	name, verb, _ := strings.Cut(strings.TrimPrefix(path, "acts/"), "/")
-	actor, known := findApifyActor(name)
-	c.platform, c.method = string(actor.platform), name
+	area, rest, _ := strings.Cut(path, "/")
+	name, verb, _ := strings.Cut(rest, "/")
+	c.method = name
+	var serve func(*call) reply
+	method, known := http.MethodPost, false
+	if area == "actor-runs" {
+		run, ok := s.runs.find(name)
+		c.platform, c.method = string(run.platform), strings.TrimSuffix("actor-runs/"+verb, "/")
+		method, known = http.MethodGet, ok
+		serve = map[string]func(*call) reply{
+			"":              func(*call) reply { return apifyRunReply(http.StatusOK, name, "SUCCEEDED", run.started) },
+			"dataset/items": func(*call) reply { return apifyItemsReply(http.StatusOK, run.items) },
+		}[verb]
+	} else {
+		actor, ok := findApifyActor(name)
+		c.platform = string(actor.platform)
+		known = ok
+		serve = map[string]func(*call) reply{
+			"run-sync-get-dataset-items": func(c *call) reply {
+				return s.runApifyActor(c, actor, func(items []object) reply { return apifyItemsReply(http.StatusCreated, items) })
+			},
+			"runs": func(c *call) reply {
+				return s.runApifyActor(c, actor, func(items []object) reply {
+					id := s.runs.add(apifyRun{actor.platform, c.now, items})
+					return apifyRunReply(http.StatusCreated, id, "READY", c.now)
+				})
+			},
+		}[verb]
+	}
 	s.serveCall(w, c, errorRepliesForApify(), func(c *call) reply {
 		token := c.r.URL.Query().Get("token")
 		if bearer, ok := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer "); ok {
@@ -53,19 +129,19 @@ func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 			return markRefused(apifyError(http.StatusUnauthorized, "token-not-provided", "Authentication token was not provided"))
 		case token != VendorKey:
 			return markRefused(apifyError(http.StatusUnauthorized, "user-or-token-not-found", "User was not found or authentication token is not valid"))
-		case verb != "run-sync-get-dataset-items":
+		case serve == nil:
 			return markRefused(apifyError(http.StatusNotFound, "page-not-found", "We have bad news: there is no API endpoint at this URL."))
-		case c.r.Method != http.MethodPost:
-			return markRefused(apifyError(http.StatusMethodNotAllowed, "method-not-allowed", "This API endpoint supports only the POST method.")).withHeader("Allow", http.MethodPost)
+		case c.r.Method != method:
+			return markRefused(apifyError(http.StatusMethodNotAllowed, "method-not-allowed", "This API endpoint supports only the "+method+" method.")).withHeader("Allow", method)
 		case !known:
-			return markRefused(apifyError(http.StatusNotFound, "record-not-found", "Actor was not found"))
+			return markRefused(apifyError(http.StatusNotFound, "record-not-found", "Actor or run was not found"))
 		}
-		return s.runApifyActor(c, actor)
+		return serve(c)
 	})
 }
 
-// runApifyActor runs an actor with the input in the request and returns its results.
-func (s *Sandbox) runApifyActor(c *call, actor apifyActor) reply {
+// runApifyActor runs an actor with the input in the request. It returns the reply that the function answer makes of the results.
+func (s *Sandbox) runApifyActor(c *call, actor apifyActor, answer func(items []object) reply) reply {
 	var in apifyInput
 	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	raw, err := io.ReadAll(io.LimitReader(c.r.Body, 1<<20))
@@ -79,8 +155,22 @@ func (s *Sandbox) runApifyActor(c *call, actor apifyActor) reply {
 	if !ok {
 		return apifyError(http.StatusBadRequest, "invalid-input", "Input is not valid: it names neither a post nor a profile")
 	}
+	return answer(items)
+}
+
+// apifyRunReply returns the reply with the state of a run.
+func apifyRunReply(status int, id, state string, started time.Time) reply {
+	run := object{"id": id, "status": state, "startedAt": started.UTC().Format(time.RFC3339), "finishedAt": nil, "defaultDatasetId": "dataset" + id}
+	if state == "SUCCEEDED" {
+		run["finishedAt"] = run["startedAt"]
+	}
+	return reply{status: status, body: object{"data": run}}
+}
+
+// apifyItemsReply returns the reply with the results of a run.
+func apifyItemsReply(status int, items []object) reply {
 	total := strconv.Itoa(len(items))
-	return reply{status: http.StatusCreated, body: items}.
+	return reply{status: status, body: items}.
 		withHeader("X-Apify-Pagination-Total", total).withHeader("X-Apify-Pagination-Count", total).
 		withHeader("X-Apify-Pagination-Offset", "0").withHeader("X-Apify-Pagination-Limit", total)
 }

@@ -398,6 +398,29 @@ func TestApify_returnsInstagramPosts(t *testing.T) {
 	require.Equal(t, "not_found", valueAt(t, items, 2, "error"))
 }
 
+func TestApify_startsRunsAndReturnsTheirItems(t *testing.T) {
+	t.Parallel()
+	r := newTestServer(t)
+	const input = `{"postURLs":["https://www.tiktok.com/@zachking/video/7561234567890123456"]}`
+	headers := []string{"Authorization", "Bearer " + VendorKey, "Content-Type", "application/json"}
+	started := r.mustSend(t, http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/runs?timeout=540", input, headers...)
+	require.Equal(t, http.StatusCreated, started.StatusCode, started.text)
+	require.Equal(t, "READY", valueAt(t, started.decodeJSON(t), "data", "status"))
+	run := "/vendor/actor-runs/" + valueAt(t, started.decodeJSON(t), "data", "id").(string)
+
+	state := r.mustSend(t, http.MethodGet, run+"?waitForFinish=60", "", headers...)
+	require.Equal(t, "SUCCEEDED", valueAt(t, state.decodeJSON(t), "data", "status"))
+	items := r.mustSend(t, http.MethodGet, run+"/dataset/items", "", headers...)
+	require.Equal(t, http.StatusOK, items.StatusCode)
+	require.JSONEq(t, r.runApify(t, input).text, items.text, "both ways to run an actor must give the same results")
+
+	for path, status := range map[string]int{run + "/abort": 404, "/vendor/actor-runs/other": 404, "/vendor/actor-runs/other/dataset/items": 404} {
+		require.Equal(t, status, r.mustSend(t, http.MethodGet, path, "", headers...).StatusCode, path)
+	}
+	require.Equal(t, http.StatusUnauthorized, r.mustSend(t, http.MethodGet, run, "").StatusCode)
+	require.Equal(t, http.StatusMethodNotAllowed, r.mustSend(t, http.MethodPost, run, "", headers...).StatusCode)
+}
+
 func TestApify_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -410,7 +433,7 @@ func TestApify_refusesInvalidRequests(t *testing.T) {
 		{"no token", http.MethodPost, run, `{}`, nil, 401},
 		{"a wrong token", http.MethodPost, run + "?token=x", `{}`, nil, 401},
 		{"an unknown actor", http.MethodPost, "/vendor/acts/me~mine/run-sync-get-dataset-items?token=" + VendorKey, `{}`, nil, 404},
-		{"an unknown action", http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/runs?token=" + VendorKey, `{}`, nil, 404},
+		{"an unknown action", http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/run?token=" + VendorKey, `{}`, nil, 404},
 		{"a wrong HTTP method", http.MethodGet, run + "?token=" + VendorKey, "", nil, 405},
 		{"a wrong content type", http.MethodPost, run + "?token=" + VendorKey, `{"postURLs":["x"]}`, []string{"Content-Type", "text/plain"}, 400},
 		{"no JSON", http.MethodPost, run + "?token=" + VendorKey, `{`, []string{"Content-Type", "application/json"}, 400},

@@ -134,7 +134,7 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 		"profile and list in one answer": {
 			"apify", "https://www.tiktok.com/@mira.cooks", 200, `[{"authorMeta":{"id":"1","name":"mira.cooks"},"id":"7382991827364555321"}]`,
 			[]string{
-				"POST /acts/clockworks~tiktok-scraper/run-sync-get-dataset-items [Bearer " + sourcetest.Credential + " ] " +
+				"POST /acts/clockworks~tiktok-scraper/runs?timeout=3300 [Bearer " + sourcetest.Credential + " ] " +
 					`{"profiles":["mira.cooks"],"resultsPerPage":200,"shouldDownloadCovers":false,"shouldDownloadSlideshowImages":false,` +
 					`"shouldDownloadSubtitles":false,"shouldDownloadVideos":false}`,
 			}, 1,

@@ -84,6 +84,9 @@ func (c Config) check() error {
 	for i, r := range c.Rules {
 		r.check(&p, fmt.Sprintf("rules[%d]", i))
 	}
+	if c.Run != nil {
+		c.Run.check(&p, "run")
+	}
 	if len(c.Calls) == 0 {
 		p.add("calls", "must have at least one call")
 	}
@@ -333,15 +336,21 @@ func (c Call) checkBatch(p *problems, memberPath string) {
 	}
 }
 
-// placeholders are the placeholders that a request template may contain. {id}, {link} and {handle} identify the target, and a request must
-// contain at least one of these three.
+// placeholders are the placeholders that a request template may contain. A request must contain at least one of those that identify its
+// subject: see identifying.
 type placeholders []string
+
+// identifying returns the placeholders that identify the target, or the run, of a request.
+func (known placeholders) identifying() placeholders {
+	return slices.DeleteFunc(slices.Clone(known), func(f string) bool { return !slices.Contains([]string{"{id}", "{link}", "{handle}", "{run}"}, f) })
+}
 
 var (
 	videoPlaceholders           = placeholders{"{id}", "{link}", "{handle}"}
 	accountPlaceholders         = videoPlaceholders
 	accountWithListPlaceholders = placeholders{"{id}", "{link}", "{handle}", "{count}"}
 	listPlaceholders            = placeholders{"{id}", "{link}", "{handle}", "{cursor}", "{page}", "{units}", "{count}"}
+	runPlaceholders             = placeholders{"{run}"}
 )
 
 // check adds an error for each invalid member of the request, and for each placeholder that the request must not contain.
@@ -373,17 +382,17 @@ func (r Request) check(p *problems, memberPath string, allowed placeholders) {
 		}
 	}
 	if !used {
-		p.add(memberPath, "must have {id}, {link} or {handle} in its path, query or body")
+		p.add(memberPath, "must have %s in its path, query or body", words.JoinWithOr(allowed.identifying()))
 	}
 }
 
-// check adds an error for each unknown placeholder in a text. It returns true if the text has a placeholder that identifies the target.
+// check adds an error for each unknown placeholder in a text. It returns true if the text has a placeholder that identifies the subject of the request.
 func (known placeholders) check(p *problems, memberPath, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {
 			p.add(memberPath, "has the unknown placeholder %s; use %s", f, words.JoinWithOr(known))
 		}
-		identifies = identifies || slices.Contains(known[:3], f)
+		identifies = identifies || slices.Contains(known.identifying(), f)
 	}
 	return identifies
 }

@@ -34,6 +34,7 @@ type Config struct {
 	QuotaResets Period   `json:"quota_resets,omitempty"`
 	Message     []string `json:"message,omitempty"` // possible paths of the error text in an error answer
 	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer, such as "gone"; if no rule matches, the HTTP status gives the class
+	Run         *Run     `json:"run,omitempty"`     // describes the runs that calls start; nil if the answer to a call has the items
 	Calls       []Call   `json:"calls"`             // kinds of calls, in order of preference; a video or account is requested with the first kind that can request it
 
 	standard string // the vendor's public base URL; "" if the description is not shipped with the program

@@ -46,10 +46,10 @@ func (c Call) canRequest(t queue.Target) bool {
 	})
 }
 
-// values has the text for each placeholder, such as {id}, in the request for one target.
+// values has the text for each placeholder, such as {id}, in the request for one target or about one run.
 type values struct {
-	id, link, handle, cursor, page string
-	units, count                   int
+	id, link, handle, cursor, page, run string
+	units, count                        int
 }
 
 // placeholderValues returns the placeholder values for a target. If an account's handle is missing and its ExternalID is "@" followed by a handle,
@@ -79,7 +79,7 @@ func (v values) hasAllValuesFor(r Request) bool {
 // replacePlaceholders replaces the placeholders in a template by their values. A missing handle becomes "", because TikTok's links work without a
 // handle.
 func (v values) replacePlaceholders(template string) string {
-	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor, "{page}", v.page,
+	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor, "{page}", v.page, "{run}", v.run,
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
 }
 
@@ -138,7 +138,7 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 	if placeholder.MatchString(path) {
 		v := b.targets[0]
 		v.id, v.link, v.handle = url.PathEscape(v.id), url.PathEscape(v.link), url.PathEscape(v.handle)
-		v.cursor, v.page = url.PathEscape(v.cursor), url.PathEscape(v.page)
+		v.cursor, v.page, v.run = url.PathEscape(v.cursor), url.PathEscape(v.page), url.PathEscape(v.run)
 		path = v.replacePlaceholders(path)
 	}
 	out.URL = strings.TrimSuffix(base, "/") + path

@@ -55,7 +55,7 @@ func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 		},
 		"apify": {
 			batch,
-			"POST /acts/clockworks~tiktok-scraper/run-sync-get-dataset-items [Bearer " + sourcetest.Credential + " ] " +
+			"POST /acts/clockworks~tiktok-scraper/runs?timeout=540 [Bearer " + sourcetest.Credential + " ] " +
 				`{"postURLs":["https://www.tiktok.com/@mira.cooks/video/7382991827364555321","https://www.tiktok.com/@/video/7561000000000000001"],` +
 				`"resultsPerPage":1,"shouldDownloadCovers":false,"shouldDownloadSlideshowImages":false,"shouldDownloadSubtitles":false,"shouldDownloadVideos":false}`,
 		},
