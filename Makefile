@@ -234,6 +234,12 @@ bench: ## compare the speed with limits such as COPY of PostgreSQL and write ben
 	@exec $(WITH_POSTGRES) bin/bench -scale=$(or $(SCALE),0.1) -rounds=$(or $(ROUNDS),15) -only='$(ONLY)' -peers=$(or $(PEERS),go) $(if $(DOCS),-docs=docs) \
 		-revision="$$(git describe --always --abbrev=12 --dirty 2>/dev/null || echo unknown)"
 
+.PHONY: profiles
+profiles: ## profile the CPU time and memory of requests and batches and write docs/evidence/profiles.md (5 minutes; SCALE)
+	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench
+	@exec $(WITH_POSTGRES) bin/bench -scale=$(or $(SCALE),0.1) -profiles=docs/evidence/profiles.md \
+		-revision="$$(git describe --always --abbrev=12 --dirty 2>/dev/null || echo unknown)"
+
 .PHONY: contract
 contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff, Schemathesis and generators of clients (needs Node, Python, Java)
 	@.ci/contract/check $(ARGS)

@@ -23,6 +23,7 @@ const (
 	seriesLarge
 	seriesSmall
 	seriesExisting
+	seriesProfile
 )
 
 // bulkIDs returns the video ids of one bulk request. Requests of different series of links, or of different rounds of the benchmark, have

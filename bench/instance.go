@@ -24,12 +24,13 @@ import (
 // instance is a ReelTally server with its filled database. The benchmark also uses the database
 // directly, through the field store.
 type instance struct {
-	bin     string
-	url     string // URL of the database
-	address string // base URL of the server
-	server  *exec.Cmd
-	store   *store.Store
-	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970; nextBatch sets it to future days
+	bin            string
+	url            string // URL of the database
+	address        string // base URL of the server
+	metricsAddress string // base URL of the server's metrics and profiles
+	server         *exec.Cmd
+	store          *store.Store
+	clock          atomic.Int64 // the time that store uses as the current time, in microseconds since 1970; nextBatch sets it to future days
 
 	large   *organisation // the organisation whose data the requests read
 	small   *organisation // an organisation that has a tenth as many videos as the organisation in the field "large"; nil on SQLite
@@ -172,7 +173,10 @@ func (i *instance) startServer(ctx context.Context) error {
 		if err := lines.Decode(&line); err != nil {
 			return fmt.Errorf("the server did not start: %w", err)
 		}
-		if line.Msg == "serving" {
+		switch line.Msg {
+		case "serving metrics":
+			i.metricsAddress = strings.TrimSuffix(line.Address, "/metrics")
+		case "serving":
 			i.address = line.Address
 			go func() { _, _ = io.Copy(io.Discard, io.MultiReader(lines.Buffered(), stderr)) }()
 			return nil

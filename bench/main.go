@@ -17,6 +17,7 @@
 //   - limits.go, requests.go: the steps of the cases: SQL statements and requests
 //   - lists.go, history.go, bulk.go, collector.go, layers.go, growth.go, sqlite.go, peers.go: the cases
 //   - callers.go: measurements that are only reported and cannot fail the benchmark
+//   - profiles.go: where the CPU time and the memory of requests and batches go
 //   - report: the results as text, table and chart
 package main
 
@@ -43,6 +44,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 15, "how often each case is measured")
 	flag.StringVar(&o.only, "only", "", "regular expression for the names of the cases to measure")
 	flag.StringVar(&o.peers, "peers", "go", "peers to measure: \"go\" for the one that is written in Go, or \"all\" to install and measure the others too")
+	flag.StringVar(&o.profiles, "profiles", "", "file for a page with profiles of the CPU time and the memory; if set, no case is measured")
 	flag.StringVar(&o.revision, "revision", "unknown", "name of the measured commit, for the report")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -55,9 +57,9 @@ func main() {
 
 // options are the command line flags.
 type options struct {
-	bin, out, docs, only, peers, revision string
-	scale                                 float64
-	rounds                                int
+	bin, out, docs, only, peers, profiles, revision string
+	scale                                           float64
+	rounds                                          int
 }
 
 func (o options) validate() error {
@@ -86,6 +88,9 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer b.close()
+	if o.profiles != "" {
+		return b.writeProfiles(ctx, o.profiles)
+	}
 	r, err := b.newReport(ctx)
 	if err != nil {
 		return err

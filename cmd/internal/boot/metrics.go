@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -15,9 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics has the setting of the address at which /metrics and /status are served.
+// Metrics has the setting of the address at which /metrics, /status and /debug/pprof are served.
 type Metrics struct {
-	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics and /status are served. Without it, they are not served. Do not open this address to the public."`
+	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics, /status and profiles are served. Without it, they are not served. Do not open this address to the public."`
 }
 
 // CheckAddress returns a UsageError if the address of the metrics is invalid, or if it is also the address of the API. The parameter apiListen is
@@ -49,7 +50,7 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Services returns a service that answers requests for the metrics of r. If `status` is not nil, the
+// Services returns a service that answers requests for the metrics of r and for profiles of this process. If `status` is not nil, the
 // service also answers /status. If MetricsListen is empty, Services returns no service.
 func (m Metrics) Services(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) ([]Service, error) {
 	if m.MetricsListen == "" {
@@ -64,6 +65,11 @@ func (m Metrics) Services(ctx context.Context, r *prometheus.Registry, status ht
 	routes.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r}))
 	if status != nil {
 		routes.Handle("GET /status", status)
+	}
+	// The other pages of pprof are not served: /debug/pprof/cmdline would show secrets that are arguments of the program.
+	routes.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	for _, name := range []string{"allocs", "goroutine", "heap"} {
+		routes.Handle("GET /debug/pprof/"+name, pprof.Handler(name))
 	}
 	return []Service{{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}}, nil
 }

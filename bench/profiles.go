@@ -1,0 +1,206 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	_ "net/http/pprof" // profiles of this process, which stores the batches of the collector
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// profileTime is how long each kind of work runs while its profiles are taken.
+const profileTime = 10 * time.Second
+
+// minShare is the smallest share, in percent, of a part that the page shows.
+const minShare = 3
+
+// profiledWork is a kind of work whose CPU time and memory are profiled.
+type profiledWork struct {
+	name string
+	run  step
+	left string // what is left to make faster, and why it stays
+	// own is true if the work is done by this process, and false if it is done by the server on PostgreSQL.
+	own bool
+}
+
+// profiledWorks returns the kinds of work that the page of profiles shows.
+func (b *bench) profiledWorks() []profiledWork {
+	o := b.pg.large
+	get := func(path func(int) string) step { return b.newGetStep(o, path) }
+	history, _ := videoHistoryPathAndQuery(o, readDays)
+	shortHistory, _ := videoHistoryPathAndQuery(o, 30)
+	lists := filteredListings(100)
+	return []profiledWork{
+		{name: "a list of 5,000 videos by created_at", run: get(sameInEachRound(orderedListing("created_at", min(5000, o.videos)).path())),
+			left: "Most of the time goes to the bytes themselves: they are read from PostgreSQL once, written as JSON once, and sent once. Nothing is converted or copied in between."},
+		{name: "a list of 100 videos by created_at", run: get(sameInEachRound(orderedListing("created_at", 100).path())),
+			left: "The rows take about half of the time. The rest is what every request needs: HTTP, the checks of the request, and one round trip to PostgreSQL."},
+		{name: "a list of 100 videos of a username", run: get(sameInEachRound(lists[0].path())),
+			left: "As for the list of all videos. PostgreSQL plans this statement for each request, because the best plan depends on the filter."},
+		{name: "a list of 100 videos of a collection", run: get(sameInEachRound(lists[2].path())),
+			left: "The version of the data must be known before the rows can be read by their ids, so there are two round trips."},
+		{name: "a history of 730 days", run: get(history),
+			left: "Each of the 730 days is written as JSON. Days between stored points are computed while they are written."},
+		{name: "a history of 30 days", run: get(shortHistory), left: "One round trip to PostgreSQL and the HTTP request take most of the time."},
+		{name: "the organisation's history of 30 days", run: get(sameInEachRound(organisationHistoryPath())), left: "As for the history of a video: the 30 rows are few."},
+		{name: "one video", run: get(oneVideoPath(o)), left: "One round trip to PostgreSQL and the HTTP request take most of the time."},
+		{name: "GET /authenticate", run: get(sameInEachRound("/authenticate")), left: "No statement runs. What is left is HTTP, the rate limit, the log line and the checks of the request."},
+		{name: fmt.Sprintf("tracking %d new links", bulkLinks), run: b.newTrackStep(b.pg.changed, seriesProfile),
+			left: "PostgreSQL needs three quarters of the whole time, mostly for the 20 indexes of the new videos (see writes.md). The server converts the links and the parameters of the four statements."},
+		{name: fmt.Sprintf("storing a batch of %d videos", b.batchSize()), run: newBatchStep(b.pg, b.batchSize()), own: true,
+			left: "PostgreSQL needs three quarters of the whole time, mostly for the 20 indexes of videos (see writes.md). The rest is the rows that are read, and the parameters of the statements that write."},
+	}
+}
+
+// writeProfiles profiles each kind of work, and writes a page with the results to the given file.
+func (b *bench) writeProfiles(ctx context.Context, file string) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	go func() { _ = http.Serve(l, nil) }() //nolint:gosec // it serves only the profiles of this process, until the process ends
+	r, err := b.newReport(ctx)
+	if err != nil {
+		return err
+	}
+	var page strings.Builder
+	fmt.Fprintf(&page, profilesIntroduction, r.Date, b.revision, r.Machine.CPU, r.Machine.Cores, r.Machine.Go, r.Machine.PostgreSQL, r.Data.Videos, profileTime.Seconds(), minShare)
+	for _, w := range b.profiledWorks() {
+		fmt.Fprintln(os.Stderr, "profiling", w.name)
+		address := b.pg.metricsAddress
+		if w.own {
+			address = "http://" + l.Addr().String()
+		}
+		table, err := profileWork(ctx, w, address)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		fmt.Fprintf(&page, "\n## %s%s\n\n%s\n%s\n", strings.ToUpper(w.name[:1]), w.name[1:], table, w.left)
+	}
+	return os.WriteFile(file, []byte(page.String()), 0o600)
+}
+
+const profilesIntroduction = `# Profiles
+
+<!-- This page is written by ` + "`make profiles`" + `. -->
+
+Measured on %s, revision ` + "`%s`" + `, on %s with %d cores, %s and PostgreSQL %s. The organisation had %d videos. One caller repeated each kind of work for %.0f seconds.
+The profiles are those of the process that did the work: the server, or for batches the program that stored them. PostgreSQL is another process, so its time is only a part of the whole time.
+
+A part is a package. It has the CPU time and the allocated memory of its own functions, and of the functions of Go's standard library that they call. Parts with less than
+%d %% of both are left out.
+`
+
+// profileWork repeats the work and takes a CPU profile and a profile of allocations from the process at the given address. It returns a table in
+// Markdown.
+func profileWork(ctx context.Context, w profiledWork, address string) (string, error) {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	type work struct {
+		runs int
+		took time.Duration
+		err  error
+	}
+	done := make(chan work, 1)
+	go func() {
+		var all work
+		for all.err == nil && working.Err() == nil {
+			took, err := w.run(ctx, all.runs)
+			all.runs, all.took, all.err = all.runs+1, all.took+took, err
+		}
+		done <- all
+	}()
+	cpu, memory := make(chan profileResult, 1), make(chan profileResult, 1)
+	go fetchProfile(ctx, address, "profile", cpu)
+	go fetchProfile(ctx, address, "allocs", memory)
+	c, m := <-cpu, <-memory
+	stop()
+	all := <-done
+	if err := cmp.Or(all.err, c.err, m.err); err != nil {
+		return "", err
+	}
+	cpuParts, cpuTotal := sumByPart(c.profile, "cpu")
+	memoryParts, bytes := sumByPart(m.profile, "alloc_space")
+	_, objects := sumByPart(m.profile, "alloc_objects")
+	runs := int64(all.runs)
+	var table strings.Builder
+	fmt.Fprintf(&table, "%d runs. Each took %.3f ms, of which %.3f ms were CPU time of the process. Each allocated %d objects with %d KiB.\n\n| Part | CPU time | Memory |\n|---|--:|--:|\n", runs,
+		milliseconds(all.took)/float64(runs), float64(cpuTotal)/1e6/float64(runs), objects/runs, bytes/runs>>10)
+	byTime := func(a, b string) int { return cmp.Or(cmp.Compare(cpuParts[b], cpuParts[a]), cmp.Compare(a, b)) }
+	for _, part := range slices.SortedFunc(maps.Keys(cpuParts), byTime) {
+		if share, memoryShare := 100*cpuParts[part]/max(1, cpuTotal), 100*memoryParts[part]/max(1, bytes); share >= minShare || memoryShare >= minShare {
+			fmt.Fprintf(&table, "| %s | %d %% | %d %% |\n", part, share, memoryShare)
+		}
+	}
+	return table.String(), nil
+}
+
+// profileResult is a profile, or the error that prevented it.
+type profileResult struct {
+	profile *profile.Profile
+	err     error
+}
+
+// fetchProfile takes a profile of a process for profileTime.
+func fetchProfile(ctx context.Context, address, kind string, result chan<- profileResult) {
+	query := url.Values{"seconds": {fmt.Sprint(int(profileTime.Seconds()))}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/debug/pprof/"+kind+"?"+query.Encode(), http.NoBody)
+	if err != nil {
+		result <- profileResult{err: err}
+		return
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		result <- profileResult{err: err}
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	p, err := profile.Parse(answer.Body)
+	result <- profileResult{p, err}
+}
+
+// sumByPart adds the values of a profile for each part of the program.
+func sumByPart(p *profile.Profile, valueType string) (parts map[string]int64, total int64) {
+	parts = map[string]int64{}
+	value := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == valueType })
+	for _, s := range p.Sample {
+		parts[partOf(s)] += s.Value[value]
+		total += s.Value[value]
+	}
+	return parts, total
+}
+
+// partOf returns the package of the innermost function of a sample that is not in Go's standard library. If there is none, it returns "net/http", or
+// "the Go runtime" for garbage collection and the scheduler.
+func partOf(s *profile.Sample) string {
+	part := "the Go runtime"
+	for _, location := range s.Location {
+		for _, line := range location.Line {
+			name := line.Function.Name
+			// A name is such as "github.com/reeltally/reeltally/store.(*Org).ListVideos" or "net/http.(*conn).serve".
+			slash := strings.LastIndex(name, "/") + 1
+			dot := strings.Index(name[slash:], ".")
+			if dot < 0 {
+				continue
+			}
+			path := name[:slash+dot]
+			switch first, _, _ := strings.Cut(path, "/"); {
+			case strings.Contains(first, "."):
+				return strings.TrimPrefix(path, "github.com/reeltally/reeltally/")
+			case path == "net/http":
+				part = path
+			}
+		}
+	}
+	return part
+}
