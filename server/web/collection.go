@@ -26,7 +26,7 @@ const (
 )
 
 // sumCaption is the text below the chart of a collection. It says which videos the sums of a day include.
-const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was taken out and added again, it counts from the day on which it was added again."
+const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was removed and added again, it counts from the day on which it was added again."
 
 // collectionStatistics are the statistics of a collection: those of a report, and the videos that gained most and least.
 type collectionStatistics struct {

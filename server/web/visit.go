@@ -159,7 +159,7 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"deleted":            "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":            "Tracking was stopped. The numbers so far are kept.",
 	"added":              "Added to the collection.",
-	"account-removed":    "The account was taken out of the collection. Its videos stay tracked, and those that were added themselves or through a hashtag are still in the collection. If you add the account again, its videos count from that day on.",
+	"account-removed":    "The account was removed from the collection. Its videos stay tracked, and those that were added themselves or through a hashtag are still in the collection. If you add the account again, its videos count from that day on.",
 	"created":            "The collection was created.",
 	"collection-changed": "The collection was changed.",
 	"share-saved":        "The share page was changed.",
