@@ -20,7 +20,7 @@ type Caller struct {
 	// View says whether the response shows metrics or replaces them by null.
 	View View
 
-	facts tierRules // rate limits and rights that the organisation's tier gives
+	rules tierRules // rate limits and rights that the organisation's tier gives
 }
 
 type callerKey struct{}
@@ -39,11 +39,11 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 		return err
 	}
 	r := c.Request()
-	facts, err := s.tiers.rulesOf(id.Organisation.Tier)
+	rules, err := s.tiers.rulesOf(id.Organisation.Tier)
 	if err != nil {
 		return err
 	}
-	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: facts.masked}, facts: facts}
+	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: rules.masked}, rules: rules}
 	if op.masked { // only these operations show fetch statuses
 		fetchable, err := s.fetchable.readFetchable(r.Context())
 		if err != nil {

@@ -42,7 +42,7 @@ func isFromPage(ctx context.Context) bool {
 func rateLimitOf(ctx context.Context, caller Caller, op *operation) (name string, limit int64) {
 	switch {
 	case !isFromPage(ctx) || op.method != http.MethodGet:
-		return op.id, caller.facts.limits[op.group]
+		return op.id, caller.rules.limits[op.group]
 	case caller.Token.ID == uuid.Nil: // requests of share pages have no token
 		return "share_" + op.id, maxShareReads
 	}

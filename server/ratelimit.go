@@ -81,7 +81,7 @@ const notModifiedFactor = 4
 // minute. These responses do not count towards the operation's rate limit.
 func (s *Server) limit304Responses(c echo.Context) error {
 	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
-	limit := notModifiedFactor * caller.facts.limits[op.group]
+	limit := notModifiedFactor * caller.rules.limits[op.group]
 	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(caller.Organisation, op.id)+":304", limit, rateWindow)
 	if err != nil || !quota.Exceeded {
 		return err

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -64,6 +66,15 @@ func (v *visit) renderPage(status int, templateName, section, title string, temp
 		status = v.refused.Status
 	}
 	return v.executeTemplate(status, templateName, "layout", shown)
+}
+
+// itemID returns the id in the path of the page. The error is errNotFound if the path contains no valid id.
+func (v *visit) itemID() (string, error) {
+	id, err := uuid.Parse(v.r.PathValue("id"))
+	if err != nil {
+		return "", errNotFound
+	}
+	return id.String(), nil
 }
 
 // isReadOnly returns true if the visitor is signed in with a token that may not change anything.
