@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/store"
@@ -52,6 +53,18 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 		caller.View.noCollector = !fetchable.IsRunning()
 	}
 	c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	return next(c)
+}
+
+// checkScope is a middleware that answers with status 403 if the token lacks the scope that the operation needs.
+func (s *Server) checkScope(c echo.Context, op *operation, next echo.HandlerFunc) error {
+	if op.scope == "" {
+		return next(c)
+	}
+	if token := CallerFrom(c.Request().Context()).Token; !token.HasScope(op.scope) {
+		names := convertAll(token.Scopes, func(s store.Scope) string { return string(s) })
+		return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, english.WordSeries(names, "and"))
+	}
 	return next(c)
 }
 
