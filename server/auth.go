@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/store"
@@ -20,7 +21,7 @@ type Caller struct {
 	// View says whether the response shows metrics or replaces them by null.
 	View View
 
-	facts tierRules // rate limits and rights that the organisation's tier gives
+	rules tierRules // rate limits and rights that the organisation's tier gives
 }
 
 type callerKey struct{}
@@ -39,11 +40,11 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 		return err
 	}
 	r := c.Request()
-	facts, err := s.tiers.rulesOf(id.Organisation.Tier)
+	rules, err := s.tiers.rulesOf(id.Organisation.Tier)
 	if err != nil {
 		return err
 	}
-	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: facts.masked}, facts: facts}
+	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: rules.masked}, rules: rules}
 	if op.masked { // only these operations show fetch statuses
 		fetchable, err := s.fetchable.readFetchable(r.Context())
 		if err != nil {
@@ -52,6 +53,18 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 		caller.View.noCollector = !fetchable.IsRunning()
 	}
 	c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	return next(c)
+}
+
+// checkScope is a middleware that answers with status 403 if the token lacks the scope that the operation needs.
+func (s *Server) checkScope(c echo.Context, op *operation, next echo.HandlerFunc) error {
+	if op.scope == "" {
+		return next(c)
+	}
+	if token := CallerFrom(c.Request().Context()).Token; !token.HasScope(op.scope) {
+		names := convertAll(token.Scopes, func(s store.Scope) string { return string(s) })
+		return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, english.WordSeries(names, "and"))
+	}
 	return next(c)
 }
 

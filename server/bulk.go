@@ -125,8 +125,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 		}
 		entries = assignItems(entries, items)
 	}
-	done := s.summariseBulk(entries, s.planFetches(entries, r.immediate, limited))
-	done.limited = limited
+	done := s.summariseBulk(entries, r.immediate, limited)
 	done.enqueued = done.enqueued && !slices.ContainsFunc(r.links, func(l link.Link) bool { return r.unsupportedReason(l) != "" })
 	done.warnings = append(done.warnings, warningsAboutLinks(r.fetchable, r.links)...)
 	return done, nil
@@ -175,35 +174,11 @@ func assignItems(entries []bulkEntry, trackedItems []store.Tracked) []bulkEntry 
 	return keptEntries
 }
 
-// fetchPlan says how many videos or accounts of a tracking request are fetched. If only some are fetched, the first accepted links of the
-// request take precedence.
-type fetchPlan struct {
-	accepted  int // number of videos or accounts whose links were not refused
-	enqueue   int // number of videos or accounts that are fetched
-	immediate int // number of videos or accounts that are fetched with the highest priority
-}
-
-// planFetches returns how many videos or accounts of a tracking request are fetched, at most `immediate` of them with the highest
-// priority. If limited is true, the organisation has no subscription, and at most previewAllowance are fetched.
-func (s *Server) planFetches(entries []bulkEntry, immediate int, limited bool) fetchPlan {
-	var p fetchPlan
-	for _, e := range entries {
-		if e.failure == nil {
-			p.accepted++
-		}
-	}
-	p.enqueue = p.accepted
-	if limited {
-		p.enqueue = min(p.accepted, s.previewAllowance)
-	}
-	p.immediate = min(immediate, p.enqueue)
-	return p
-}
-
 // summariseBulk returns the result of a bulk request: its entries, their counts by status, the warnings, and the videos or accounts that are
-// saved but not fetched.
-func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
-	r := bulkResult{entries: entries, pending: []api.PendingItem{}}
+// saved but not fetched. `immediate` is the number of links that are fetched with the highest priority. If limited is true, the organisation has no
+// subscription, and only the first previewAllowance accepted videos or accounts of the request are fetched.
+func (s *Server) summariseBulk(entries []bulkEntry, immediate int, limited bool) bulkResult {
+	r := bulkResult{entries: entries, pending: []api.PendingItem{}, limited: limited}
 	started := 0         // number of videos or accounts that are fetched because of this request
 	hasDeferred := false // true if a video or account was fetched recently, and is therefore not fetched now
 	for _, e := range entries {
@@ -228,16 +203,21 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 		}
 		r.summary.Succeeded++
 	}
-	r.enqueued = plan.accepted > 0 && plan.immediate == plan.accepted && len(r.pending) == 0 && !hasDeferred
-	r.warnings = s.warnings(entries, plan, started, len(r.pending))
+	accepted := int(r.summary.Succeeded)
+	beyond := 0 // number of accepted videos or accounts that this request does not fetch, because they are above the allowance
+	if limited {
+		beyond = max(0, accepted-s.previewAllowance)
+	}
+	r.enqueued = accepted > 0 && immediate >= accepted && beyond == 0 && len(r.pending) == 0 && !hasDeferred
+	r.warnings = s.warnings(entries, beyond, started, len(r.pending))
 	return r
 }
 
-// warnings returns the warnings of the response. `started` is the number of new items that are fetched, and
-// `pending` is the number of items that are only saved.
-func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending int) []string {
+// warnings returns the warnings of the response. `beyond` is the number of accepted items above the allowance of an organisation without a
+// subscription, `started` is the number of new items that are fetched, and `pending` is the number of items that are only saved.
+func (s *Server) warnings(entries []bulkEntry, beyond, started, pending int) []string {
 	notes := []string{}
-	switch beyond := plan.accepted - plan.enqueue; {
+	switch {
 	case pending > 0 && pending == beyond:
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; no data is collected for the other %d.",
 			s.previewAllowance, beyond))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -37,14 +36,18 @@ func CheckCollection(name string, hashtags []string, displaySettings json.RawMes
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequest(op.method, "/", bytes.NewReader(content)) //nolint:noctx // the request is only validated
+	r, err := http.NewRequest(op.method, "/", nil) //nolint:noctx // the request is only validated
 	if err != nil {
 		return err
 	}
 	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	_, _, faults, err := checkBody(r, op, map[string]string{"collection_id": uuid.Nil.String()}, nil, nil)
-	if err != nil || len(faults) == 0 {
+	faults, err := checkJSON(r.Context(), content, op.bodySchema())
+	if err != nil {
 		return err
+	}
+	_, contractFaults := checkContract(r, op, map[string]string{"collection_id": uuid.Nil.String()}, nil, content, true)
+	if faults = append(faults, removeFaultsOfSameValues(contractFaults, faults)...); len(faults) == 0 {
+		return nil
 	}
 	details := make([]string, len(faults))
 	for i, f := range faults {

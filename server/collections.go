@@ -170,7 +170,7 @@ func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*st
 		return nil, err
 	}
 	view := FullView // the view must be the same as in GetCollection, because the ETag depends on it
-	if caller.facts.masked {
+	if caller.rules.masked {
 		view = MaskedView
 	}
 	var tags []string

@@ -123,7 +123,7 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	// An ETag from the version would reveal when a masked metric changes.
-	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
+	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.rules.masked {
 		return caller.Org, nil
 	}
 	inputs, err := s.etagInputs(caller, operation, request)
@@ -144,7 +144,7 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
-	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
+	if !ok || caller.rules.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
 	inputs, err := s.etagInputs(caller, operation, request) // called before the data is read: if a new day begins during the request, the ETag must contain the old day

@@ -18,10 +18,6 @@ import (
 // This file connects the server with package web, which builds the dashboard pages. The pages
 // request their data from the API with the session's token.
 
-// signInLimit limits the failed sign-in attempts from one IP address per minute. An attempt uses a
-// token, a login link or a setup link.
-var signInLimit = addressLimit{"sign_in", 10, "sign-in attempts"}
-
 // maxPageReads limits how many GET requests the dashboard pages of one organisation send to one
 // operation in a minute. Requests from programs are counted separately.
 const maxPageReads = 600
@@ -46,7 +42,7 @@ func isFromPage(ctx context.Context) bool {
 func rateLimitOf(ctx context.Context, caller Caller, op *operation) (name string, limit int64) {
 	switch {
 	case !isFromPage(ctx) || op.method != http.MethodGet:
-		return op.id, caller.facts.limits[op.group]
+		return op.id, caller.rules.limits[op.group]
 	case caller.Token.ID == uuid.Nil: // requests of share pages have no token
 		return "share_" + op.id, maxShareReads
 	}
@@ -78,6 +74,15 @@ func requestForPages(c echo.Context) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP())))
 }
 
+type addressKey struct{}
+
+// clientAddress returns the IP address from which a page was requested. For an IPv6 address, it returns the /64 network. Attempts to
+// sign in, and visits of share pages, are counted by this value.
+func clientAddress(ctx context.Context) string {
+	address, _ := ctx.Value(addressKey{}).(string)
+	return address
+}
+
 // showErrorPage shows an error page and returns true if a browser requested an address that does
 // not exist. Otherwise, it writes nothing and returns false.
 func (s *Server) showErrorPage(c echo.Context, e *Error) bool {
@@ -93,7 +98,8 @@ func (s *Server) showErrorPage(c echo.Context, e *Error) bool {
 	return true
 }
 
-type addressKey struct{}
+// pageBackend implements web.Backend: the functions of the server that the pages call.
+type pageBackend struct{ s *Server }
 
 // ErrorCodes returns all error codes of the API.
 func (pageBackend) ErrorCodes() []web.ErrorCode {
@@ -104,108 +110,10 @@ func (pageBackend) ErrorCodes() []web.ErrorCode {
 	return out
 }
 
-// pageBackend implements web.Backend: the functions of the server that the pages call.
-type pageBackend struct{ s *Server }
-
-// Identify returns the token and the organisation of the session with this secret.
-func (b pageBackend) Identify(ctx context.Context, secret string) (store.Identity, error) {
-	id, err := b.s.sessions.findToken(ctx, secret, clientAddress(ctx))
-	return id, b.problem(ctx, err)
-}
-
-// SignIn creates a session for a token and returns the session's secret.
-func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
-	if err := b.countSignInAttempt(ctx); err != nil {
-		return "", err
-	}
-	if !strings.HasPrefix(token, "rt_") {
-		return "", b.problem(ctx, problem(CodeTokenMalformed, "This is not a token of ReelTally: a token starts with rt_."))
-	}
-	if !store.WellFormedToken(token) {
-		return "", b.problem(ctx, problem(CodeTokenMistyped, "The token's checksum does not fit, so it was mistyped or cut off."))
-	}
-	id, err := b.s.tokens.findToken(ctx, token, clientAddress(ctx))
-	if err != nil {
-		return "", b.problem(ctx, err)
-	}
-	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
-	if err == nil {
-		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx)) // a successful attempt does not count towards the limit
-	}
-	return session, b.problem(ctx, err)
-}
-
-// FindLoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
-func (b pageBackend) FindLoginLink(ctx context.Context, link string) (store.Identity, error) {
-	if err := b.countSignInAttempt(ctx); err != nil {
-		return store.Identity{}, err
-	}
-	id, err := b.s.store.LoginLink(ctx, link)
-	if err == nil {
-		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
-	}
-	return id, b.problem(ctx, err)
-}
-
-// UseLoginLink creates a session for a login link and returns the session's secret. The link cannot be used again.
-func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, error) {
-	if err := b.countSignInAttempt(ctx); err != nil {
-		return "", err
-	}
-	session, err := b.s.store.UseLoginLink(ctx, link)
-	if err == nil {
-		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
-	}
-	return session, b.problem(ctx, err)
-}
-
-// CheckSetupLink returns an error if the setup link cannot be used. With a setup link, the operator creates the first organisation.
-func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
-	if err := b.countSignInAttempt(ctx); err != nil {
-		return err
-	}
-	return b.finishSetupAttempt(ctx, b.s.store.CheckSetupLink(ctx, link))
-}
-
-// SetUp creates the first organisation with a setup link. The link cannot be used again.
-func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup, error) {
-	if err := b.countSignInAttempt(ctx); err != nil {
-		return store.Setup{}, err
-	}
-	if err := store.CheckName("organisation", name); err != nil {
-		return store.Setup{}, &web.Problem{Status: http.StatusBadRequest, Title: "Invalid name", Detail: "The name cannot be used: " + withFullStop(err.Error())}
-	}
-	done, err := b.s.store.SetUp(ctx, link, name)
-	return done, b.finishSetupAttempt(ctx, err)
-}
-
 // HasNoSource returns true if no collector is running, or if the running collectors have no source.
 func (b pageBackend) HasNoSource(ctx context.Context) (bool, error) {
 	fetchable, err := b.s.fetchable.readFetchable(ctx)
 	return err == nil && !fetchable.IsKnown(), err
-}
-
-// finishSetupAttempt uncounts the attempt from signInLimit if err is nil. Otherwise it converts err, an error of CheckSetupLink or SetUp, to a
-// *web.Problem.
-func (b pageBackend) finishSetupAttempt(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		b.s.tokens.addressLimits.uncountRequest(ctx, signInLimit, clientAddress(ctx))
-		return nil
-	case errors.Is(err, store.ErrSetUp):
-		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "The server already has an organisation. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
-	case errors.Is(err, store.ErrSetupLink):
-		return &web.Problem{Status: http.StatusGone, Title: "This setup link does not work", Detail: "The link is incomplete, older than 30 minutes, or replaced by a newer setup link. " +
-			"Each start of the server makes a new setup link. To get one now, run: reeltally login-link"}
-	}
-	return b.problem(ctx, err)
-}
-
-// SignOut ends the session with this secret.
-func (b pageBackend) SignOut(ctx context.Context, secret string) error {
-	err := b.s.store.EndSession(ctx, secret)
-	b.s.sessions.forgetToken(secret)
-	return b.problem(ctx, err)
 }
 
 // HistoryDays returns the maximum age, in days, of the history points that a tier shows.
@@ -323,30 +231,26 @@ func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchSt
 	return targets, b.problem(ctx, err)
 }
 
-// countSignInAttempt counts an attempt to sign in. It returns a *web.Problem if the IP address has made too many attempts in the current minute.
-func (b pageBackend) countSignInAttempt(ctx context.Context) error {
-	return b.problem(ctx, b.s.tokens.addressLimits.countRequest(ctx, signInLimit, clientAddress(ctx)))
-}
-
-// clientAddress returns the IP address from which a page was requested. For an IPv6 address, it returns the /64 network. The attempts to sign
-// in are counted by this value.
-func clientAddress(ctx context.Context) string {
-	address, _ := ctx.Value(addressKey{}).(string)
-	return address
-}
-
-// The method problem converts an error to a *web.Problem. It returns nil for nil. It logs errors that the
-// server has caused.
+// The method problem converts an error to a *web.Problem, unless it is one already. It returns nil for nil. It logs errors that the server has caused.
 func (b pageBackend) problem(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
 	var e *Error
-	if exceeded, ok := errors.AsType[*limitExceeded](err); ok {
+	exceeded, tooMany := errors.AsType[*limitExceeded](err)
+	shown, isProblem := errors.AsType[*web.Problem](err)
+	switch {
+	case err == nil:
+		return nil
+	case isProblem:
+		return shown
+	case errors.Is(err, store.ErrSetUp):
+		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "The server already has an organisation. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
+	case errors.Is(err, store.ErrSetupLink):
+		return &web.Problem{Status: http.StatusGone, Title: "This setup link does not work", Detail: "The link is incomplete, older than 30 minutes, or replaced by a newer setup link. " +
+			"Each start of the server makes a new setup link. To get one now, run: reeltally login-link"}
+	case tooMany:
 		e = exceeded.problem()
-	} else if errors.Is(err, store.ErrLoginLink) {
+	case errors.Is(err, store.ErrLoginLink):
 		e = problem(CodeTokenUnknown, "This link does not work: it was already used, is older than 30 minutes, is incomplete, or its token is no longer valid. Ask for a new one: reeltally login-link --org NAME.")
-	} else {
+	default:
 		e = tokenError(err)
 	}
 	info := e.Code.info()

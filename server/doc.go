@@ -11,7 +11,7 @@
 //  2. auth.go: the bearer token is looked up, and the Caller is stored in the request's context. If the token is invalid, the response is
 //     401.
 //  3. ratelimit.go: the request is counted for the organisation and the operation. Above the limit, the response is 429. If the token lacks
-//     the operation's scope, the response is 403. inflight.go: the request waits if the organisation has too many concurrent requests.
+//     the operation's scope, the response is 403 (auth.go). inflight.go: the request waits if the organisation has too many concurrent requests.
 //  4. validate.go and syntax.go: path, query and body are validated. If they violate the contract, the response is 400, 413 or 415.
 //  5. convert.go chooses the format of the response, such as JSON or CSV. idempotency.go and conditional.go handle Idempotency-Key, ETag
 //     and If-None-Match.
@@ -22,6 +22,8 @@
 // answerList in list.go answers all lists. The type resource in tracking.go tracks and stops videos and accounts. errors.go maps all error
 // codes to statuses and writes all error responses. openapi.yaml declares the rate group, scope and masking of each operation, and
 // contract.go reads them when the server starts.
+//
+// signin.go, share.go, thumbnails.go and dashboard.go contain what the pages of the dashboard need from the server besides the API.
 //
 // To add an operation, describe it in openapi.yaml with its x- members and run `make gen`. Then implement the method that the compiler
 // reports as missing, and test it. The test suite fails if a declared status is never tested.

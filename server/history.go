@@ -80,12 +80,12 @@ func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.D
 	today := store.DateOf(s.now())
 	// These are the default values of start_date and end_date.
 	from, to = today-defaultHistoryDays, today
-	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // no overflow, because historyDays is at most 730
+	oldest := today - store.Date(caller.rules.historyDays) //nolint:gosec // no overflow, because historyDays is at most 730
 	var faults []api.Fault
 	if startDate != nil {
 		if from = store.DateOf(startDate.Time); from < oldest {
 			faults = append(faults, queryFault("start_date", faultRange, "start_date %s is too old; for the tier %s the oldest day allowed is %s (%d days ago)",
-				from, caller.Organisation.Tier, oldest, caller.facts.historyDays))
+				from, caller.Organisation.Tier, oldest, caller.rules.historyDays))
 		}
 	}
 	if endDate != nil {

@@ -40,7 +40,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 		}
 		page.until = store.InstantOf(oldest.Time().Truncate(time.Minute)) // a whole minute, so that the ETag stays the same for a minute
 	}
-	query := store.PointsQuery{Until: page.until, From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730
+	query := store.PointsQuery{Until: page.until, From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).rules.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730
 	if since != nil {
 		query.Since = *since
 	}
@@ -50,11 +50,11 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 			query.Window = w
 			return o.ListPoints(ctx, query)
 		},
-		otherMembers: func(_ *store.List[store.VideoPoints], facts paginationValues) (any, error) {
+		otherMembers: func(_ *store.List[store.VideoPoints], values paginationValues) (any, error) {
 			return struct {
 				ExportedUntil string  `json:"exported_until"`
 				NextCursor    *string `json:"next_cursor"`
-			}{until, facts.nextCursor}, nil
+			}{until, values.nextCursor}, nil
 		}})
 	return exportResponse{list, until}, err
 }

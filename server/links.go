@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/server/shortlink"
 	"github.com/reeltally/reeltally/store"
@@ -152,8 +152,8 @@ func toLinkFailure(err error) *linkFailure {
 	return &linkFailure{Code: string(link.InvalidURL), Detail: "This is not a link."}
 }
 
-// resolveShortLinks returns the target of each short link: a video or an account. The keys are
-// the canonical forms of the short links. New targets are stored in the database.
+// resolveShortLinks returns the target of each short link: a video or an account. The keys are the canonical forms of the short links. A short link
+// whose target is not in the database is resolved over the network, and its target is stored. It fails if this takes longer than resolveTimeout.
 func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
 		return nil, nil //nolint:nilnil // a nil map is a valid empty map
@@ -174,14 +174,25 @@ func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map
 			unresolved = append(unresolved, l)
 		}
 	}
-	fresh := s.resolveShortLinksConcurrently(ctx, unresolved)
+	resolveCtx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	results := make([]parsedLink, len(unresolved))
+	var group errgroup.Group
+	group.SetLimit(maxResolvesPerOrganisation)
+	for i, l := range unresolved {
+		group.Go(func() error {
+			results[i] = s.resolveShortLink(resolveCtx, l)
+			return nil
+		})
+	}
+	_ = group.Wait() // no function of the group returns an error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	found := map[string]link.Link{}
-	for short, r := range fresh {
-		if targets[short] = r; r.failure == nil {
-			found[short] = r.link
+	for i, l := range unresolved {
+		if targets[l.Canonical] = results[i]; results[i].failure == nil {
+			found[l.Canonical] = results[i].link
 		}
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
@@ -197,50 +208,15 @@ const (
 	maxResolves                = 64 // limit for the short links of all organisations together
 )
 
-// resolveShortLinksConcurrently resolves short links at the same time. The keys of the result are
-// canonical forms. A short link that is not resolved within resolveTimeout fails.
-func (s *Server) resolveShortLinksConcurrently(ctx context.Context, links []link.Link) map[string]parsedLink {
-	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
-	defer cancel()
-	var (
-		org     = CallerFrom(ctx).Organisation.ID
-		mu      sync.Mutex
-		workers sync.WaitGroup
-		results = make(map[string]parsedLink, len(links))
-		queue   = make(chan link.Link, len(links))
-	)
-	for _, short := range links {
-		queue <- short
-	}
-	close(queue)
-	for range min(len(links), maxResolvesPerOrganisation) {
-		workers.Go(func() {
-			for short := range queue {
-				r := s.resolveShortLinkWithinLimits(ctx, org, short)
-				mu.Lock()
-				results[short.Canonical] = r
-				mu.Unlock()
-			}
-		})
-	}
-	workers.Wait()
-	return results
-}
-
-// resolveShortLinkWithinLimits resolves one short link. If the limit maxResolvesPerOrganisation or maxResolves is reached, it first waits.
-// If ctx ends during the wait, the short link fails.
-func (s *Server) resolveShortLinkWithinLimits(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
-	release, err := s.resolves.acquire(ctx, org)
+// resolveShortLink resolves one short link over the network. If a limit for concurrent short links is reached, it first waits. If ctx ends meanwhile, the
+// resolver fails or it panics, this short link fails and the request continues.
+func (s *Server) resolveShortLink(ctx context.Context, short link.Link) (r parsedLink) {
+	release, err := s.resolves.acquire(ctx, CallerFrom(ctx).Organisation.ID)
 	if err != nil {
 		return parsedLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
 			Detail: fmt.Sprintf("Too many short links are being resolved. This short link had to wait for more than %s; try again later.", resolveTimeout)}}
 	}
 	defer release()
-	return s.resolveShortLink(ctx, short)
-}
-
-// resolveShortLink resolves one short link. If the resolver panics, this short link fails and the request continues.
-func (s *Server) resolveShortLink(ctx context.Context, short link.Link) (r parsedLink) {
 	defer func() {
 		if p := recover(); p != nil {
 			r = parsedLink{failure: s.internalFailure(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}

@@ -3,10 +3,8 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
@@ -81,7 +79,7 @@ const notModifiedFactor = 4
 // minute. These responses do not count towards the operation's rate limit.
 func (s *Server) limit304Responses(c echo.Context) error {
 	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
-	limit := notModifiedFactor * caller.facts.limits[op.group]
+	limit := notModifiedFactor * caller.rules.limits[op.group]
 	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(caller.Organisation, op.id)+":304", limit, rateWindow)
 	if err != nil || !quota.Exceeded {
 		return err
@@ -90,25 +88,6 @@ func (s *Server) limit304Responses(c echo.Context) error {
 		limit, op.id, inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
-}
-
-func scopeNames(scopes []store.Scope) []string {
-	names := make([]string, len(scopes))
-	for i, scope := range scopes {
-		names[i] = string(scope)
-	}
-	return names
-}
-
-// checkScope is a middleware that answers with status 403 if the token lacks the scope that the operation needs.
-func (s *Server) checkScope(c echo.Context, op *operation, next echo.HandlerFunc) error {
-	if op.scope == "" {
-		return next(c)
-	}
-	if token := CallerFrom(c.Request().Context()).Token; !slices.Contains(token.Scopes, op.scope) {
-		return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, english.WordSeries(scopeNames(token.Scopes), "and"))
-	}
-	return next(c)
 }
 
 // setQuotaHeaders sets the RateLimit headers of a response. The headers contain limitName as the name of the rate limit.

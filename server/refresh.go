@@ -69,7 +69,7 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 func responseToEarlyRefresh(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After
-	if caller.facts.masked {
+	if caller.rules.masked {
 		// Rounding up to a full hour hides the time of the last fetch.
 		after = store.InstantOf(after.Time().Add(time.Hour - time.Microsecond).Truncate(time.Hour))
 	} else {

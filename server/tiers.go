@@ -61,9 +61,9 @@ func (l TierLimits) Check() error {
 // defaults. It fails in the cases that Check describes.
 func (l TierLimits) mergeWithDefaults() (tierTable, error) {
 	out := maps.Clone(tiers)
-	for tier, facts := range out {
-		facts.limits = maps.Clone(facts.limits)
-		out[tier] = facts
+	for tier, rules := range out {
+		rules.limits = maps.Clone(rules.limits)
+		out[tier] = rules
 	}
 	for _, key := range slices.Sorted(maps.Keys(l)) { // the keys are sorted, so that the first error is always the same
 		limit := l[key]

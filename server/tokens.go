@@ -14,16 +14,16 @@ func (s *Server) Authenticate(ctx context.Context, _ api.AuthenticateRequestObje
 	return api.Authenticate200JSONResponse(api.Authentication{
 		Organisation: toAPIOrganisation(caller.Organisation),
 		Token:        toAPIToken(caller.Token),
-		RateLimits:   s.rateLimits(caller.facts),
+		RateLimits:   s.rateLimits(caller.rules),
 	}), nil
 }
 
 // rateLimits returns the rate limit of each rate group in a tier. The limit applies to each operation
 // of the group separately.
-func (s *Server) rateLimits(facts tierRules) []api.RateLimit {
+func (s *Server) rateLimits(rules tierRules) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {
-		l := api.RateLimit{Group: string(g), Limit: int32(facts.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // no overflow, because a limit is at most a million, and the window is a minute
+		l := api.RateLimit{Group: string(g), Limit: int32(rules.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // no overflow, because a limit is at most a million, and the window is a minute
 		for _, op := range s.contract.sorted {
 			if op.group == g {
 				l.Operations = append(l.Operations, op.id)

@@ -47,15 +47,18 @@ func (s *Server) validate(c echo.Context, op *operation, next echo.HandlerFunc) 
 		return invalidRequest(faults...)
 	}
 	joinHeaderLines(r.Header, op.headers)
-	path, faults := pathParams(c, op)
+	path, pathFaults := pathParams(c, op)
 	query, queryFaults := checkQuery(r.URL.RawQuery, op)
 	r.URL.RawQuery = query.Encode() // the generated code expects an array as one text, in which commas separate the values
-	faults = append(faults, queryFaults...)
-	value, body, faults, err := checkBody(r, op, path, query, faults)
+	body, bodyFaults, err := readBody(r, op)
 	if err != nil {
 		return err
 	}
-	if len(faults) > 0 {
+	faults := slices.Concat(pathFaults, queryFaults, bodyFaults)
+	// A body with a forbidden character is still valid JSON, so its other faults can be found too.
+	isJSON := !slices.ContainsFunc(bodyFaults, func(f api.Fault) bool { return f.Code != faultCharacter })
+	value, contractFaults := checkContract(r, op, path, query, body, isJSON)
+	if faults = append(faults, removeFaultsOfSameValues(contractFaults, faults)...); len(faults) > 0 {
 		return invalidRequest(faults...)
 	}
 	if op.hasBody {
@@ -63,20 +66,6 @@ func (s *Server) validate(c echo.Context, op *operation, next echo.HandlerFunc) 
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	return next(c)
-}
-
-// checkBody reads the request body, and checks the whole request against the contract. It returns the decoded body, the text of the body, and earlier
-// with the faults that it finds.
-func checkBody(r *http.Request, op *operation, path map[string]string, query url.Values, earlier []api.Fault) (value any, body []byte, faults []api.Fault, err error) {
-	body, bodyFaults, err := readBody(r, op)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	faults = append(earlier, bodyFaults...)
-	// A body with a forbidden character is still valid JSON, so its other faults can be found too.
-	isJSON := !slices.ContainsFunc(bodyFaults, func(f api.Fault) bool { return f.Code != faultCharacter })
-	value, contractFaults := checkContract(r, op, path, query, body, isJSON)
-	return value, body, append(faults, removeFaultsOfSameValues(contractFaults, faults)...), nil
 }
 
 // removeFaultsOfSameValues removes from `faults` every fault of a parameter or member that also has a fault in `earlier`.

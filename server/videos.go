@@ -33,13 +33,13 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 			query.Window = w
 			return o.ListVideos(ctx, query)
 		},
-		otherMembers: func(_ *store.List[store.Video], facts paginationValues) (any, error) {
+		otherMembers: func(_ *store.List[store.Video], values paginationValues) (any, error) {
 			return struct {
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`
 			}{filters, api.VideoPagination{
-				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // no overflow, because the contract limits the parameters page and limit
-				HasMore: facts.nextCursor != nil, NextCursor: facts.nextCursor,
+				Total: values.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: values.totalPages, //nolint:gosec // no overflow, because the contract limits the parameters page and limit
+				HasMore: values.nextCursor != nil, NextCursor: values.nextCursor,
 				OrderBy: api.VideoOrder(page.order.Column), OrderDirection: toAPIDirection(page.order),
 			}}, nil
 		}})

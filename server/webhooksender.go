@@ -182,7 +182,7 @@ func (s *webhookSender) sendBatch(ctx context.Context, c store.WebhookClaim) (ha
 		return false, err
 	}
 	view := MaskedView
-	if facts, err := s.tiers.rulesOf(org.Tier); err == nil && !facts.masked {
+	if rules, err := s.tiers.rulesOf(org.Tier); err == nil && !rules.masked {
 		view = FullView
 	}
 	var attempts []store.Attempt

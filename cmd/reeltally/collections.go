@@ -4,13 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/gen/client"
 )
+
+// collectionsCommands are the commands for collections. They call the API.
+type collectionsCommands struct {
+	List   collectionsList   `cmd:"" help:"List collections with their hashtags."`
+	Create collectionsCreate `cmd:"" help:"Create a collection."`
+	Add    collectionsAdd    `cmd:"" help:"Add videos and accounts to a collection."`
+	Remove collectionsRemove `cmd:"" help:"Remove videos and accounts from a collection. They stay tracked."`
+}
+
+type collectionsList struct {
+	apiCommand
+	JSON bool `name:"json" help:"Print one JSON object a collection, as the API returns it."`
+}
+
+// Run prints all collections, including subcollections, as a table, or as one JSON object a line.
+func (c *collectionsList) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	columns := []column{{title: "NAME", wide: true}, {title: "HASHTAGS", wide: true}, {title: "ACCESS"}, {title: "ID", extra: true}}
+	all := api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: pageSize(0)})
+	return printEntries(p.Stdout, all, c.JSON, columns, func(collection client.Collection) []string {
+		return []string{plainText(collection.Name), plainText(strings.Join(collection.Hashtags, ", ")), string(collection.Access), collection.ID.String()}
+	})
+}
 
 type collectionsCreate struct {
 	apiCommand
@@ -148,4 +176,72 @@ func (c *collectionsRemove) Run(ctx context.Context, p boot.Process) error {
 		response, err := api.RemoveCollectionAccounts(ctx, collection, client.RemoveCollectionAccountsOptions{AccountIds: ids})
 		return response, response.AccountsRemoved, err
 	})
+}
+
+// findCollection returns the id of the collection with this name or id. It reads a collection with an id directly, because with the
+// tier "limited" or "basic", the list has only one collection of the organisation.
+func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string) (uuid.UUID, error) {
+	id, idErr := uuid.Parse(nameOrID)
+	if idErr == nil {
+		collection, err := api.GetCollection(ctx, id, client.GetCollectionOptions{})
+		var refused *client.Error
+		switch {
+		case err == nil:
+			return collection.ID, nil
+		case !errors.As(err, &refused) || refused.StatusCode != http.StatusNotFound:
+			return uuid.Nil, err
+		}
+		// The name of a collection can have the form of an id.
+	}
+	var found []uuid.UUID
+	masked := false
+	for collection, err := range api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true}) {
+		if err != nil {
+			return uuid.Nil, err
+		}
+		if collection.Name == nameOrID {
+			found = append(found, collection.ID)
+		}
+		masked = masked || collection.MetricsMasked != nil
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
+	case masked && idErr == nil:
+		return uuid.Nil, fmt.Errorf("there is no collection with the id %s", nameOrID)
+	case masked:
+		return uuid.Nil, fmt.Errorf("the tier of this organisation shows only one collection in the list, and its name is not %q; use the id of the collection", nameOrID)
+	}
+	return uuid.Nil, unknownCollectionError(nameOrID)
+}
+
+// checkCollections returns an error if a name or id belongs to no collection. For an unknown
+// collection, the API would return an empty list.
+func checkCollections(ctx context.Context, api *client.ReelTally, namesOrIDs []string) error {
+	if len(namesOrIDs) == 0 {
+		return nil
+	}
+	unknown := slices.Clone(namesOrIDs)
+	for collection, err := range api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: maxPage}) {
+		if err != nil {
+			return err
+		}
+		if collection.MetricsMasked != nil {
+			// With the tier "limited" or "basic", the API returns only one collection of the organisation, so
+			// it is not known which names exist.
+			return nil
+		}
+		unknown = slices.DeleteFunc(unknown, func(nameOrID string) bool { return nameOrID == collection.Name || nameOrID == collection.ID.String() })
+	}
+	if len(unknown) > 0 {
+		return unknownCollectionError(unknown[0])
+	}
+	return nil
+}
+
+// unknownCollectionError returns the error for a collection that does not exist.
+func unknownCollectionError(nameOrID string) error {
+	return fmt.Errorf("there is no collection %q; \"reeltally collections list\" shows all", nameOrID)
 }

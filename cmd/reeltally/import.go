@@ -77,8 +77,14 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if c.SkipBad != "" {
 			run.Bad = bad.writeRow
 		}
-		bars := stageProgress{w: p.Stderr, log: logger, size: size}
-		run.Progress = func(s transfer.Stage, done, total int64) { bars.showStage(ctx, s, done, total) }
+		bars := stageProgress{w: p.Stderr, log: logger}
+		run.Progress = func(s transfer.Stage, done, total int64) {
+			unit := "videos"
+			if s == transfer.Guessing || s == transfer.Reading {
+				unit, total = "bytes", size
+			}
+			bars.showStage(ctx, string(s), unit, done, total)
+		}
 		summary, err := run.Run(ctx)
 		bars.finish(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -243,37 +249,6 @@ func findOrganisation(ctx context.Context, st *store.Store, idOrName string) (st
 		return found[0], nil
 	}
 	return store.Organisation{}, fmt.Errorf("%d organisations are named %q: use the id of one, for example %s", len(found), idOrName, found[0].ID)
-}
-
-// stageProgress shows the progress of an import, with a new bar for each stage.
-type stageProgress struct {
-	w     io.Writer
-	log   *slog.Logger
-	size  int64 // size of the file in bytes; 0 if unknown
-	stage transfer.Stage
-	bar   *progress
-}
-
-// showStage shows the progress of a stage, in bytes or videos. If the stage is new, showStage first
-// finishes the bar of the previous stage.
-func (s *stageProgress) showStage(ctx context.Context, stage transfer.Stage, done, total int64) {
-	if s.stage != stage {
-		s.finish(ctx)
-		unit := "videos"
-		if stage == transfer.Guessing || stage == transfer.Reading {
-			unit, total = "bytes", s.size
-		}
-		s.stage, s.bar = stage, newProgress(s.w, s.log, string(stage), unit, total)
-	}
-	s.bar.showDone(ctx, done, 0)
-}
-
-// finish ends the progress of the current stage, if there is one, and logs the totals of the stage.
-func (s *stageProgress) finish(ctx context.Context) {
-	if s.bar != nil {
-		s.bar.finish(ctx)
-	}
-	s.bar = nil
 }
 
 // shortLinks finds the links to which short links redirect: in its cache, in the database, or with

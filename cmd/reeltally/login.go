@@ -87,42 +87,6 @@ func (f loginFile) writeLogin(saved savedLogin) (err error) {
 	return os.Rename(file.Name(), path)
 }
 
-// apiCommand is embedded in the commands that call the API of a server.
-type apiCommand struct {
-	URL   string      `name:"url" setting:"REELTALLY_URL" placeholder:"URL" help:"Address of the server. Without it, the address that \"reeltally login\" stored."`
-	Token boot.Secret `setting:"REELTALLY_TOKEN" placeholder:"TOKEN" help:"Token of the API. Without it, the token that \"reeltally login\" stored. Other users of the machine can see arguments; prefer the variable."`
-	loginFile
-}
-
-// connect returns a client for the server. The address and the token come from the flags or,
-// without a flag, from the login file.
-func (c apiCommand) connect() (*client.ReelTally, error) {
-	address, token := strings.TrimRight(c.URL, "/"), c.Token.Reveal()
-	if address == "" || token == "" {
-		saved, err := c.readLogin()
-		if err != nil {
-			return nil, err
-		}
-		if address == "" {
-			address = saved.URL
-		}
-		// Send a stored token only to the server for which it was stored.
-		if token == "" && address == saved.URL {
-			token = saved.Token
-		}
-	}
-	if address == "" {
-		return nil, boot.UsageError{Err: errors.New("the address of the server is unknown: run \"reeltally login\", or set REELTALLY_URL and REELTALLY_TOKEN")}
-	}
-	if err := boot.CheckBaseURL("REELTALLY_URL", address); err != nil {
-		return nil, err
-	}
-	if token == "" {
-		return nil, boot.UsageError{Err: fmt.Errorf("there is no token for %s: run \"reeltally login --url %s\", or set REELTALLY_TOKEN", address, address)}
-	}
-	return client.New(address, token)
-}
-
 // addLoginAdvice adds the advice to log in with a valid token, if the error has the status 401. It returns other errors unchanged.
 func addLoginAdvice(err error) error {
 	var refused *client.Error

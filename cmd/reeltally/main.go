@@ -5,7 +5,8 @@
 // and lists videos, accounts and collections.
 //
 // The type commands has one field for each command or group of commands. The type of a command has a method Run, which does the work. Most
-// files are named after the command or group that they implement. The command `reeltally up` is in up.go and demo.go.
+// files are named after the command or group that they implement. The command `reeltally up` is in up.go and demo.go. The commands that track or stop
+// videos and accounts are in track.go. The common parts of commands are in api.go, for those that call the API, in print.go and in progress.go.
 package main
 
 import (

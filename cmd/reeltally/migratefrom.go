@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -75,11 +74,13 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 		if m.Dir == "" {
 			m.Dir = migrate.DefaultDir(org.ID)
 		}
-		bars := migrationProgress{w: p.Stderr, log: logger}
-		m.Progress = func(s migrate.Stage, done, total int) { bars.showStage(ctx, string(s), int64(done), int64(total)) }
+		bars := stageProgress{w: p.Stderr, log: logger}
+		m.Progress = func(s migrate.Stage, done, total int) {
+			bars.showStage(ctx, string(s), "entries", int64(done), int64(total))
+		}
 		m.ImportProgress = func(s transfer.Stage, done, total int64) {
 			if s == transfer.Checking || s == transfer.Writing {
-				bars.showStage(ctx, string(s), done, total)
+				bars.showStage(ctx, string(s), "entries", done, total)
 			}
 		}
 		summary, err := m.Run(ctx)
@@ -181,30 +182,4 @@ func (c *migrateFromCommand) printSummary(p boot.Process, org store.Organisation
 	line(s.Import.Bad, "row", "%s left out: %s", strings.Join(s.Bad, "; "))
 	_, err := io.WriteString(p.Stdout, b.String())
 	return err
-}
-
-// migrationProgress shows the progress of a migration, with a new bar for each stage.
-type migrationProgress struct {
-	w     io.Writer
-	log   *slog.Logger
-	stage string
-	bar   *progress
-}
-
-// showStage shows how many entries of the stage's list are done. If the stage is new, showStage
-// first finishes the bar of the previous stage.
-func (m *migrationProgress) showStage(ctx context.Context, stage string, done, total int64) {
-	if m.stage != stage {
-		m.finish(ctx)
-		m.stage, m.bar = stage, newProgress(m.w, m.log, stage, "entries", total)
-	}
-	m.bar.showDone(ctx, done, 0)
-}
-
-// finish ends the progress of the current stage, if there is one.
-func (m *migrationProgress) finish(ctx context.Context) {
-	if m.bar != nil {
-		m.bar.finish(ctx)
-	}
-	m.bar = nil
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
@@ -179,13 +177,6 @@ func (c *setOperatorCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-func formatYesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
 // moveTargetsWithProgress calls moveTargets, which moves targets to another lane in batches, and
 // shows the progress. It shows no progress if one batch is enough.
 func moveTargetsWithProgress(ctx context.Context, w io.Writer, logger *slog.Logger, moveTargets func(progress func(done, total int64)) error) error {
@@ -202,27 +193,4 @@ func moveTargetsWithProgress(ctx context.Context, w io.Writer, logger *slog.Logg
 		bar.finish(ctx)
 	}
 	return err
-}
-
-// writeJSON writes v as one line of JSON.
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
-// writeTable writes rows in aligned columns; the first row is the heading. writeTable removes control characters from the cells, because names
-// come from other people.
-func writeTable(w io.Writer, rows [][]any) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		for i, cell := range r {
-			if i > 0 {
-				_, _ = fmt.Fprint(t, "\t")
-			}
-			_, _ = fmt.Fprint(t, plainText(fmt.Sprint(cell)))
-		}
-		_, _ = fmt.Fprintln(t)
-	}
-	return t.Flush()
 }

@@ -118,3 +118,28 @@ func (p *progress) finish(ctx context.Context) {
 	}
 	p.log.InfoContext(ctx, "task ended", attrs...)
 }
+
+// stageProgress shows the progress of a task with several stages, with a new bar for each stage.
+type stageProgress struct {
+	w     io.Writer
+	log   *slog.Logger
+	stage string
+	bar   *progress
+}
+
+// showStage shows how many units of a stage are finished. If the stage is new, showStage first finishes the bar of the previous stage.
+func (s *stageProgress) showStage(ctx context.Context, stage, unit string, done, total int64) {
+	if s.stage != stage {
+		s.finish(ctx)
+		s.stage, s.bar = stage, newProgress(s.w, s.log, stage, unit, total)
+	}
+	s.bar.showDone(ctx, done, 0)
+}
+
+// finish ends the progress of the current stage, if there is one, and logs the elapsed time of the stage.
+func (s *stageProgress) finish(ctx context.Context) {
+	if s.bar != nil {
+		s.bar.finish(ctx)
+	}
+	s.bar = nil
+}

@@ -189,6 +189,17 @@ func (c *stopCommand) stopTracking(p boot.Process, sendRequest func(api *client.
 	return nil
 }
 
+type videosStop struct {
+	stopCommand
+}
+
+// Run stops the tracking of the videos with the given links or ids. Their stored numbers stay.
+func (c *videosStop) Run(ctx context.Context, p boot.Process) error {
+	return c.stopTracking(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
+		return api.StopVideos(ctx, client.StopVideosOptions{Ids: ids})
+	})
+}
+
 type accountsStop struct {
 	stopCommand
 }

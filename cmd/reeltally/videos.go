@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,98 +16,6 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/internal/words"
 )
-
-// maxLinks is the largest number of links or ids in one request of the API.
-const maxLinks = 500
-
-// findCollection returns the id of the collection with this name or id. It reads a collection with an id directly, because with the
-// tier "limited" or "basic", the list has only one collection of the organisation.
-func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string) (uuid.UUID, error) {
-	id, idErr := uuid.Parse(nameOrID)
-	if idErr == nil {
-		collection, err := api.GetCollection(ctx, id, client.GetCollectionOptions{})
-		var refused *client.Error
-		switch {
-		case err == nil:
-			return collection.ID, nil
-		case !errors.As(err, &refused) || refused.StatusCode != http.StatusNotFound:
-			return uuid.Nil, err
-		}
-		// The name of a collection can have the form of an id.
-	}
-	var found []uuid.UUID
-	masked := false
-	for collection, err := range api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true}) {
-		if err != nil {
-			return uuid.Nil, err
-		}
-		if collection.Name == nameOrID {
-			found = append(found, collection.ID)
-		}
-		masked = masked || collection.MetricsMasked != nil
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
-	case masked && idErr == nil:
-		return uuid.Nil, fmt.Errorf("there is no collection with the id %s", nameOrID)
-	case masked:
-		return uuid.Nil, fmt.Errorf("the tier of this organisation shows only one collection in the list, and its name is not %q; use the id of the collection", nameOrID)
-	}
-	return uuid.Nil, unknownCollectionError(nameOrID)
-}
-
-// checkCollections returns an error if a name or id belongs to no collection. For an unknown
-// collection, the API would return an empty list.
-func checkCollections(ctx context.Context, api *client.ReelTally, namesOrIDs []string) error {
-	if len(namesOrIDs) == 0 {
-		return nil
-	}
-	unknown := slices.Clone(namesOrIDs)
-	for collection, err := range api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: maxPage}) {
-		if err != nil {
-			return err
-		}
-		if collection.MetricsMasked != nil {
-			// With the tier "limited" or "basic", the API returns only one collection of the organisation, so
-			// it is not known which names exist.
-			return nil
-		}
-		unknown = slices.DeleteFunc(unknown, func(nameOrID string) bool { return nameOrID == collection.Name || nameOrID == collection.ID.String() })
-	}
-	if len(unknown) > 0 {
-		return unknownCollectionError(unknown[0])
-	}
-	return nil
-}
-
-// unknownCollectionError returns the error for a collection that does not exist.
-func unknownCollectionError(nameOrID string) error {
-	return fmt.Errorf("there is no collection %q; \"reeltally collections list\" shows all", nameOrID)
-}
-
-// argumentsOrLines returns the arguments or else the non-blank lines of standard input. If both are
-// missing, the error names argumentNoun, a plural such as "links".
-func argumentsOrLines(arguments []string, stdin io.Reader, argumentNoun string) ([]string, error) {
-	if len(arguments) == 0 && stdin != nil {
-		in := bufio.NewScanner(stdin)
-		in.Buffer(nil, maxLine)
-		for in.Scan() {
-			if line := strings.TrimSpace(in.Text()); line != "" {
-				arguments = append(arguments, line)
-			}
-		}
-		if err := in.Err(); err != nil {
-			return nil, fmt.Errorf("read standard input: %w", err)
-		}
-	}
-	if len(arguments) == 0 {
-		return nil, boot.UsageError{Err: fmt.Errorf("no %s were given: pass them as arguments, or write them to standard input, each on its own line", argumentNoun)}
-	}
-	return arguments, nil
-}
 
 type videosList struct {
 	apiCommand
@@ -131,9 +36,6 @@ type videosList struct {
 func (videosList) Help() string {
 	return "Examples: reeltally list --order-by latest_views --limit 10\nor: reeltally list --platform tiktok --limit 0 --json"
 }
-
-// maxPage is the largest number of entries of a page of the API.
-const maxPage = 5000
 
 // Run prints the videos that match the flags as a table, or as one JSON object a line. It warns on standard error if the tier hides the counts.
 func (c *videosList) Run(ctx context.Context, p boot.Process) error {
@@ -164,74 +66,6 @@ func videoRow(v client.Video) []string {
 	}
 	return []string{string(v.Platform), plainText(v.Username), plainText(v.Title), formatCount(v.LatestViews), formatCount(v.LatestLikes), formatCount(v.LatestComments), formatCount(v.LatestShares),
 		uploaded, v.AdID.String()}
-}
-
-// pageSize returns the number of entries of a list that a command gets with one request. The parameter limit
-// says how many entries the command needs; 0 means all entries.
-func pageSize(limit int) int32 {
-	if limit == 0 || limit > maxPage {
-		limit = maxPage
-	}
-	return int32(limit)
-}
-
-// orderDirection returns the value of the API parameter for the direction of a list. For the descending direction it returns "", because
-// descending is the default of the API.
-func orderDirection(ascending bool) client.OrderDirection {
-	if ascending {
-		return client.OrderDirectionAsc
-	}
-	return ""
-}
-
-// firstEntries returns the first entries of a list. The parameter limit is the maximum number of entries; 0 means all entries.
-func firstEntries[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		n := 0
-		for entry, err := range entries {
-			if n++; !yield(entry, err) || n == limit {
-				return
-			}
-		}
-	}
-}
-
-// warnIfMasked returns the entries of a list unchanged. It writes one warning to w if the
-// organisation's tier hides the metrics of an entry.
-func warnIfMasked[T any](w io.Writer, entries iter.Seq2[T, error], isMasked func(T) *bool) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		warned := false
-		for entry, err := range entries {
-			if masked := isMasked(entry); err == nil && masked != nil && *masked && !warned {
-				warned = true
-				_, _ = fmt.Fprintln(w, tierWarning)
-			}
-			if !yield(entry, err) {
-				return
-			}
-		}
-	}
-}
-
-// printEntries prints entries as JSON, one object a line, or as a table.
-func printEntries[T any](w io.Writer, entries iter.Seq2[T, error], asJSON bool, columns []column, row func(T) []string) error {
-	var rows [][]string
-	for entry, err := range entries {
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			if err := writeJSON(w, entry); err != nil {
-				return err
-			}
-			continue
-		}
-		rows = append(rows, row(entry))
-	}
-	if asJSON {
-		return nil
-	}
-	return writeColumns(w, columns, rows)
 }
 
 type videosShow struct {
@@ -436,15 +270,4 @@ func (c *videosRefresh) Run(ctx context.Context, p boot.Process) error {
 		}
 	}
 	return nil
-}
-
-type videosStop struct {
-	stopCommand
-}
-
-// Run stops the tracking of the videos with the given links or ids. Their stored numbers stay.
-func (c *videosStop) Run(ctx context.Context, p boot.Process) error {
-	return c.stopTracking(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
-		return api.StopVideos(ctx, client.StopVideosOptions{Ids: ids})
-	})
 }

@@ -1979,7 +1979,7 @@ type ServerInterface interface {
 	// UpdateCollection Change a collection
 	// (PATCH /collections/{collection_id})
 	UpdateCollection(ctx echo.Context, collectionID CollectionID, params UpdateCollectionParams) error
-	// RemoveCollectionAccounts Take accounts out of a collection
+	// RemoveCollectionAccounts Remove accounts from a collection
 	// (DELETE /collections/{collection_id}/accounts)
 	RemoveCollectionAccounts(ctx echo.Context, collectionID CollectionID) error
 	// ListCollectionAccounts List the accounts of a collection
@@ -2000,7 +2000,7 @@ type ServerInterface interface {
 	// GetCollectionStatistics Read the totals and gained views of a collection
 	// (GET /collections/{collection_id}/statistics)
 	GetCollectionStatistics(ctx echo.Context, collectionID CollectionID, params GetCollectionStatisticsParams) error
-	// RemoveCollectionVideos Take videos out of a collection
+	// RemoveCollectionVideos Remove videos from a collection
 	// (DELETE /collections/{collection_id}/videos)
 	RemoveCollectionVideos(ctx echo.Context, collectionID CollectionID) error
 	// ListCollectionVideos List the videos of a collection
@@ -6702,7 +6702,7 @@ type StrictServerInterface interface {
 	// UpdateCollection Change a collection
 	// (PATCH /collections/{collection_id})
 	UpdateCollection(ctx context.Context, request UpdateCollectionRequestObject) (UpdateCollectionResponseObject, error)
-	// RemoveCollectionAccounts Take accounts out of a collection
+	// RemoveCollectionAccounts Remove accounts from a collection
 	// (DELETE /collections/{collection_id}/accounts)
 	RemoveCollectionAccounts(ctx context.Context, request RemoveCollectionAccountsRequestObject) (RemoveCollectionAccountsResponseObject, error)
 	// ListCollectionAccounts List the accounts of a collection
@@ -6723,7 +6723,7 @@ type StrictServerInterface interface {
 	// GetCollectionStatistics Read the totals and gained views of a collection
 	// (GET /collections/{collection_id}/statistics)
 	GetCollectionStatistics(ctx context.Context, request GetCollectionStatisticsRequestObject) (GetCollectionStatisticsResponseObject, error)
-	// RemoveCollectionVideos Take videos out of a collection
+	// RemoveCollectionVideos Remove videos from a collection
 	// (DELETE /collections/{collection_id}/videos)
 	RemoveCollectionVideos(ctx context.Context, request RemoveCollectionVideosRequestObject) (RemoveCollectionVideosResponseObject, error)
 	// ListCollectionVideos List the videos of a collection

@@ -1624,7 +1624,7 @@ type RefreshVideoRequest struct {
 
 // RemovedAccounts What the request changed in the collection.
 type RemovedAccounts struct {
-	// AccountsRemoved The number of added accounts that were taken out.
+	// AccountsRemoved The number of added accounts that were removed from the collection.
 	AccountsRemoved int32 `json:"accounts_removed"`
 
 	// CollectionID The collection.
@@ -1642,7 +1642,7 @@ type RemovedVideos struct {
 	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 
-	// VideosRemoved The number of added videos that were taken out. Such a video can still be in the collection through its account or a hashtag.
+	// VideosRemoved The number of added videos that were removed from the collection. Such a video can still be in the collection through its account or a hashtag.
 	VideosRemoved int32 `json:"videos_removed"`
 }
 
@@ -4150,14 +4150,14 @@ type ClientInterface interface {
 	// Corresponds with PATCH /collections/{collection_id} (the `UpdateCollection` operationId).
 	UpdateCollection(ctx context.Context, collectionID CollectionID, params *UpdateCollectionParams, body UpdateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RemoveCollectionAccountsWithBody Take accounts out of a collection
+	// RemoveCollectionAccountsWithBody Remove accounts from a collection
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with DELETE /collections/{collection_id}/accounts (the `RemoveCollectionAccounts` operationId).
 	RemoveCollectionAccountsWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RemoveCollectionAccounts Take accounts out of a collection
+	// RemoveCollectionAccounts Remove accounts from a collection
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4212,14 +4212,14 @@ type ClientInterface interface {
 	// Corresponds with GET /collections/{collection_id}/statistics (the `GetCollectionStatistics` operationId).
 	GetCollectionStatistics(ctx context.Context, collectionID CollectionID, params *GetCollectionStatisticsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RemoveCollectionVideosWithBody Take videos out of a collection
+	// RemoveCollectionVideosWithBody Remove videos from a collection
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with DELETE /collections/{collection_id}/videos (the `RemoveCollectionVideos` operationId).
 	RemoveCollectionVideosWithBody(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RemoveCollectionVideos Take videos out of a collection
+	// RemoveCollectionVideos Remove videos from a collection
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4839,7 +4839,7 @@ func (c *Client) UpdateCollection(ctx context.Context, collectionID CollectionID
 	return c.Client.Do(req)
 }
 
-// RemoveCollectionAccountsWithBody Take accounts out of a collection
+// RemoveCollectionAccountsWithBody Remove accounts from a collection
 //
 // Takes any type of body and a specified content type.
 //
@@ -4856,7 +4856,7 @@ func (c *Client) RemoveCollectionAccountsWithBody(ctx context.Context, collectio
 	return c.Client.Do(req)
 }
 
-// RemoveCollectionAccounts Take accounts out of a collection
+// RemoveCollectionAccounts Remove accounts from a collection
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5001,7 +5001,7 @@ func (c *Client) GetCollectionStatistics(ctx context.Context, collectionID Colle
 	return c.Client.Do(req)
 }
 
-// RemoveCollectionVideosWithBody Take videos out of a collection
+// RemoveCollectionVideosWithBody Remove videos from a collection
 //
 // Takes any type of body and a specified content type.
 //
@@ -5018,7 +5018,7 @@ func (c *Client) RemoveCollectionVideosWithBody(ctx context.Context, collectionI
 	return c.Client.Do(req)
 }
 
-// RemoveCollectionVideos Take videos out of a collection
+// RemoveCollectionVideos Remove videos from a collection
 //
 // Takes a body of the `application/json` content type.
 //

@@ -873,7 +873,7 @@ type RemoveCollectionAccountsOptions struct {
 	AccountIds []openapi_types.UUID
 }
 
-// RemoveCollectionAccounts sends DELETE /collections/{collection_id}/accounts: Take accounts out of a collection.
+// RemoveCollectionAccounts sends DELETE /collections/{collection_id}/accounts: Remove accounts from a collection.
 func (c *ReelTally) RemoveCollectionAccounts(ctx context.Context, collectionID CollectionID, o RemoveCollectionAccountsOptions) (RemovedAccounts, error) {
 	return decodeResult[RemovedAccounts](c.Raw.RemoveCollectionAccounts(wholeResponse(ctx), collectionID, CollectionAccountsRequest{AccountIds: o.AccountIds}))
 }
@@ -886,7 +886,7 @@ type RemoveCollectionVideosOptions struct {
 	VideoIds []openapi_types.UUID
 }
 
-// RemoveCollectionVideos sends DELETE /collections/{collection_id}/videos: Take videos out of a collection.
+// RemoveCollectionVideos sends DELETE /collections/{collection_id}/videos: Remove videos from a collection.
 func (c *ReelTally) RemoveCollectionVideos(ctx context.Context, collectionID CollectionID, o RemoveCollectionVideosOptions) (RemovedVideos, error) {
 	return decodeResult[RemovedVideos](c.Raw.RemoveCollectionVideos(wholeResponse(ctx), collectionID, CollectionVideosRequest{VideoIds: o.VideoIds}))
 }

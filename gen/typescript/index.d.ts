@@ -936,7 +936,7 @@ export interface RefreshVideoRequest {
 
 /** What the request changed in the collection. */
 export interface RemovedAccounts {
-  /** The number of added accounts that were taken out. */
+  /** The number of added accounts that were removed from the collection. */
   accounts_removed: number;
   /** The collection. */
   collection_id: string;
@@ -950,7 +950,7 @@ export interface RemovedVideos {
   collection_id: string;
   /** Always `true`; a failed request has a problem as its response. */
   success: boolean;
-  /** The number of added videos that were taken out. */
+  /** The number of added videos that were removed from the collection. */
   videos_removed: number;
 }
 
@@ -2126,9 +2126,9 @@ export class ReelTally extends Client {
   refreshAccount(body: RefreshAccountRequest, options?: RequestOptions): Promise<RefreshNotDue>;
   /** Fetch a video now. `POST /refresh/videos` */
   refreshVideo(body: RefreshVideoRequest, options?: RequestOptions): Promise<RefreshNotDue>;
-  /** Take accounts out of a collection. `DELETE /collections/{collection_id}/accounts` */
+  /** Remove accounts from a collection. `DELETE /collections/{collection_id}/accounts` */
   removeCollectionAccounts(collectionId: string, body: CollectionAccountsRequest, options?: RequestOptions): Promise<RemovedAccounts>;
-  /** Take videos out of a collection. `DELETE /collections/{collection_id}/videos` */
+  /** Remove videos from a collection. `DELETE /collections/{collection_id}/videos` */
   removeCollectionVideos(collectionId: string, body: CollectionVideosRequest, options?: RequestOptions): Promise<RemovedVideos>;
   /** Send the event of a delivery again. `POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay` */
   replayWebhookDelivery(webhookId: string, deliveryId: string, options?: RequestOptions): Promise<WebhookDelivery>;

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,8 +35,8 @@ const (
 // Call is an MCP tool call. The server must refuse the call's HTTP request if Faults is not empty or Arguments violates Schema.
 type Call struct {
 	Faults    []Fault
-	Arguments map[string]json.RawMessage // the arguments that are sent to the API, by name
-	Schema    *openapi3.Schema           // schema of the object Arguments
+	Arguments map[string]json.RawMessage // the values of the arguments, by name; defaults are included, and unknown arguments are not
+	Schema    *openapi3.Schema           // schema of the arguments that are sent to the API
 }
 
 type callKey struct{}
@@ -49,60 +50,40 @@ func CallFrom(ctx context.Context) (Call, bool) {
 // maxFaults is the maximum number of unknown arguments that are reported for one tool call.
 const maxFaults = 100
 
-// placeholder is sent in the HTTP request in place of a missing or invalid argument of a tool call. The server refuses a request with a
-// placeholder.
-const placeholder = "-"
-
 // newRequest returns the HTTP request for a tool call. The result `fields` names the members to
 // keep in each list entry; nil means all members.
 func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumentsJSON json.RawMessage) (r *http.Request, fields []string, err error) {
-	given, faults := t.readArguments(argumentsJSON)
+	values, faults := t.readArguments(argumentsJSON)
 	target, query, header := t.path, url.Values{}, http.Header{}
-	var members []string
-	sent := map[string]json.RawMessage{}
+	var members []string // members of the JSON body
 	for _, a := range t.arguments {
-		value, ok := given[a.name]
-		ok = ok && !a.isFixed
-		// Null counts as missing, except for a body member that can be null.
-		if ok = ok && (a.nullable || string(value) != "null"); !ok && a.defaultValue != nil {
-			value, ok = a.defaultValue, true
-		}
+		value, ok := values[a.name]
 		if !ok {
 			if a.required {
 				faults = append(faults, Fault{a.name, faultRequired, a.name + " is required"})
 			}
-			value = json.RawMessage(`"` + placeholder + `"`)
-			if a.in != openapi3.ParameterInPath {
-				continue
-			}
-		}
-		if a.in == inResult {
-			names, fault := t.entry.readFields(value)
-			if fault != nil {
-				faults = append(faults, *fault)
-			}
-			fields = names
 			continue
 		}
-		if ok {
-			sent[a.name] = value
+		var text string
+		var fault *Fault
+		switch a.in {
+		case inResult:
+			fields, fault = t.entry.readFields(value)
+		case inBody:
+			members = append(members, fmt.Sprintf("%q:%s", a.requestName, value))
+		default:
+			text, fault = a.formatValue(value)
 		}
-		if a.in == inBody {
-			name, _ := json.Marshal(a.requestName)
-			members = append(members, string(name)+":"+string(value))
-			continue
-		}
-		text, fault := a.formatValue(value)
 		if fault != nil {
 			faults = append(faults, *fault)
-			text = placeholder
+			continue
 		}
 		switch a.in {
 		case openapi3.ParameterInPath:
 			target = strings.ReplaceAll(target, "{"+a.requestName+"}", url.PathEscape(text))
 		case openapi3.ParameterInQuery:
 			query.Set(a.requestName, text)
-		default:
+		case openapi3.ParameterInHeader:
 			header.Set(a.requestName, text)
 		}
 	}
@@ -114,9 +95,9 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 		body = []byte("{" + strings.Join(members, ",") + "}")
 		header.Set("Content-Type", "application/json")
 	}
-	// A tool call whose arguments have faults is sent too, so that it counts towards the rate limits. The middleware validate finds the faults in
-	// the context and refuses the request.
-	ctx = context.WithValue(ctx, callKey{}, Call{faults, sent, t.sent})
+	// A tool call whose arguments have faults is sent too, so that it counts towards the rate limits. Its path can still contain the name of a
+	// missing argument, such as {ad_id}. The middleware validate finds the faults in the context and refuses the request.
+	ctx = context.WithValue(ctx, callKey{}, Call{faults, values, t.sent})
 	r, err = http.NewRequestWithContext(ctx, t.method, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
@@ -131,50 +112,42 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 	return r, fields, nil
 }
 
-// readArguments returns the JSON value of each argument by name. It reports unknown arguments as
-// faults, but does not check the values.
+// readArguments returns the JSON value of each argument by name: the value in the tool call, or else the default value. An argument without
+// either is missing in the result. readArguments reports unknown arguments as faults, but does not check the values.
 func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, []Fault) {
-	given := map[string]json.RawMessage{}
-	if len(raw) == 0 || string(raw) == "null" {
-		return given, nil
-	}
-	if err := json.Unmarshal(raw, &given); err != nil {
-		return nil, []Fault{{"", faultType, "the arguments must be an object"}}
-	}
+	var given map[string]json.RawMessage
 	var faults []Fault
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if !t.hasArgument(name) && len(faults) < maxFaults {
-			faults = append(faults, Fault{name, faultUnknown, fmt.Sprintf("%q is not an argument of %s; %s", name, t.name, t.argumentNames())})
-		}
+	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
+		faults = append(faults, Fault{"", faultType, "the arguments must be an object"})
 	}
-	return given, faults
-}
-
-func (t *tool) hasArgument(name string) bool {
+	values := map[string]json.RawMessage{}
+	var names []string // names of the arguments that the tool offers
 	for _, a := range t.arguments {
-		if a.name == name && !a.isFixed {
-			return true
+		value, ok := given[a.name]
+		if string(value) == "null" && !a.nullable {
+			ok = false // null counts as missing, except for a body member that can be null
 		}
-	}
-	return false
-}
-
-// argumentNames returns a list of the tool's arguments for an error message, such as "it takes link, limit".
-func (t *tool) argumentNames() string {
-	var names []string
-	for _, a := range t.arguments {
+		switch {
+		case ok && !a.isFixed:
+			values[a.name] = value
+		case a.defaultValue != nil:
+			values[a.name] = a.defaultValue
+		}
 		if !a.isFixed {
 			names = append(names, a.name)
 		}
 	}
-	if len(names) == 0 {
-		return "it takes no arguments"
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(names, name) && len(faults) < maxFaults {
+			faults = append(faults, Fault{name, faultUnknown, fmt.Sprintf("%q is not an argument of %s; it takes %s", name, t.name,
+				cmp.Or(strings.Join(names, ", "), "no arguments"))})
+		}
 	}
-	return "it takes " + strings.Join(names, ", ")
+	return values, faults
 }
 
-// formatValue converts the JSON value of an argument to text for a path, query or header. It does not check
-// the type of the value, because the server refuses values that violate Call.Schema.
+// formatValue converts the JSON value of an argument to text for a path, query or header: ["reels", "shorts"] becomes "reels,shorts". It
+// does not check the type of the value, because the server refuses values that violate Call.Schema.
 func (a argument) formatValue(raw json.RawMessage) (string, *Fault) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -184,17 +157,11 @@ func (a argument) formatValue(raw json.RawMessage) (string, *Fault) {
 		return text, nil
 	}
 	var entries []string
-	if a.list && json.Unmarshal(raw, &entries) == nil {
-		return a.joinEntries(entries)
+	if !a.list || json.Unmarshal(raw, &entries) != nil {
+		return string(bytes.TrimSpace(raw)), nil
 	}
-	return string(bytes.TrimSpace(raw)), nil
-}
-
-// joinEntries joins the entries of an array argument with commas: ["reels", "shorts"] becomes "reels,shorts". It returns a fault if an
-// entry contains a comma.
-func (a argument) joinEntries(entries []string) (string, *Fault) {
-	for i, text := range entries {
-		if strings.Contains(text, ",") {
+	for i, entry := range entries {
+		if strings.Contains(entry, ",") {
 			return "", &Fault{a.name, faultSyntax, fmt.Sprintf("entry %d of %s contains a comma, and commas separate entries; use an id instead of a name", i, a.name)}
 		}
 	}

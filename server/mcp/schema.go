@@ -121,27 +121,6 @@ func sentSchema(arguments []argument) *openapi3.Schema {
 // array. MCP requires an object as structured content.
 const itemsMember = "items"
 
-// findUntrustedInResponses returns which parts of a tool's results are untrusted text. It fails if the JSON of a successful response is
-// neither an object nor an array.
-func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, error) {
-	var untrusted *untrustedText
-	for _, form := range resultSchemas(responses) {
-		isArray := form.Value.Type.Is(openapi3.TypeArray)
-		if !isArray && !form.Value.Type.Is(openapi3.TypeObject) {
-			return nil, errors.New("the response is neither an object nor an array")
-		}
-		found, err := findUntrustedText(form, 0)
-		if err != nil {
-			return nil, fmt.Errorf("response: %w", err)
-		}
-		if isArray && found != nil {
-			found = &untrustedText{members: map[string]*untrustedText{itemsMember: found}}
-		}
-		untrusted = untrusted.merge(found)
-	}
-	return untrusted, nil
-}
-
 // outputSchema returns the JSON Schema of a tool's structured content. The schema has the members
 // of all possible responses. All members are optional, because responses differ.
 func outputSchema(responses *openapi3.Responses) map[string]any {

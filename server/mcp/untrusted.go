@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,27 @@ type untrustedText struct {
 	self    bool                      // true if the JSON value is itself untrusted text
 	items   *untrustedText            // if the JSON value is an array: the untrusted text in each entry
 	members map[string]*untrustedText // if the JSON value is an object: maps the name of each member to the untrusted text in the member
+}
+
+// findUntrustedInResponses returns which parts of a tool's results are untrusted text. It fails if the JSON of a successful response is
+// neither an object nor an array.
+func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, error) {
+	var untrusted *untrustedText
+	for _, form := range resultSchemas(responses) {
+		isArray := form.Value.Type.Is(openapi3.TypeArray)
+		if !isArray && !form.Value.Type.Is(openapi3.TypeObject) {
+			return nil, errors.New("the response is neither an object nor an array")
+		}
+		found, err := findUntrustedText(form, 0)
+		if err != nil {
+			return nil, fmt.Errorf("response: %w", err)
+		}
+		if isArray && found != nil {
+			found = &untrustedText{members: map[string]*untrustedText{itemsMember: found}}
+		}
+		untrusted = untrusted.merge(found)
+	}
+	return untrusted, nil
 }
 
 // findUntrustedText returns which parts of a JSON value are untrusted text, or nil if no part is. ref is the value's schema, and depth is the value's

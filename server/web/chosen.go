@@ -31,7 +31,7 @@ type chosenPage struct {
 	Problem     *Problem
 	Results     []chosenResult
 	Next        nextChange
-	Leave       *client.Collection // collection out of which the page asks to take the videos; nil if it does not ask
+	RemoveFrom  *client.Collection // collection from which the visitor is asked to remove the videos; nil if the page does not ask
 }
 
 // namedVideos are videos that the page names. More is the number of further videos, which it does not name.

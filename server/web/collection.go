@@ -26,7 +26,7 @@ const (
 )
 
 // sumCaption is the text below the chart of a collection. It says which videos the sums of a day include.
-const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was taken out and added again, it counts from the day on which it was added again."
+const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was removed and added again, it counts from the day on which it was added again."
 
 // collectionStatistics are the statistics of a collection: those of a report, and the videos that gained most and least.
 type collectionStatistics struct {
@@ -246,6 +246,27 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 	}
 	content.ShareOmits = describeOmittedVideos(0, content.VideosBelow)
 	return nil
+}
+
+// WithoutNumbersPath returns the path and the query of the list of the collection's videos that were never fetched. It returns "" if the views of all
+// videos are known, or if a list cannot have the videos of all collections on the page.
+func (p collectionPage) WithoutNumbersPath() string {
+	if p.Statistics.UnknownViews == nil || *p.Statistics.UnknownViews == 0 {
+		return ""
+	}
+	ids, shown := []string{p.Collection.ID.String()}, map[uuid.UUID]bool{p.Collection.ID: true}
+	if p.Subtree {
+		for _, c := range collectionTree(p.Collections) { // in the tree, a collection comes after its parent
+			if c.ParentID != nil && shown[*c.ParentID] {
+				shown[c.ID] = true
+				ids = append(ids, c.ID.String())
+			}
+		}
+	}
+	if len(ids) > maxCollectionFilters {
+		return ""
+	}
+	return "/video?" + url.Values{"collections": {strings.Join(ids, ",")}, "has_metrics": {"false"}, "include_removed": {"true"}, "order_by": {"created_at"}}.Encode()
 }
 
 // countSharedVideos sets content.ShareOmits of a page whose list has the videos of all subcollections.

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
-	"github.com/reeltally/reeltally/gen/client"
 )
 
 // This file contains the handlers that change the name, the parent and the hashtags of a collection.
@@ -90,18 +88,4 @@ func (v *visit) editCollection(id string) error {
 	}
 	v.redirectTo("/collection/" + id + "?notice=collection-changed")
 	return nil
-}
-
-// removeAccount takes an account out of a collection.
-func (v *visit) removeAccount(path string) error {
-	var removed client.RemovedAccounts
-	account, err := uuid.Parse(v.r.PostFormValue("account"))
-	if err != nil {
-		return &Problem{Status: http.StatusBadRequest, Title: "No account", Detail: "Choose an account."}
-	}
-	_, err = v.sendJSON(http.MethodDelete, path+"/accounts", map[string][]string{"account_ids": {account.String()}}, &removed)
-	if err == nil && removed.AccountsRemoved == 0 {
-		return &Problem{Status: http.StatusNotFound, Title: "Not in the collection", Detail: "The account is not in the collection. Nothing was changed."}
-	}
-	return err
 }

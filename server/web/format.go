@@ -90,6 +90,14 @@ func deref(s any) string {
 	return fmt.Sprint(s)
 }
 
+// textOrEmpty returns the text that s points to, or "" if s is nil.
+func textOrEmpty[T ~string](s *T) string {
+	if s == nil {
+		return ""
+	}
+	return string(*s)
+}
+
 // number is an integer, a floating-point number, or a pointer to one of them. A nil pointer means that the number is unknown.
 type number any
 

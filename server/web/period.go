@@ -92,6 +92,12 @@ func (v *visit) requestedPeriod(query url.Values) (period, error) {
 	return p, nil
 }
 
+// historyQuery returns the query parameters for the history in the period. The request also covers the
+// week before, to compute the gain of the first day.
+func (v *visit) historyQuery(p period) url.Values {
+	return url.Values{"start_date": {max(p.Oldest, p.Start-7).String()}, "end_date": {p.End.String()}, "include": {"quality"}}
+}
+
 // Link returns the query of the same page with a period of n days.
 func (p period) Link(n int32) string {
 	return "?" + withParameters(p.query, "days", strconv.Itoa(int(n)), "start", "", "end", "").Encode()

@@ -35,7 +35,10 @@ func showSearch(v *visit) error {
 	if content.Text != "" {
 		var calls errgroup.Group // the calls run concurrently and fill different fields of content
 		calls.Go(func() error { return v.searchVideos(&content) })
-		calls.Go(func() error { return v.searchAccounts(&content) })
+		calls.Go(func() (err error) {
+			content.Accounts, err = v.findAccounts(content.Text)
+			return err
+		})
 		calls.Go(func() error { return v.searchCollections(&content) })
 		if err := calls.Wait(); err != nil {
 			return err
@@ -80,12 +83,6 @@ func usernamesWithBeginning(text string) string {
 		return text
 	}
 	return beginning + AnyEnd
-}
-
-// searchAccounts reads the accounts whose usernames begin with the searched text.
-func (v *visit) searchAccounts(content *searchPage) (err error) {
-	content.Accounts, err = v.findAccounts(content.Text)
-	return err
 }
 
 // findAccounts returns up to maxFound accounts whose usernames begin with the text, sorted by username. So the account with exactly this username is

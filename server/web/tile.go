@@ -1,5 +1,11 @@
 package web
 
+import (
+	"fmt"
+
+	"github.com/reeltally/reeltally/store"
+)
+
 // tile is a box of a page that shows one number and its change in the period.
 type tile struct {
 	Label  string
@@ -47,4 +53,74 @@ func (t tile) Note() string {
 		return formatCount(t.Stopped) + " no longer tracked"
 	}
 	return ""
+}
+
+// metricTiles returns one tile for each metric of the chart, with its count at the end of the period and its change in the period.
+// latestValues are the counts of today. They have the same order as c.Metrics.
+func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
+	tiles := make([]tile, len(c.Metrics))
+	for m, shown := range c.Metrics {
+		value := latestValues[m]
+		if p.End < p.today {
+			value = lastKnownValue(points, m, p.End)
+		}
+		change, span := computeChange(points, m, p)
+		tiles[m] = tile{Label: shown.Label, Value: value, Change: change, Span: span, NoBefore: true,
+			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
+	}
+	return tiles
+}
+
+// lastKnownValue returns the newest known value of the metric with index m on the given day or before, or nil if no value is known. The points
+// must be sorted by day, the newest first.
+func lastKnownValue(points []point, m int, day store.Date) *int64 {
+	for _, at := range points {
+		if at.Day <= day && at.Values[m] != nil {
+			return at.Values[m]
+		}
+	}
+	return nil
+}
+
+// computeChange returns the change of a metric in the period, or nil if too few values are known. The
+// points must be sorted by day, the newest first. The result `span` names the days that the change covers.
+func computeChange(points []point, m int, p period) (change *int64, span string) {
+	first, last := endsOfChange(points, m, p)
+	if first == nil {
+		return nil, ""
+	}
+	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because fetches are daily
+	// span stays "" if the change covers the whole period.
+	switch {
+	case late && early:
+		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)
+	case late:
+		span = fmt.Sprintf("since %s", first.Day)
+	case early:
+		span = fmt.Sprintf("until %s", last.Day)
+	}
+	return difference(last.Values[m], first.Values[m]), span
+}
+
+// endsOfChange returns the two points between which the change of a metric in the period is computed. `first` is the newest point before the
+// period that has a known value. Without such a point, it is the oldest point in the period that has a known value. Both results are nil if too
+// few values are known. The points must be sorted by day, the newest first.
+func endsOfChange(points []point, m int, p period) (first, last *point) {
+	for n := range points {
+		at := &points[n]
+		if at.Day > p.End || at.Values[m] == nil {
+			continue
+		}
+		if last == nil {
+			last = at
+		}
+		if first = at; at.Day < p.Start {
+			break
+		}
+	}
+	// The change needs a known value in the period, and an earlier known value.
+	if last == nil || last.Day < p.Start || first == last {
+		return nil, nil
+	}
+	return first, last
 }

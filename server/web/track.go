@@ -43,7 +43,7 @@ type trackResult struct {
 	Icon    string
 	Reason  string
 	Waiting bool        // true if the page in the browser regularly asks the server whether the video or account has numbers
-	Already bool        // true if the video or account was tracked before. lookUpTrackedItems sets Already to false if the fetch status is "pending" or unknown
+	Already bool        // true if the video or account was tracked before. startProgress sets Already to false if the fetch status is "pending" or unknown
 	State   *firstFetch // state of a video or account that was tracked before; nil if it was not looked up, or if its fetch status is "pending" or unknown
 }
 
@@ -167,6 +167,9 @@ func trackPastedLinks(v *visit) error {
 	}
 	content := trackPage{Text: v.r.PostFormValue("links"), Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")}
 	links := linksIn(content.Text)
+	if len(links) == 0 {
+		content.Problems = []*Problem{{Status: http.StatusBadRequest, Detail: "The text has no links. Paste at least one."}}
+	}
 	surplus := links[min(len(links), maxPasted):]
 	var videos, accounts []string
 	for _, text := range links[:len(links)-len(surplus)] {
@@ -176,54 +179,138 @@ func trackPastedLinks(v *visit) error {
 			videos = append(videos, text)
 		}
 	}
-	if len(links) == 0 {
-		content.Problems = []*Problem{{Status: http.StatusBadRequest, Detail: "The text has no links. Paste at least one."}}
-	}
 	labels := []uuid.UUID{}
 	if id, err := uuid.Parse(content.Collection); err == nil {
 		labels = append(labels, id)
 	}
-	var short []string // short links that lead to accounts instead of videos
-	err := content.sendLinks(videos, func(some []string) error {
+	for some := range slices.Chunk(videos, maxBulk) {
 		var result client.TrackVideosResult
-		if _, err := v.sendJSON(http.MethodPost, "/videos/bulk", client.TrackVideosRequest{Links: some, LabelIds: labels}, &result); err != nil {
+		if err := content.sendLinks(v, "/videos/bulk", some, client.TrackVideosRequest{Links: some, LabelIds: labels}, &result); err != nil {
 			return err
 		}
+		content.addWarnings(result.Warnings)
 		for _, e := range result.Results {
-			if e.Code != nil && *e.Code == client.TrackFailureWrongKind {
-				short = append(short, e.URL)
+			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account
+				accounts = append(accounts, e.URL)
 				continue
 			}
 			content.addResult("video", e.URL, e.VideoID, e.Status, e.Error, e.Positions)
 		}
-		content.addWarnings(result.Warnings)
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	err = content.sendLinks(append(accounts, short...), func(some []string) error {
-		body := client.TrackAccountsRequest{Links: some, LabelIds: labels}
-		if content.TrackingType != "" {
-			body.TrackingType = new(client.TrackingType(content.TrackingType))
-		}
+	var trackingType *client.TrackingType
+	if content.TrackingType != "" {
+		trackingType = new(client.TrackingType(content.TrackingType))
+	}
+	for some := range slices.Chunk(accounts, maxBulk) {
 		var result client.TrackAccountsResult
-		if _, err := v.sendJSON(http.MethodPost, "/accounts/bulk", body, &result); err != nil {
+		body := client.TrackAccountsRequest{Links: some, LabelIds: labels, TrackingType: trackingType}
+		if err := content.sendLinks(v, "/accounts/bulk", some, body, &result); err != nil {
 			return err
 		}
+		content.addWarnings(result.Warnings)
 		for _, e := range result.Results {
 			content.addResult("account", e.URL, e.AccountID, e.Status, e.Error, e.Positions)
 		}
-		content.addWarnings(result.Warnings)
-		return nil
-	})
-	if err != nil {
+	}
+	if err := v.startProgress(&content); err != nil {
 		return err
 	}
-	if err := v.lookUpTrackedItems(content.Results); err != nil {
-		return err
+	content.addMessages(len(links), surplus)
+	v.keepInHistory()
+	return v.renderTrackingForm(content)
+}
+
+// maxBulk is the maximum number of links in a bulk request to the API.
+const maxBulk = 500
+
+// sendLinks sends a bulk request with some of the links. If the API refuses the request, the page shows why, and sendLinks sends no further requests. It
+// then leaves result unchanged, and the links stay in the form. It returns an error only if the visitor cannot solve the problem.
+func (p *trackPage) sendLinks(v *visit, path string, links []string, body, result any) error {
+	if len(p.Problems) == 0 {
+		_, err := v.sendJSON(http.MethodPost, path, body, result)
+		if err == nil {
+			return nil
+		}
+		problem, ok := errors.AsType[*Problem](err)
+		if !ok || problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusUnauthorized {
+			return err
+		}
+		switch problem.Status {
+		case http.StatusTooManyRequests:
+			problem.Detail += " The links that were not tracked are still in the text field."
+		case http.StatusNotFound: // the only item that the request names is the chosen collection
+			problem.Detail = "The chosen collection does not exist. Was it deleted? The links in the text field were not tracked. Press \"Track\" to track them without a collection, or choose another one."
+		}
+		p.Problems = append(p.Problems, problem)
 	}
-	for _, r := range content.Results {
+	p.Left = append(p.Left, links...)
+	return nil
+}
+
+// addWarnings adds the warnings of a bulk request to the page. It leaves out the warnings about repeated links and about many links,
+// for which the page has messages of its own.
+func (p *trackPage) addWarnings(warnings []string) {
+	for _, w := range warnings {
+		if !strings.Contains(w, "sent more than once") && !strings.Contains(w, "fetched by the scheduled update") && !slices.Contains(p.Warnings, w) {
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
+}
+
+// The results of links that are tracked, in words.
+const (
+	wordTracked        = "Tracked"
+	wordAlreadyTracked = "Already tracked"
+)
+
+// addResult adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused. positions has the positions of
+// the link in the request.
+func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string, positions client.LinkPositions) {
+	if len(positions) > 1 {
+		p.Repeated++
+	}
+	r := trackResult{Link: url, Kind: itemKind, Reason: textOrEmpty(reason)}
+	switch status {
+	case client.TrackStatusTracked:
+		r.Word, r.Class, r.Icon, r.Waiting = wordTracked, "good", "check", true
+		if itemKind == "account" {
+			r.Reason = "Next, " + trackingTypes[cmp.Or(p.TrackingType, trackingOrder[0])] + " are found and tracked."
+		}
+	case client.TrackStatusAlreadyTracked:
+		r.Word, r.Class, r.Icon, r.Reason, r.Waiting, r.Already = wordAlreadyTracked, "neutral", "check", "", true, true
+	default:
+		r.Word, r.Class, r.Icon = "Refused", "bad", "alert"
+	}
+	if itemID != nil {
+		r.ID = itemID.String()
+		if parsed, err := link.Parse(url); err == nil && parsed.Platform != "" {
+			r.Path = "/" + itemKind + "/" + string(parsed.Platform) + "/" + r.ID
+		}
+	}
+	p.Results = append(p.Results, r)
+}
+
+// startProgress lists the videos and accounts for whose first numbers the page waits. It first looks up at most maxLookUps of those that were tracked
+// before, because they can have numbers already. The page requests the missing states later.
+func (v *visit) startProgress(content *trackPage) error {
+	lookUps := 0
+	for n := range content.Results {
+		r := &content.Results[n]
+		if id, err := uuid.Parse(r.ID); err == nil && r.Already && lookUps < maxLookUps {
+			lookUps++
+			state, err := v.lookUpItem(r.Kind, id)
+			if err != nil {
+				return err
+			}
+			switch {
+			case state.hasArrived():
+				r.State, r.Waiting = &state, false
+			case state.isFailing():
+				r.State = &state
+			default:
+				r.Already = false // a video or account that still waits for numbers is shown like a newly tracked one
+			}
+		}
 		if r.Waiting {
 			item := r.Kind + ":" + r.ID
 			content.Progress.Waiting = append(content.Progress.Waiting, item)
@@ -233,51 +320,33 @@ func trackPastedLinks(v *visit) error {
 		}
 	}
 	content.Progress.Total = len(content.Progress.Waiting)
-	if len(surplus) > 0 {
-		content.Problems = append(content.Problems, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(
-			"You pasted %s links, but at most %s can be tracked at a time. The last %s are still in the text field. Press \"Track\" once more to track them.",
-			formatCount(len(links)), formatCount(maxPasted), formatCount(len(surplus)))})
-		content.Left = append(content.Left, surplus...)
-	}
-	if len(content.Results) > 0 {
-		content.Text = strings.Join(content.Left, "\n") // the table of results shows the other links
-	}
-	content.reportRefusedLinks()
-	v.keepInHistory()
-	switch {
-	case content.Repeated == 1:
-		content.Notes = append(content.Notes, "1 link was pasted more than once, in different forms. It is listed once.")
-	case content.Repeated > 1:
-		content.Notes = append(content.Notes, formatCount(content.Repeated)+" links were pasted more than once, in different forms. Each is listed once.")
-	}
-	return v.renderTrackingForm(content)
+	return nil
 }
 
-// lookUpTrackedItems stores the states of already tracked videos and accounts in results. It sends at
-// most maxLookUps requests. The page requests the missing states later.
-func (v *visit) lookUpTrackedItems(results []trackResult) error {
-	lookUps := 0
-	for n := range results {
-		r := &results[n]
-		id, err := uuid.Parse(r.ID)
-		if !r.Already || err != nil || lookUps == maxLookUps {
-			continue
-		}
-		lookUps++
-		state, err := v.lookUpItem(r.Kind, id)
-		if err != nil {
-			return err
-		}
-		switch {
-		case state.hasArrived():
-			r.State, r.Waiting = &state, false
-		case state.isFailing():
-			r.State = &state
-		default:
-			r.Already = false // a video or account that still waits for numbers is shown like a newly tracked one
-		}
+// addMessages adds the messages about links that were pasted more than once, refused or not sent. It moves the refused links to the beginning of the
+// results, and keeps in the form only the links that can be tracked with the next submission. pasted is the number of links in the form, and surplus
+// has those of them that were not sent because they are too many.
+func (p *trackPage) addMessages(pasted int, surplus []string) {
+	if len(surplus) > 0 {
+		p.Problems = append(p.Problems, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(
+			"You pasted %s links, but at most %s can be tracked at a time. The last %s are still in the text field. Press \"Track\" once more to track them.",
+			formatCount(pasted), formatCount(maxPasted), formatCount(len(surplus)))})
+		p.Left = append(p.Left, surplus...)
 	}
-	return nil
+	if len(p.Results) > 0 {
+		p.Text = strings.Join(p.Left, "\n") // the table of results shows the other links
+	}
+	refused := slices.DeleteFunc(slices.Clone(p.Results), func(r trackResult) bool { return r.ID != "" })
+	if len(refused) > 0 {
+		p.Results = append(refused, slices.DeleteFunc(p.Results, func(r trackResult) bool { return r.ID == "" })...)
+		p.Warnings = append(p.Warnings, plural(len(refused), "link was", "links were")+" refused; the list below says why.")
+	}
+	switch {
+	case p.Repeated == 1:
+		p.Notes = append(p.Notes, "1 link was pasted more than once, in different forms. It is listed once.")
+	case p.Repeated > 1:
+		p.Notes = append(p.Notes, formatCount(p.Repeated)+" links were pasted more than once, in different forms. Each is listed once.")
+	}
 }
 
 // Summary says how many links are tracked, and in which collection. It returns "" if all links were refused.
@@ -315,100 +384,4 @@ func (p trackPage) RefusedLinks() string {
 		}
 	}
 	return strings.Join(links, "\n")
-}
-
-// reportRefusedLinks adds a message with the number of refused links, and moves these links to the beginning of the results.
-func (p *trackPage) reportRefusedLinks() {
-	var refused, others []trackResult
-	for _, r := range p.Results {
-		if r.ID == "" {
-			refused = append(refused, r)
-		} else {
-			others = append(others, r)
-		}
-	}
-	p.Results = slices.Concat(refused, others)
-	if len(refused) > 0 {
-		p.Warnings = append(p.Warnings, plural(len(refused), "link was", "links were")+" refused; the list below says why.")
-	}
-}
-
-// maxBulk is the maximum number of links in a bulk request to the API.
-const maxBulk = 500
-
-// sendLinks calls send with at most maxBulk links at a time. The links of a refused request, and all
-// later links, stay in the form.
-func (p *trackPage) sendLinks(links []string, send func([]string) error) error {
-	for some := range slices.Chunk(links, maxBulk) {
-		refused := len(p.Problems) > 0
-		if !refused {
-			if err := p.addProblem(send(some)); err != nil {
-				return err
-			}
-			refused = len(p.Problems) > 0
-		}
-		if refused {
-			p.Left = append(p.Left, some...)
-		}
-	}
-	return nil
-}
-
-// addWarnings adds the warnings of a bulk request to the page. It leaves out the warnings about repeated links and about many links,
-// for which the page has messages of its own.
-func (p *trackPage) addWarnings(warnings []string) {
-	for _, w := range warnings {
-		if !strings.Contains(w, "sent more than once") && !strings.Contains(w, "fetched by the scheduled update") && !slices.Contains(p.Warnings, w) {
-			p.Warnings = append(p.Warnings, w)
-		}
-	}
-}
-
-// addProblem shows err on the page if the visitor can solve the problem, and then returns nil.
-// Otherwise, it returns err unchanged.
-func (p *trackPage) addProblem(err error) error {
-	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // sendJSON returns a *Problem itself
-		switch problem.Status {
-		case http.StatusTooManyRequests:
-			problem.Detail += " The links that were not tracked are still in the text field."
-		case http.StatusNotFound: // the only item that the request names is the chosen collection
-			problem.Detail = "The chosen collection does not exist. Was it deleted? The links in the text field were not tracked. Press \"Track\" to track them without a collection, or choose another one."
-		}
-		p.Problems = append(p.Problems, problem)
-		return nil
-	}
-	return err
-}
-
-// The results of links that are tracked, in words.
-const (
-	wordTracked        = "Tracked"
-	wordAlreadyTracked = "Already tracked"
-)
-
-// addResult adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused. positions has the positions of
-// the link in the request.
-func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string, positions client.LinkPositions) {
-	if len(positions) > 1 {
-		p.Repeated++
-	}
-	r := trackResult{Link: url, Kind: itemKind, Reason: textOrEmpty(reason)}
-	switch status {
-	case client.TrackStatusTracked:
-		r.Word, r.Class, r.Icon, r.Waiting = wordTracked, "good", "check", true
-		if itemKind == "account" {
-			r.Reason = "Next, " + trackingTypes[cmp.Or(p.TrackingType, trackingOrder[0])] + " are found and tracked."
-		}
-	case client.TrackStatusAlreadyTracked:
-		r.Word, r.Class, r.Icon, r.Reason, r.Waiting, r.Already = wordAlreadyTracked, "neutral", "check", "", true, true
-	default:
-		r.Word, r.Class, r.Icon = "Refused", "bad", "alert"
-	}
-	if itemID != nil {
-		r.ID = itemID.String()
-		if parsed, err := link.Parse(url); err == nil && parsed.Platform != "" {
-			r.Path = "/" + itemKind + "/" + string(parsed.Platform) + "/" + r.ID
-		}
-	}
-	p.Results = append(p.Results, r)
 }

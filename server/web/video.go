@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -80,99 +79,6 @@ func showVideo(v *visit) error {
 		content.Wait = v.secondsToWait(video.NextFetchAt)
 	}
 	return v.renderPage(http.StatusOK, "video", "videos", titleOf(*video), content)
-}
-
-// itemID returns the id in the path of the page. The error is errNotFound if the path contains no valid id.
-func (v *visit) itemID() (string, error) {
-	id, err := uuid.Parse(v.r.PathValue("id"))
-	if err != nil {
-		return "", errNotFound
-	}
-	return id.String(), nil
-}
-
-// historyQuery returns the query parameters for the history in the period. The request also covers the
-// week before, to compute the gain of the first day.
-func (v *visit) historyQuery(p period) url.Values {
-	return url.Values{"start_date": {max(p.Oldest, p.Start-7).String()}, "end_date": {p.End.String()}, "include": {"quality"}}
-}
-
-// textOrEmpty returns the text that s points to, or "" if s is nil.
-func textOrEmpty[T ~string](s *T) string {
-	if s == nil {
-		return ""
-	}
-	return string(*s)
-}
-
-// metricTiles returns one tile for each metric of the chart, with its count at the end of the period and its change in the period.
-// latestValues are the counts of today. They have the same order as c.Metrics.
-func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
-	tiles := make([]tile, len(c.Metrics))
-	for m, shown := range c.Metrics {
-		value := latestValues[m]
-		if p.End < p.today {
-			value = lastKnownValue(points, m, p.End)
-		}
-		change, span := computeChange(points, m, p)
-		tiles[m] = tile{Label: shown.Label, Value: value, Change: change, Span: span, NoBefore: true,
-			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
-	}
-	return tiles
-}
-
-// lastKnownValue returns the newest known value of the metric with index m on the given day or before, or nil if no value is known. The points
-// must be sorted by day, the newest first.
-func lastKnownValue(points []point, m int, day store.Date) *int64 {
-	for _, at := range points {
-		if at.Day <= day && at.Values[m] != nil {
-			return at.Values[m]
-		}
-	}
-	return nil
-}
-
-// computeChange returns the change of a metric in the period, or nil if too few values are known. The
-// points must be sorted by day, the newest first. The result `span` names the days that the change covers.
-func computeChange(points []point, m int, p period) (change *int64, span string) {
-	first, last := endsOfChange(points, m, p)
-	if first == nil {
-		return nil, ""
-	}
-	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because fetches are daily
-	// span stays "" if the change covers the whole period.
-	switch {
-	case late && early:
-		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)
-	case late:
-		span = fmt.Sprintf("since %s", first.Day)
-	case early:
-		span = fmt.Sprintf("until %s", last.Day)
-	}
-	return difference(last.Values[m], first.Values[m]), span
-}
-
-// endsOfChange returns the two points between which the change of a metric in the period is computed. `first` is the newest point before the
-// period that has a known value. Without such a point, it is the oldest point in the period that has a known value. Both results are nil if too
-// few values are known. The points must be sorted by day, the newest first.
-func endsOfChange(points []point, m int, p period) (first, last *point) {
-	for n := range points {
-		at := &points[n]
-		if at.Day > p.End || at.Values[m] == nil {
-			continue
-		}
-		if last == nil {
-			last = at
-		}
-		if first = at; at.Day < p.Start {
-			break
-		}
-	}
-	// The change needs a known value in the period, and an earlier known value.
-	if last == nil || last.Day < p.Start || first == last {
-		return nil, nil
-	}
-	return first, last
 }
 
 // changeVideo performs the action of a button on the page of a video, and shows the page again.

@@ -110,27 +110,6 @@ func showVideos(v *visit) error {
 	return v.renderPage(http.StatusOK, "videos", "videos", "Videos", content)
 }
 
-// WithoutNumbersPath returns the path and the query of the list of the collection's videos that were never fetched. It returns "" if the views of all
-// videos are known, or if a list cannot have the videos of all collections on the page.
-func (p collectionPage) WithoutNumbersPath() string {
-	if p.Statistics.UnknownViews == nil || *p.Statistics.UnknownViews == 0 {
-		return ""
-	}
-	ids, shown := []string{p.Collection.ID.String()}, map[uuid.UUID]bool{p.Collection.ID: true}
-	if p.Subtree {
-		for _, c := range collectionTree(p.Collections) { // in the tree, a collection comes after its parent
-			if c.ParentID != nil && shown[*c.ParentID] {
-				shown[c.ID] = true
-				ids = append(ids, c.ID.String())
-			}
-		}
-	}
-	if len(ids) > maxCollectionFilters {
-		return ""
-	}
-	return "/video?" + url.Values{"collections": {strings.Join(ids, ",")}, "has_metrics": {"false"}, "include_removed": {"true"}, "order_by": {"created_at"}}.Encode()
-}
-
 // nameUnlistedCollections returns the text to show for a filter by collections that is not in the list. For the id of a collection, the text is the
 // name of the collection. For several ids, it is the number of collections. Otherwise, it is the filter itself. If the filter is empty or is the id
 // of a listed collection, the text is "".

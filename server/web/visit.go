@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -64,6 +66,15 @@ func (v *visit) renderPage(status int, templateName, section, title string, temp
 		status = v.refused.Status
 	}
 	return v.executeTemplate(status, templateName, "layout", shown)
+}
+
+// itemID returns the id in the path of the page. The error is errNotFound if the path contains no valid id.
+func (v *visit) itemID() (string, error) {
+	id, err := uuid.Parse(v.r.PathValue("id"))
+	if err != nil {
+		return "", errNotFound
+	}
+	return id.String(), nil
 }
 
 // isReadOnly returns true if the visitor is signed in with a token that may not change anything.
@@ -159,7 +170,7 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"deleted":            "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":            "Tracking was stopped. The numbers so far are kept.",
 	"added":              "Added to the collection.",
-	"account-removed":    "The account was taken out of the collection. Its videos stay tracked, and those that were added themselves or through a hashtag are still in the collection. If you add the account again, its videos count from that day on.",
+	"account-removed":    "The account was removed from the collection. Its videos stay tracked, and those that were added themselves or through a hashtag are still in the collection. If you add the account again, its videos count from that day on.",
 	"created":            "The collection was created.",
 	"collection-changed": "The collection was changed.",
 	"share-saved":        "The share page was changed.",

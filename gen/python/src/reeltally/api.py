@@ -190,11 +190,11 @@ class ReelTally(Client):
         return cast("t.RefreshNotDue", self.request("POST", "/refresh/videos", body=body, keyed=True, idempotency_key=idempotency_key))
 
     def remove_collection_accounts(self, collection_id: str, body: t.CollectionAccountsRequest) -> t.RemovedAccounts:
-        """Take accounts out of a collection. `DELETE /collections/{collection_id}/accounts`"""
+        """Remove accounts from a collection. `DELETE /collections/{collection_id}/accounts`"""
         return cast("t.RemovedAccounts", self.request("DELETE", f"/collections/{quote(collection_id)}/accounts", body=body))
 
     def remove_collection_videos(self, collection_id: str, body: t.CollectionVideosRequest) -> t.RemovedVideos:
-        """Take videos out of a collection. `DELETE /collections/{collection_id}/videos`"""
+        """Remove videos from a collection. `DELETE /collections/{collection_id}/videos`"""
         return cast("t.RemovedVideos", self.request("DELETE", f"/collections/{quote(collection_id)}/videos", body=body))
 
     def replay_webhook_delivery(self, webhook_id: str, delivery_id: str, *, idempotency_key: str | None = None) -> t.WebhookDelivery:

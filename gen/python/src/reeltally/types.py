@@ -924,7 +924,7 @@ class RefreshVideoRequest(TypedDict):
 class RemovedAccounts(TypedDict):
     """What the request changed in the collection."""
 
-    # The number of added accounts that were taken out.
+    # The number of added accounts that were removed from the collection.
     accounts_removed: int
     # The collection.
     collection_id: str
@@ -939,7 +939,7 @@ class RemovedVideos(TypedDict):
     collection_id: str
     # Always `true`; a failed request has a problem as its response.
     success: bool
-    # The number of added videos that were taken out.
+    # The number of added videos that were removed from the collection.
     videos_removed: int
 
 

@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// This file contains the handlers that take chosen videos out of a collection: a page asks for confirmation, and another page shows what happened to each video.
+// This file contains the handlers that remove chosen videos, or an account, from a collection. For videos, a page first asks for confirmation, and another
+// page then shows what happened to each video.
 
 // listedCollection returns the id of the collection whose page is the list with the path and query back. It returns "" for other lists.
 func listedCollection(back string) string {
@@ -27,8 +28,8 @@ func listedCollection(back string) string {
 	return id.String()
 }
 
-// confirmRemoval shows what happens to the numbers of a collection if the chosen videos are taken out of it, with a button that takes them out. If no
-// collection is chosen, but the list is that of a collection, the videos are taken out of this collection.
+// confirmRemoval shows what happens to the numbers of a collection if the chosen videos are removed from it, with a button that removes them. If no
+// collection is chosen, but the list is that of a collection, the videos are removed from this collection.
 func confirmRemoval(v *visit) error {
 	content, err := v.readChosen()
 	if err != nil {
@@ -37,7 +38,7 @@ func confirmRemoval(v *visit) error {
 	if content.Collection == "" {
 		content.Collection = listedCollection(content.Back)
 	}
-	collection, problem, err := v.readCollectionToLeave(content.Collection)
+	collection, problem, err := v.readChosenCollection(content.Collection)
 	if err != nil {
 		return err
 	}
@@ -45,16 +46,16 @@ func confirmRemoval(v *visit) error {
 		content.Problem = problem
 		return v.renderChosen(content)
 	}
-	content.Leave = &collection
+	content.RemoveFrom = &collection
 	if content.Named, err = v.nameVideos(content.IDs); err != nil {
 		return err
 	}
-	return v.renderPage(http.StatusOK, "chosen", "videos", "Take "+plural(len(content.IDs), "video", "videos")+" out", content)
+	return v.renderPage(http.StatusOK, "chosen", "videos", "Remove "+plural(len(content.IDs), "video", "videos"), content)
 }
 
-// readCollectionToLeave reads the collection with the given id. If the id is not the id of a collection of the organisation, it returns a problem to
+// readChosenCollection reads the collection with the given id. If the id is not the id of a collection of the organisation, it returns a problem to
 // show beside the list of collections.
-func (v *visit) readCollectionToLeave(id string) (client.Collection, *Problem, error) {
+func (v *visit) readChosenCollection(id string) (client.Collection, *Problem, error) {
 	parsed, err := uuid.Parse(id)
 	if err != nil {
 		return client.Collection{}, &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}, nil
@@ -66,9 +67,9 @@ func (v *visit) readCollectionToLeave(id string) (client.Collection, *Problem, e
 	return collection, nil, err
 }
 
-// removeChosenVideos takes the chosen videos out of a collection, and shows which of them are still in it and why.
+// removeChosenVideos removes the chosen videos from a collection, and shows which of them are still in it and why.
 func (v *visit) removeChosenVideos(content chosenPage) error {
-	collection, problem, err := v.readCollectionToLeave(content.Collection)
+	collection, problem, err := v.readChosenCollection(content.Collection)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (v *visit) removeChosenVideos(content chosenPage) error {
 	if err != nil {
 		return err
 	}
-	texts := changeTexts{"Taken out of " + collection.Name, "They stay tracked.", "Not in " + collection.Name + " before", "Still in " + collection.Name}
+	texts := changeTexts{"Removed from " + collection.Name, "They stay tracked.", "Not in " + collection.Name + " before", "Still in " + collection.Name}
 	if content.Results, err = v.describeChanges(changes, texts); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (v *visit) removeChosenVideos(content chosenPage) error {
 	return v.renderResults(content)
 }
 
-// removeVideos takes videos out of a collection and returns one change for each video. The change of a video that is still in the collection is
+// removeVideos removes videos from a collection and returns one change for each video. The change of a video that is still in the collection is
 // changeFailed, with the reason. The change of a video that was not in it before is changeUseless.
 func (v *visit) removeVideos(collection client.Collection, ids []string) ([]videoChange, error) {
 	changes := make([]videoChange, len(ids))
@@ -113,7 +114,7 @@ func (v *visit) removeVideos(collection client.Collection, ids []string) ([]vide
 			continue
 		}
 		video, err := v.readVideo(id)
-		if _, refused := errors.AsType[*Problem](err); refused { // the videos were taken out already, so this page must not end with the error
+		if _, refused := errors.AsType[*Problem](err); refused { // the videos were removed already, so this page must not end with the error
 			changes[n].Kind, changes[n].Reason = changeFailed, "Look at the list of the collection to see whether it is still in it. It may be in it through its account or a hashtag."
 			continue
 		}
@@ -139,8 +140,22 @@ func (v *visit) explainMembership(collection client.Collection, video client.Vid
 			return "", err
 		}
 		if slices.Contains(account.LabelIds, collection.ID) {
-			return "Its account is in the collection, with all its videos. Take the account out on the page of the collection, below its accounts.", nil
+			return "Its account is in the collection, with all its videos. Remove the account on the page of the collection, below its accounts.", nil
 		}
 	}
 	return "Its caption has a hashtag of the collection. Change the hashtags on the page of the collection.", nil
+}
+
+// removeAccount removes an account from a collection. path is the path of the collection in the API.
+func (v *visit) removeAccount(path string) error {
+	var removed client.RemovedAccounts
+	account, err := uuid.Parse(v.r.PostFormValue("account"))
+	if err != nil {
+		return &Problem{Status: http.StatusBadRequest, Title: "No account", Detail: "Choose an account."}
+	}
+	_, err = v.sendJSON(http.MethodDelete, path+"/accounts", map[string][]string{"account_ids": {account.String()}}, &removed)
+	if err == nil && removed.AccountsRemoved == 0 {
+		return &Problem{Status: http.StatusNotFound, Title: "Not in the collection", Detail: "The account is not in the collection. Nothing was changed."}
+	}
+	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/gen/client"
@@ -40,31 +39,5 @@ func (c *accountsList) Run(ctx context.Context, p boot.Process) error {
 	accounts := warnIfMasked(p.Stderr, api.AllAccounts(ctx, options), func(a client.Account) *bool { return a.MetricsMasked })
 	return printEntries(p.Stdout, accounts, c.JSON, columns, func(a client.Account) []string {
 		return []string{string(a.Platform), plainText(a.Username), formatCount(a.LatestFollowersCount), formatCount(a.TotalVideosTracked), formatCount(a.TotalViews), formatCount(a.TotalLikes), a.AccountID.String()}
-	})
-}
-
-// collectionsCommands are the commands for collections. They call the API.
-type collectionsCommands struct {
-	List   collectionsList   `cmd:"" help:"List collections with their hashtags."`
-	Create collectionsCreate `cmd:"" help:"Create a collection."`
-	Add    collectionsAdd    `cmd:"" help:"Add videos and accounts to a collection."`
-	Remove collectionsRemove `cmd:"" help:"Remove videos and accounts from a collection. They stay tracked."`
-}
-
-type collectionsList struct {
-	apiCommand
-	JSON bool `name:"json" help:"Print one JSON object a collection, as the API returns it."`
-}
-
-// Run prints all collections, including subcollections, as a table, or as one JSON object a line.
-func (c *collectionsList) Run(ctx context.Context, p boot.Process) error {
-	api, err := c.connect()
-	if err != nil {
-		return err
-	}
-	columns := []column{{title: "NAME", wide: true}, {title: "HASHTAGS", wide: true}, {title: "ACCESS"}, {title: "ID", extra: true}}
-	all := api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: pageSize(0)})
-	return printEntries(p.Stdout, all, c.JSON, columns, func(collection client.Collection) []string {
-		return []string{plainText(collection.Name), plainText(strings.Join(collection.Hashtags, ", ")), string(collection.Access), collection.ID.String()}
 	})
 }

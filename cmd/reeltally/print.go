@@ -2,16 +2,43 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"unicode"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 )
+
+// writeJSON writes v as one line of JSON.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// writeTable writes rows in aligned columns; the first row is the heading. writeTable removes control characters from the cells, because names
+// come from other people.
+func writeTable(w io.Writer, rows [][]any) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		for i, cell := range r {
+			if i > 0 {
+				_, _ = fmt.Fprint(t, "\t")
+			}
+			_, _ = fmt.Fprint(t, plainText(fmt.Sprint(cell)))
+		}
+		_, _ = fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
 
 // column is a column of a table.
 type column struct {
@@ -118,4 +145,16 @@ func formatCount(n *int64) string {
 		return "-"
 	}
 	return humanize.Comma(*n)
+}
+
+// numberWithNoun returns a number with its noun in the singular or plural, for example "1 video" or "2 videos".
+func numberWithNoun[N int | int32 | int64](n N, noun string) string {
+	return english.Plural(int(n), noun, "")
+}
+
+func formatYesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
 }

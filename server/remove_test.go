@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-func TestChosenVideos_canBeTakenOutOfACollection(t *testing.T) {
+func TestChosenVideos_canBeRemovedFromACollection(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -32,7 +32,7 @@ func TestChosenVideos_canBeTakenOutOfACollection(t *testing.T) {
 		require.Contains(t, string(chosen.body), `<option value="`+spring.String()+`" selected>`)
 		require.Contains(t, string(chosen.body), `formmethod="get" formaction="/video/chosen/remove"`)
 		asked := v.visit("/video/chosen/remove?" + url.Values{"video": {first, second}, "back": {list}}.Encode()).requireStatus(http.StatusOK)
-		for _, text := range []string{"no longer count in the sums and gains of the collection on any day", "counts from that day on, and its gain starts anew", "The videos stay tracked", "Take 2 videos out of the collection"} {
+		for _, text := range []string{"no longer count in the sums and gains of the collection on any day", "counts from that day on, and its gain starts anew", "The videos stay tracked", "Remove 2 videos from the collection"} {
 			require.Contains(t, mainText(asked), text)
 		}
 		require.Equal(t, spring.String(), fieldValue(asked.parseHTML(), "collection"))
@@ -41,7 +41,7 @@ func TestChosenVideos_canBeTakenOutOfACollection(t *testing.T) {
 
 		removed := v.post("/video/chosen/remove", "video", first, "collection", spring.String(), "back", list).requireStatus(http.StatusOK)
 		name := c.readCollection(spring).Name
-		require.Contains(t, mainText(removed), "Taken out of "+name+": 1 video They stay tracked.")
+		require.Contains(t, mainText(removed), "Removed from "+name+": 1 video They stay tracked.")
 		require.Contains(t, mainText(removed), "Add 1 video again")
 		require.Contains(t, mainText(removed), "its gain starts anew")
 		require.Equal(t, before-1, count(spring))
@@ -77,7 +77,7 @@ func TestChosenVideos_sayThatAHashtagKeepsAVideoInItsCollection(t *testing.T) {
 	require.Contains(t, mainText(v.post("/video/chosen/remove", "video", id, "collection", tagged, "back", "/video")), "Still in Tagged: 1 video Its caption has a hashtag of the collection.")
 }
 
-func TestCollectionPage_takesAnAccountOut(t *testing.T) {
+func TestCollectionPage_removesAnAccount(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -89,8 +89,8 @@ func TestCollectionPage_takesAnAccountOut(t *testing.T) {
 	require.Contains(t, mainText(v.visit(page)), "no longer count in the sums and gains of the collection on any day")
 	target := v.post(page+"/remove", "account", account).requireStatus(http.StatusSeeOther).Header.Get("Location")
 	after := mainText(v.visit(target).requireStatus(http.StatusOK))
-	require.Contains(t, after, "The account was taken out of the collection.")
-	require.NotContains(t, after, "Take an account out")
+	require.Contains(t, after, "The account was removed from the collection.")
+	require.NotContains(t, after, "Remove an account")
 	v.post(page+"/remove", "account", account).requireStatus(http.StatusNotFound)
 	v.post(page+"/remove", "account", "x").requireStatus(http.StatusBadRequest)
 	readOnly := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
