@@ -234,7 +234,7 @@ func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 }
 
 // warnings returns the warnings of the response. `started` is the number of new items that are fetched, and
-// `pending` is the number of items that are only saved.
+// `pending` is the number of items that are saved but not fetched.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan, started, pending int) []string {
 	notes := []string{}
 	switch beyond := plan.accepted - plan.enqueue; {

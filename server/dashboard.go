@@ -185,7 +185,7 @@ func (b pageBackend) HasNoSource(ctx context.Context) (bool, error) {
 	return err == nil && !fetchable.IsKnown(), err
 }
 
-// finishSetupAttempt uncounts the attempt from signInLimit if err is nil. Otherwise it converts err, an error of CheckSetupLink or SetUp, to a
+// finishSetupAttempt removes the attempt from the count of signInLimit if err is nil. Otherwise it converts err, an error of CheckSetupLink or SetUp, to a
 // *web.Problem.
 func (b pageBackend) finishSetupAttempt(ctx context.Context, err error) error {
 	switch {

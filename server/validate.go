@@ -65,8 +65,8 @@ func (s *Server) validate(c echo.Context, op *operation, next echo.HandlerFunc) 
 	return next(c)
 }
 
-// checkBody reads the request body, and checks the whole request against the contract. It returns the decoded body, the text of the body, and earlier
-// with the faults that it finds.
+// checkBody reads the request body, and checks the whole request against the contract. It returns the decoded body, the text of the body, and
+// the faults: those in `earlier`, followed by those that it finds.
 func checkBody(r *http.Request, op *operation, path map[string]string, query url.Values, earlier []api.Fault) (value any, body []byte, faults []api.Fault, err error) {
 	body, bodyFaults, err := readBody(r, op)
 	if err != nil {

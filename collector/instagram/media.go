@@ -170,8 +170,8 @@ func validCode(code string, permalink *string) string {
 	return l.ID
 }
 
-// findPosts searches an account's list of posts for the given codes, and returns a result for each code. If
-// `handle` is "", it searches the operator's own account.
+// findPosts searches an account's list of posts for the given codes, and returns a result for each code. If `handle` is "", it searches the
+// operator's own account, whose profile is ownProfile.
 func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, handle string, codes []string, ownProfile profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
