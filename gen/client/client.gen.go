@@ -598,7 +598,7 @@ type CollectionAccountPage struct {
 //
 // Example: {"account_ids":["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"]}
 type CollectionAccountsRequest struct {
-	// AccountIds The ids of the accounts.
+	// AccountIds Account ids.
 	//
 	// Example: ["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"]
 	AccountIds []openapi_types.UUID `json:"account_ids"`
@@ -831,7 +831,7 @@ type CollectionVideoPage struct {
 //
 // Example: {"video_ids":["01938c32-8f07-7a46-93be-1d2c3b4a5968"]}
 type CollectionVideosRequest struct {
-	// VideoIds The ids of the videos.
+	// VideoIds Video ids.
 	//
 	// Example: ["01938c32-8f07-7a46-93be-1d2c3b4a5968"]
 	VideoIds []openapi_types.UUID `json:"video_ids"`

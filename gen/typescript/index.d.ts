@@ -221,7 +221,7 @@ export interface CollectionAccountPage {
 
 /** The ids of accounts of the organisation. */
 export interface CollectionAccountsRequest {
-  /** The ids of the accounts. */
+  /** Account ids. */
   account_ids: string[];
 }
 
@@ -386,7 +386,7 @@ export interface CollectionVideoPage {
 
 /** The ids of videos of the organisation. */
 export interface CollectionVideosRequest {
-  /** The ids of the videos. */
+  /** Video ids. */
   video_ids: string[];
 }
 

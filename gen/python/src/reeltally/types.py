@@ -212,7 +212,7 @@ class CollectionAccountPage(TypedDict):
 class CollectionAccountsRequest(TypedDict):
     """The ids of accounts of the organisation."""
 
-    # The ids of the accounts.
+    # Account ids.
     account_ids: list[str]
 
 
@@ -374,7 +374,7 @@ class CollectionVideoPage(TypedDict):
 class CollectionVideosRequest(TypedDict):
     """The ids of videos of the organisation."""
 
-    # The ids of the videos.
+    # Video ids.
     video_ids: list[str]
 
 
