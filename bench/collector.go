@@ -13,8 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// collectorCases compares how fast the collector and the SQL command COPY store the same history
-// points.
+// collectorCases returns the case that compares how fast the collector and the SQL command COPY store the same history points.
 func collectorCases(b *bench) []benchCase {
 	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos, compared with COPY", b.batchSize()), goal: 7.0, measured: newBatchStep(b.pg, b.batchSize()),
 		limit: b.newWriteStep("bench_points", b.batchSize(), func(int) string {

@@ -27,7 +27,7 @@ type bench struct {
 	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
 	stop   []func()  // functions that bench.close calls, in reverse order: it first calls the function that was added last
 
-	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the latter is nil until startSQLite is called
+	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; lite is nil until startSQLite is called
 	bulkSmall *organisation // organisation for requests that track links; it has a tenth as many videos as pg.changed
 
 	versions int64 // how many times the version of an organisation's data was raised by a step that newFirstGetStep returned

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// growthCases compares requests of a large organisation with the same requests of a small
-// organisation. The number of videos must have little effect on the time of a request.
+// growthCases returns the cases that compare requests of a large organisation with the same requests of a small organisation. The number of
+// videos must have little effect on the time of a request.
 func growthCases(b *bench) []benchCase {
 	large, small := b.pg.large, b.pg.small
 	var out []benchCase

@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// layerCases compares small requests with the least work that could give the same response: net/http
-// alone, or one SQL query.
+// layerCases returns the cases that compare small requests with the least work that could give the same response: net/http alone, or one SQL
+// query.
 func layerCases(b *bench) []benchCase {
 	o := b.pg.large
 	var bare string // address of the server that uses only net/http

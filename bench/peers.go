@@ -23,7 +23,7 @@ type peer struct {
 	start func(ctx context.Context) (address string, err error)
 }
 
-// peerCases compares each peer with ReelTally. A ratio is the peer's time divided by ReelTally's
+// peerCases returns the cases that compare each peer with ReelTally. A ratio is the peer's time divided by ReelTally's
 // time. If the ratio is above 1, ReelTally is faster.
 func peerCases(b *bench) []benchCase {
 	list := func(o *organisation, rows int) string { return fmt.Sprintf("/%s/videos?limit=%d", o.id, rows) }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// sqliteCases compares ReelTally on SQLite with ReelTally on PostgreSQL.
+// sqliteCases returns the cases that compare ReelTally on SQLite with ReelTally on PostgreSQL.
 func sqliteCases(b *bench) []benchCase {
 	list := orderedListing("created_at", min(5000, b.pg.large.videos))
 	prepare := []func(context.Context) error{b.startSQLite}

@@ -116,15 +116,15 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 // the time for lasting reasons, because a failure of the whole source can have been the cause.
 const temporarySkipTime = 48 * time.Hour
 
-// endAttempt stores the source of the next fetch in o.Route. This source is the first one that
-// serves the target and is not skipped.
+// endAttempt stores the source of the next fetch in o.Route, and the answers of the skipped sources in o.Answers. The source of the next fetch
+// is the first one that serves the target and is not skipped.
 func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
 		if _, ok := s.Serves(o.Target); !ok {
 			continue
 		}
-		// Skip a source whose answer has one of the skipClasses, until the answer is a week old. The cause of a temporary failure may end earlier.
+		// Skip a source whose answer has one of the skipClasses, until the answer is a week old, or temporarySkipTime for a temporary failure.
 		at := slices.IndexFunc(ended.Answers, func(r answer) bool {
 			skipTime := schedule.Weekly
 			if r.Class == source.Temporary {

@@ -128,7 +128,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 			reason = "The source reports zero views of a video that had views; such a zero is not stored"
 		}
 		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: reason, Attempted: true}
-		// Counts that no answer can confirm are soon fetched only as often as others.
+		// No answer can confirm zero views (verify.IsWiped). After some retries, such a target is fetched only at its scheduled times.
 		if confirmable || suspicion.Seen <= len(schedule.SuspectWaits) {
 			wait := schedule.SuspectWaits.Nth(suspicion.Seen)
 			if suspicion.RisenTo > 0 {

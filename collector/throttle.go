@@ -90,7 +90,7 @@ func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 			}
 			_, ends := b.Window(now)
 			_, next := b.Window(ends)
-			// The number of due targets varies from day to day. Its standard deviation is about the square root of
+			// The number of due targets varies from day to day. Its standard deviation is approximately the square root of
 			// the limit, so two standard deviations are also kept in reserve.
 			units := float64(b.Limit)*(1-headroom) - 2*math.Sqrt(float64(b.Limit))
 			supply[quota.BudgetKey(s, b.Name)] = max(0, units) * (24 * time.Hour).Seconds() / next.Sub(ends).Seconds()

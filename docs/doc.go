@@ -2,5 +2,5 @@
 //
 //	go test ./docs -update
 //
-// writes coverage.md, errors.md and history.svg.
+// writes coverage.md, errors.md, the tables of performance.md, bench.svg and history.svg.
 package docs

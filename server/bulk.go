@@ -214,7 +214,7 @@ func (s *Server) summariseBulk(entries []bulkEntry, immediate int, limited bool)
 }
 
 // warnings returns the warnings of the response. `beyond` is the number of accepted items above the allowance of an organisation without a
-// subscription, `started` is the number of new items that are fetched, and `pending` is the number of items that are only saved.
+// subscription, `started` is the number of new items that are fetched, and `pending` is the number of items that are saved but not fetched.
 func (s *Server) warnings(entries []bulkEntry, beyond, started, pending int) []string {
 	notes := []string{}
 	switch {

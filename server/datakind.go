@@ -37,7 +37,7 @@ func (k *dataKind) read(ctx context.Context) bool {
 	return k.last()
 }
 
-// readRarely is read, but while the database has no numbers, it reads the database at most once in identityTTL.
+// readRarely does the same as the method read. But while the database has no numbers, it reads the database at most once in identityTTL.
 func (k *dataKind) readRarely(ctx context.Context) bool {
 	if k.now().Sub(time.Unix(0, k.readAt.Load())) < identityTTL {
 		return k.last()

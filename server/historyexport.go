@@ -12,7 +12,7 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// shortestFetch is the shortest time limit for fetching videos with which ExportHistory reckons, even if no collector is running.
+	// shortestFetch is the shortest time limit that ExportHistory assumes for a fetch of videos, even if no collector is running.
 	shortestFetch = time.Minute
 )
 

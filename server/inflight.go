@@ -14,7 +14,7 @@ import (
 // connections than both limits together. By default, it has at least 16 on SQLite and 8 on PostgreSQL.
 const maxRequestsPerOrganisation = 4
 
-// maxShareRequestsPerOrganisation limits on how many requests of the share pages of one organisation this server works at the same time. Share pages
+// maxShareRequestsPerOrganisation limits how many requests of the share pages of one organisation this server works on at the same time. Share pages
 // have their own limit, so that their visitors cannot delay the programs of the organisation.
 const maxShareRequestsPerOrganisation = 2
 

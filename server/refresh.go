@@ -34,7 +34,7 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 }
 
 // refreshItem schedules an immediate fetch of a video or account, and returns nil. If the last fetch is less than four hours old, refreshItem
-// schedules nothing and returns earlyResponse. It refuses an item that is only saved, or that no configured source can fetch.
+// schedules nothing and returns earlyResponse. It refuses an item that is saved but not fetched, and an item that no configured source can fetch.
 func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (earlyResponse *api.RefreshNotDue, err error) {
 	ref, err := s.parseReferenceOrFailure(ctx, res.kind, idOrLink)
 	if f := permanentFailure(err); f != nil {

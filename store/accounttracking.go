@@ -364,7 +364,7 @@ func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restar
 		len(ids), restartedCount, t.id).Error
 }
 
-// addAccountMembers adds each account to each collection, in the order of the keys. An account that is already in a collection keeps its time.
+// addAccountMembers adds each account to each collection, in the order of the keys. An account that is already in a collection keeps its AddedAt.
 func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []Tracked) error {
 	var rows []collectionAccount
 	for _, c := range collections {

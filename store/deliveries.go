@@ -94,7 +94,7 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeWebhooksDue sets the due time of webhooks to now, unless they are due earlier. It locks their rows in
+// makeWebhooksDue sets the due time of webhooks to `now`, unless they are due earlier. It locks their rows in
 // webhook_queue. endClaim waits for this lock, so it finds all deliveries that this transaction has added.
 func makeWebhooksDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.Keys(webhooks).WithClause(tx)

@@ -163,7 +163,7 @@ func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint
 	return out, err
 }
 
-// stateOfKey returns the result of ReserveKey for a stored key. If the key's lease ended without an
+// stateOfKey returns the result of ReserveKey for a stored key. If the key's lease ended without a
 // response, the new request takes over the key.
 func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, now db.Instant) (IdempotencyKey, error) {
 	out := IdempotencyKey{EffectID: row.EffectID}

@@ -15,7 +15,7 @@ import (
 // Tier is the service level of an organisation. Rate limits, date ranges and masked values depend on it.
 type Tier string
 
-// The tiers of organisations, which section 5 of spec.md defines.
+// The tiers of organisations.
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"

@@ -24,9 +24,9 @@ type Refreshed struct {
 	After       db.Instant  // time from which a refresh is allowed again; set only if the last fetch was too recent
 }
 
-// RefreshVideo schedules an immediate fetch of a video. It returns ErrNotFound if the video is not tracked, and ErrNotFetched if it is only saved. It
-// schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the video. The
-// function `unsupported` returns why no configured source can fetch the video, or "" if a source can fetch it. The function can be nil.
+// RefreshVideo schedules an immediate fetch of a video. It returns ErrNotFound if the video is not tracked, and ErrNotFetched if it is saved but not
+// fetched. It schedules nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the
+// video. The function `unsupported` returns why no configured source can fetch the video, or "" if a source can fetch it. The function can be nil.
 func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.Link) string) (Refreshed, error) {
 	v, err := o.Video(ctx, ref)
 	if err != nil {
@@ -42,10 +42,10 @@ func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.L
 	})
 }
 
-// RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is only
-// saved. An account without an id whose handle now belongs to another account is also only saved. RefreshAccount schedules nothing in two cases: the
-// last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the account. The function `unsupported` returns why
-// no configured source can fetch the account, or "" if a source can fetch it. The function can be nil.
+// RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is saved
+// but not fetched. It also returns ErrNotFetched for an account without an id whose handle now belongs to another account. RefreshAccount schedules
+// nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the account. The function
+// `unsupported` returns why no configured source can fetch the account, or "" if a source can fetch it. The function can be nil.
 func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link.Link) string) (Refreshed, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {

@@ -210,8 +210,8 @@ func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte,
 	return row.Report, document, row.requireChecksum(sum[:])
 }
 
-// ReadReport calls read with a reader of the document of a report, or returns ErrNotFound. The document is never in memory as a whole. ReadReport
-// checks the checksum after read has returned, also of bytes that were not read.
+// ReadReport calls the function `read` with a reader of the document of a report, or returns ErrNotFound. The document is never in memory as a whole.
+// After `read` has returned, ReadReport compares the checksum of the whole document, even if `read` has not read all of it.
 func (o *Org) ReadReport(ctx context.Context, id uuid.UUID, read func(document io.Reader) error) error {
 	row, err := o.reportRow(o.scopedQuery(ctx, "reports"), id)
 	if err != nil {

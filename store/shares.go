@@ -74,7 +74,7 @@ func (s *Sharing) assignHash(tx *gorm.DB, page sharePage) error {
 	return tx.Create(&page).Error
 }
 
-// isClosed returns true if nobody can open the share page at the given time: it is private, or its time is over.
+// isClosed returns true if the share page cannot be opened at the given time, because it is private or has expired.
 func (s *Sharing) isClosed(now db.Instant) bool {
 	return s.Access == AccessPrivate || s.ShareExpiresAt != nil && *s.ShareExpiresAt <= now
 }

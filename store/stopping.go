@@ -67,7 +67,7 @@ func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args
 }
 
 // recordRestart records an event for each video that was stopped and is tracked again. Call it after the new values of the videos are stored.
-// Programs that copy the data learn from the event, which also has the earlier status, that the video is no longer stopped.
+// The event also has the earlier status, so that programs that copy the data notice that the video is no longer stopped.
 func (t Tracking) recordRestart(ids []uuid.UUID) error {
 	events, err := t.eventRecorder()
 	if err != nil || !events.IsRecording(t.id) {

@@ -100,8 +100,8 @@ func (s *Store) Schema(ctx context.Context) (have, want int64, err error) { retu
 // Distribute divides the tables between the nodes of a Citus cluster, and returns the names of the tables that were not distributed before.
 func (s *Store) Distribute(ctx context.Context) ([]string, error) { return s.db.Distribute(ctx) }
 
-// CheckSchema returns a *SchemaError if this program cannot use the schema. The schema is then older than the program needs, or belongs to a newer
-// generation.
+// CheckSchema returns a *SchemaError if this program cannot use the schema. The schema is then older than the program needs, or a newer version has
+// changed the schema so that this program does not work with it.
 func (s *Store) CheckSchema(ctx context.Context) error { return s.db.CheckSchema(ctx) }
 
 // Ready returns nil if the database can be read. It does not check writes.

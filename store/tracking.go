@@ -29,8 +29,8 @@ type TrackRequest struct {
 	// Allowance is the number of videos, the first in Links, that are fetched if the organisation has no subscription. The
 	// others become pending. Videos that are already tracked count, but do not change.
 	Allowance int
-	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
-	// as soon as possible.
+	// Scheduled is true if the first fetch of each video waits for the video's time of day (queue.SlotAfter). If it is false, the videos are
+	// fetched as soon as possible.
 	Scheduled bool
 	// Imported is true if an import tracks the videos. The import changes the organisation's points itself: a new video counts from the day of
 	// its first point, or from today if it has no points.

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Video is a video that an organisation tracks or has tracked (spec.md 2.2).
+// Video is a video that an organisation tracks or has tracked.
 type Video struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`

@@ -131,7 +131,7 @@ func (c *doctorCommand) checkInstallation(ctx context.Context, st *store.Store, 
 	return nil
 }
 
-// checkDatabase checks whether the database responds and has a schema that this program can use.
+// checkDatabase checks whether the database responds, keeps acknowledged writes after a crash, and has a schema that this program can use.
 func checkDatabase(ctx context.Context, st *store.Store) []finding {
 	engine, err := st.Engine(ctx)
 	if err != nil {

@@ -82,8 +82,8 @@ func (c *statusCommand) printLinks(ctx context.Context, p boot.Process, st *stor
 	return writeTable(p.Stdout, table)
 }
 
-// writeStatus prints the status as four tables: fetch statuses, queue, freshness, and sources with their budgets. Sources whose answers are held back
-// follow.
+// writeStatus prints the number of collectors, and four tables: fetch statuses, queue, freshness, and sources with their budgets. The numbers of
+// webhooks, the time of the last backup, and the sources whose answers are held back follow.
 func writeStatus(w io.Writer, s monitor.Status) error {
 	if _, err := fmt.Fprintf(w, "Running collectors: %d\n\n", s.Collectors); err != nil {
 		return err

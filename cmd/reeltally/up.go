@@ -186,7 +186,7 @@ func (u *up) dataDir() string {
 	return "data"
 }
 
-// dataLocation describes where the data is. It does not show the URL of a PostgreSQL database, because the URL contains a password.
+// dataLocation describes where the data and the token are. It does not show the URL of a PostgreSQL database, because the URL contains a password.
 func (u *up) dataLocation() string {
 	path, ok := strings.CutPrefix(u.DatabaseURL.Reveal(), "sqlite:")
 	if !ok {

@@ -152,7 +152,8 @@ func publicShortcode(code string) string {
 	return code
 }
 
-// decodeShortcode returns the number that a shortcode encodes. It returns false if the number does not fit into 64 bits.
+// decodeShortcode returns the number that a shortcode encodes. It returns false if the code has another character than those of
+// instagramAlphabet, or if the number does not fit into 64 bits.
 func decodeShortcode(code string) (uint64, bool) {
 	if len(code) > 11 {
 		return 0, false

@@ -1,8 +1,9 @@
 // Package schedule computes when a target is fetched next. Its functions read no clock and no database.
 //
-// Each target is fetched once a day, at a fixed second of the UTC day that is derived from its id. A new or fast growing target is fetched
-// several times a day. If the calls of a day exceed the budgets, a [Throttle] reduces the number of fetches (throttle.go). Failed and
-// refused fetches are retried after the waiting times in retry.go. Start reading at [Plan.Next].
+// By default, each target is fetched once a day, at a fixed second of the UTC day that is derived from its id. A new or fast growing target is
+// fetched several times a day. The operator can set another interval for each lane (intervals.go). If the calls of a day exceed the budgets, a
+// [Throttle] reduces the number of fetches (throttle.go). Failed and refused fetches are retried after the waiting times in retry.go. Start
+// reading at [Plan.Next].
 package schedule
 
 import (

@@ -117,7 +117,7 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 }
 
 // decodeVideo decodes the JSON of one video as the result for the video with the given id. The result has the class Temporary if the JSON
-// is malformed.
+// is malformed, has no counts, or is about another video.
 func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {

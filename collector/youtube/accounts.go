@@ -107,8 +107,8 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []queue.Target, budget
 	})
 }
 
-// fetchAccount requests the uploads of one channel. knownChannels are the channels that an earlier
-// request of this batch has found.
+// fetchAccount returns the profile and the newest uploads of one channel. knownChannels are the channels that an earlier request of this
+// batch has found. If the channel is not known by its id, fetchAccount requests it by its name.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t queue.Target, knownChannels channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {

@@ -493,21 +493,21 @@ type AccountVideoPage struct {
 	Pagination Pagination `json:"pagination"`
 }
 
-// AddedAccounts What the request changed in the collection.
+// AddedAccounts The result of adding accounts to a collection.
 type AddedAccounts struct {
 	// AccountsAdded The number of accounts that had not been added to the collection before.
 	AccountsAdded int32 `json:"accounts_added"`
 
-	// CollectionID The collection.
+	// CollectionID The id of the collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
 
 	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 }
 
-// AddedVideos What the request changed in the collection.
+// AddedVideos The result of adding videos to a collection.
 type AddedVideos struct {
-	// CollectionID The collection.
+	// CollectionID The id of the collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
 
 	// Success Always `true`; a failed request has a problem as its response.
@@ -598,7 +598,7 @@ type CollectionAccountPage struct {
 //
 // Example: {"account_ids":["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"]}
 type CollectionAccountsRequest struct {
-	// AccountIds Their ids.
+	// AccountIds Account ids.
 	//
 	// Example: ["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"]
 	AccountIds []openapi_types.UUID `json:"account_ids"`
@@ -831,7 +831,7 @@ type CollectionVideoPage struct {
 //
 // Example: {"video_ids":["01938c32-8f07-7a46-93be-1d2c3b4a5968"]}
 type CollectionVideosRequest struct {
-	// VideoIds Their ids.
+	// VideoIds Video ids.
 	//
 	// Example: ["01938c32-8f07-7a46-93be-1d2c3b4a5968"]
 	VideoIds []openapi_types.UUID `json:"video_ids"`
@@ -1622,21 +1622,21 @@ type RefreshVideoRequest struct {
 	Link string `json:"link"`
 }
 
-// RemovedAccounts What the request changed in the collection.
+// RemovedAccounts The result of taking accounts out of a collection.
 type RemovedAccounts struct {
 	// AccountsRemoved The number of added accounts that were removed from the collection.
 	AccountsRemoved int32 `json:"accounts_removed"`
 
-	// CollectionID The collection.
+	// CollectionID The id of the collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
 
 	// Success Always `true`; a failed request has a problem as its response.
 	Success bool `json:"success"`
 }
 
-// RemovedVideos What the request changed in the collection.
+// RemovedVideos The result of taking videos out of a collection.
 type RemovedVideos struct {
-	// CollectionID The collection.
+	// CollectionID The id of the collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
 
 	// Success Always `true`; a failed request has a problem as its response.

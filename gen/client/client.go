@@ -151,8 +151,8 @@ func responseError(r *http.Response, body []byte) *Error {
 	return failed
 }
 
-// allPages returns the entries of all pages, from firstCursor on. The cursor "" means the first
-// page. On the last page, next is nil.
+// allPages returns the entries of all pages, from firstCursor on. The cursor "" means the first page. For the last page, readPage
+// returns nil as `next`.
 func allPages[T any](firstCursor string, readPage func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := firstCursor; ; {

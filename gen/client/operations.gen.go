@@ -27,7 +27,7 @@ type AddCollectionAccountsOptions struct {
 	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
-	// AccountIds Their ids.
+	// AccountIds Account ids.
 	//
 	// Example: ["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"]
 	AccountIds []openapi_types.UUID
@@ -54,7 +54,7 @@ type AddCollectionVideosOptions struct {
 	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
-	// VideoIds Their ids.
+	// VideoIds Video ids.
 	//
 	// Example: ["01938c32-8f07-7a46-93be-1d2c3b4a5968"]
 	VideoIds []openapi_types.UUID
@@ -867,7 +867,7 @@ func (c *ReelTally) RefreshVideo(ctx context.Context, o RefreshVideoOptions) (Re
 
 // RemoveCollectionAccountsOptions are the options of RemoveCollectionAccounts.
 type RemoveCollectionAccountsOptions struct {
-	// AccountIds Their ids.
+	// AccountIds Account ids.
 	//
 	// Example: ["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"]
 	AccountIds []openapi_types.UUID
@@ -880,7 +880,7 @@ func (c *ReelTally) RemoveCollectionAccounts(ctx context.Context, collectionID C
 
 // RemoveCollectionVideosOptions are the options of RemoveCollectionVideos.
 type RemoveCollectionVideosOptions struct {
-	// VideoIds Their ids.
+	// VideoIds Video ids.
 	//
 	// Example: ["01938c32-8f07-7a46-93be-1d2c3b4a5968"]
 	VideoIds []openapi_types.UUID

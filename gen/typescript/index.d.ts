@@ -149,19 +149,19 @@ export interface AccountVideoPage {
   pagination: Pagination;
 }
 
-/** What the request changed in the collection. */
+/** The result of adding accounts to a collection. */
 export interface AddedAccounts {
   /** The number of accounts that had not been added to the collection before. */
   accounts_added: number;
-  /** The collection. */
+  /** The id of the collection. */
   collection_id: string;
   /** Always `true`; a failed request has a problem as its response. */
   success: boolean;
 }
 
-/** What the request changed in the collection. */
+/** The result of adding videos to a collection. */
 export interface AddedVideos {
-  /** The collection. */
+  /** The id of the collection. */
   collection_id: string;
   /** Always `true`; a failed request has a problem as its response. */
   success: boolean;
@@ -221,7 +221,7 @@ export interface CollectionAccountPage {
 
 /** The ids of accounts of the organisation. */
 export interface CollectionAccountsRequest {
-  /** Their ids. */
+  /** Account ids. */
   account_ids: string[];
 }
 
@@ -386,7 +386,7 @@ export interface CollectionVideoPage {
 
 /** The ids of videos of the organisation. */
 export interface CollectionVideosRequest {
-  /** Their ids. */
+  /** Video ids. */
   video_ids: string[];
 }
 
@@ -934,19 +934,19 @@ export interface RefreshVideoRequest {
   link: string;
 }
 
-/** What the request changed in the collection. */
+/** The result of taking accounts out of a collection. */
 export interface RemovedAccounts {
   /** The number of added accounts that were removed from the collection. */
   accounts_removed: number;
-  /** The collection. */
+  /** The id of the collection. */
   collection_id: string;
   /** Always `true`; a failed request has a problem as its response. */
   success: boolean;
 }
 
-/** What the request changed in the collection. */
+/** The result of taking videos out of a collection. */
 export interface RemovedVideos {
-  /** The collection. */
+  /** The id of the collection. */
   collection_id: string;
   /** Always `true`; a failed request has a problem as its response. */
   success: boolean;

@@ -69,8 +69,8 @@ type nextChange struct {
 type changeKind int
 
 const (
-	changeDone    changeKind = iota
-	changeUseless            // the video was in this state before
+	changeDone      changeKind = iota
+	changeNotNeeded            // the video was in this state before
 	changeFailed
 )
 
@@ -181,9 +181,9 @@ func (v *visit) renderResults(content chosenPage) error {
 }
 
 // changeTexts are the headings of the results of a change, and a note on the videos that were changed.
-type changeTexts struct{ done, note, useless, failed string }
+type changeTexts struct{ done, note, notNeeded, failed string }
 
-// idsOf returns the ids of the videos to which kind happened.
+// idsOf returns the ids of the videos whose change is of the given kind.
 func idsOf(changes []videoChange, kind changeKind) []string {
 	var ids []string
 	for _, c := range changes {
@@ -200,7 +200,7 @@ func (v *visit) describeChanges(changes []videoChange, texts changeTexts) (resul
 		kind              changeKind
 		class, icon, text string
 		note              string
-	}{{changeDone, "good", "check", texts.done, texts.note}, {changeUseless, "neutral", "check", texts.useless, ""}} {
+	}{{changeDone, "good", "check", texts.done, texts.note}, {changeNotNeeded, "neutral", "check", texts.notNeeded, ""}} {
 		ids := idsOf(changes, group.kind)
 		if len(ids) == 0 {
 			continue
@@ -235,8 +235,8 @@ func (v *visit) describeChanges(changes []videoChange, texts changeTexts) (resul
 	return append(results, r), nil
 }
 
-// nameVideos reads the first maxNamed of the videos. It leaves out videos that the organisation does not have. The result counts them as More if it names another
-// video.
+// nameVideos reads the first maxNamed of the videos. It leaves out videos that the organisation does not have. More is the number of all videos that
+// are not named; it is 0 if no video is named.
 func (v *visit) nameVideos(ids []string) (namedVideos, error) {
 	first := ids[:min(len(ids), maxNamed)]
 	var named namedVideos
@@ -266,7 +266,7 @@ func (v *visit) readVideo(id string) (client.Video, error) {
 }
 
 // stopVideos stops the tracking of videos in one request to the API, and returns one change for each video. The change of a
-// video that was stopped before is changeUseless.
+// video that was stopped before is changeNotNeeded.
 func (v *visit) stopVideos(ids []string) ([]videoChange, error) {
 	var stopped client.StopResult
 	if _, err := v.sendJSON(http.MethodDelete, "/videos/bulk", map[string][]string{"ids": ids}, &stopped); err != nil {
@@ -285,7 +285,7 @@ func (v *visit) stopVideos(ids []string) ([]videoChange, error) {
 			return nil, err
 		}
 		if video.Removed {
-			changes[n].Kind = changeUseless
+			changes[n].Kind = changeNotNeeded
 		}
 	}
 	return changes, nil
@@ -322,7 +322,7 @@ func (v *visit) trackVideosAgain(ids []string) ([]videoChange, error) {
 			case client.TrackStatusTracked:
 				change.Kind = changeDone
 			case client.TrackStatusAlreadyTracked:
-				change.Kind = changeUseless
+				change.Kind = changeNotNeeded
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func (v *visit) refreshVideos(ids []string) (changes []videoChange, next nextCha
 		case status == http.StatusAccepted:
 			changes = append(changes, videoChange{ID: id})
 		default:
-			changes = append(changes, videoChange{ID: id, Kind: changeUseless})
+			changes = append(changes, videoChange{ID: id, Kind: changeNotNeeded})
 		}
 	}
 	return changes, next, nil

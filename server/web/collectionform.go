@@ -41,7 +41,7 @@ func (p *collectionPage) fillEditForm() {
 			hashtags = append(hashtags, "#"+tag)
 		}
 		p.EditForm.Values = url.Values{"version": {p.ETag}, "name": {p.Collection.Name}, "parent": {parent}, "hashtags": {strings.Join(hashtags, " ")}}
-	case refused.Status == http.StatusPreconditionFailed: // for other reasons, the form keeps its ETag, because it would otherwise overwrite changes that the visitor has not seen
+	case refused.Status == http.StatusPreconditionFailed: // this page shows the newest version; after any other refusal, the form keeps its ETag, so that it cannot overwrite changes that the visitor has not seen
 		p.EditForm.Set("version", p.ETag)
 	}
 	below := map[uuid.UUID]bool{p.Collection.ID: true}

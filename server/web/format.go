@@ -288,7 +288,7 @@ func formatUTC(t any) string {
 	return ""
 }
 
-// formatISO returns a time in the form that browsers parse, or "" for nil.
+// formatISO returns a time in UTC in RFC 3339 format, for the HTML attribute datetime, or "" for nil.
 func formatISO(t any) string {
 	switch t := t.(type) {
 	case *time.Time:

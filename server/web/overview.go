@@ -155,8 +155,8 @@ func (v *visit) organisationPoints(p period) ([]point, viewGains, error) {
 // is nil if the gain is unknown. A day without totals is not in the map.
 type viewGains struct{ byDay map[store.Date]*int64 }
 
-// between returns the gain from firstDay to lastDay, or nil if the gain of no day is known. If a first part of the days is unknown, since is the last
-// day of that part; otherwise it is 0.
+// between returns the gain from firstDay to lastDay, or nil if the gain of no day is known. If the gains of the first days are unknown, `since` is the
+// last of these days; otherwise it is 0.
 func (g viewGains) between(firstDay, lastDay store.Date) (gained *int64, since store.Date) {
 	var sum int64
 	known := false
@@ -219,7 +219,7 @@ func fillMissingDays(points []point, lastDay store.Date) []point {
 	return out
 }
 
-// withTotals returns a copy of values. If the values have no totals, the copy has the totals of earlier. The counts of one day stay the same.
+// withTotals returns a copy of `values`. If `values` has no totals, the copy has those of `earlier`. The metrics that count only one day stay the same.
 func withTotals(values, earlier []*int64) []*int64 {
 	out := slices.Clone(values)
 	if out[overviewVideos] != nil { // the day has totals; a total that is nil is unknown

@@ -93,7 +93,7 @@ func (v *visit) removeChosenVideos(content chosenPage) error {
 }
 
 // removeVideos removes videos from a collection and returns one change for each video. The change of a video that is still in the collection is
-// changeFailed, with the reason. The change of a video that was not in it before is changeUseless.
+// changeFailed, with the reason. The change of a video that was not in it before is changeNotNeeded.
 func (v *visit) removeVideos(collection client.Collection, ids []string) ([]videoChange, error) {
 	changes := make([]videoChange, len(ids))
 	for n, id := range ids {
@@ -103,14 +103,14 @@ func (v *visit) removeVideos(collection client.Collection, ids []string) ([]vide
 			return nil, err
 		}
 		if !slices.Contains(video.LabelIds, collection.ID) {
-			changes[n].Kind = changeUseless
+			changes[n].Kind = changeNotNeeded
 		}
 	}
 	if _, err := v.sendJSON(http.MethodDelete, "/collections/"+collection.ID.String()+"/videos", map[string][]string{"video_ids": ids}, nil); err != nil {
 		return nil, err
 	}
 	for n, id := range ids {
-		if changes[n].Kind == changeUseless {
+		if changes[n].Kind == changeNotNeeded {
 			continue
 		}
 		video, err := v.readVideo(id)

@@ -57,8 +57,7 @@ func (v *visit) askToSignIn() error {
 	return v.renderPage(http.StatusUnauthorized, "login", "", "Sign in", content)
 }
 
-// signInPath returns the path and query of the sign-in page that leads to the page next. next is a path with or without a query; "" means the
-// overview.
+// signInPath returns the path and query of the sign-in page that leads to the page `next`, a path with or without a query. "" means the overview.
 func signInPath(next string) string {
 	if next == "" || next == "/" {
 		return "/login"

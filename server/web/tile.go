@@ -89,7 +89,7 @@ func computeChange(points []point, m int, p period) (change *int64, span string)
 	if first == nil {
 		return nil, ""
 	}
-	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because fetches are daily
+	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because the fetch of p.End may still follow
 	// span stays "" if the change covers the whole period.
 	switch {
 	case late && early:

@@ -340,8 +340,8 @@ func (i *importState) writeChanges() error {
 	return db.RunWrites(i.Tx, ingest.StatementsForTotals(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
-// saveKnownCounts gives the latest counts of the videos with new points to those targets that were never fetched. The first fetch is then compared with them. i.merged must
-// be in the order of the targets.
+// saveKnownCounts stores the latest counts of videos that got new points with those targets that were never fetched. The first fetch is then
+// compared with these counts. i.merged must be in the order of the targets.
 func (i *importState) saveKnownCounts() error {
 	var entries []queue.Entry
 	for _, m := range i.merged {

@@ -114,8 +114,8 @@ func (w videoWriter) computeGrowth(videos []measuredVideo) error {
 		if w.outcomes[r.video].Facts.Views != nil {
 			r.counted = &day
 		}
-		// r.v1 are the last views before today. If there are none, today is the first day with views, and this fetch replaces the first views. A
-		// video with views from before the first views were stored keeps none.
+		// r.v1 are the last views before today. If there are none, today is the first day with views, and this fetch replaces the first views. If
+		// the first views of a video with earlier views are unknown, they stay unknown.
 		if views := v.viewsBefore; views == nil || r.v1 == nil && v.FirstViews != nil && *v.FirstViews == *views {
 			v.FirstViews = v.LatestViews
 		}

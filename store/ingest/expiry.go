@@ -19,8 +19,8 @@ var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},
 	{"quota_windows", "source, win", "updated_at < ?"},
 	{"source_pauses", "source", "blocked_until < ?"},
-	// The column "turn" is about the time, in microseconds, when the organisation last requested a fetch from
-	// this source. For its purpose, see queue.TakeTurns.
+	// The column "turn" is approximately the time, in microseconds, when the organisation last requested a fetch
+	// from this source. For its purpose, see queue.TakeTurns.
 	{"org_turns", "route, organisation_id", "turn < ?"},
 	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
 	{"sessions", "hash", "expires_at < ?"},

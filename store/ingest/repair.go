@@ -15,7 +15,6 @@ import (
 // and the times of the last fetches of videos and accounts, which would block newer answers. Points of future days stay, because they are measured
 // counts. Only their times of fetch are corrected, so that a fetch on that day replaces them. The result is the number of corrected rows by table.
 func (s *Writer) RepairFutureTimes(ctx context.Context, longestPause time.Duration) (map[string]int64, error) {
-	// The videos come first: if their repair fails, the next one still finds them.
 	repaired := map[string]int64{}
 	orgs, err := s.organisationIDs(ctx)
 	if err != nil {

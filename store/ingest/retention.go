@@ -49,7 +49,6 @@ func (s *Writer) ApplyRetention(ctx context.Context, keepAlive func() error) (Re
 	// Roll up only whole weeks, because the last point of an unfinished week is not known yet.
 	keep := s.db.Retention()
 	daily := (today - keep.Daily).Week()
-	// Other processes may write points or apply retention at the same time.
 	if err := s.rollUpOldPoints(ctx, orgs, daily, &done, keepAlive); err != nil {
 		return done, err
 	}

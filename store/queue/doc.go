@@ -3,12 +3,16 @@
 //
 // Start reading at [Enqueue], which adds targets and subscriptions, and [Queue.Claim], which leases due targets to a collector.
 //
-//   - queue.go: targets, subscriptions, claims and leases
+//   - queue.go: targets and subscriptions
+//   - claim.go: claims and leases
 //   - lanes.go: priorities
+//   - routes.go, serves.go: the first source for each platform, and the targets that running collectors can fetch
+//   - heartbeats.go: the last heartbeats of collectors
 //   - fairqueue.go: the order between organisations in the interactive lane
 //   - quota.go, refusals.go: call budgets, pauses and refused calls of sources
 //   - jobs.go: scheduled jobs, each run by one process at a time
 //   - sourcetokens.go: OAuth tokens that change with their use
-//   - status.go, demand.go: counts for operators
-//   - orphans.go: deletion of targets without a subscription
+//   - fetchstatus.go: the fetch statuses of videos and accounts
+//   - status.go, demand.go, lastfetches.go: counts of targets
+//   - orphans.go, repair.go: deletion of targets without a subscription, and correction of times in the future
 package queue

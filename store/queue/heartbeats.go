@@ -26,7 +26,7 @@ type observedHeartbeat struct {
 	freed      bool // this process has freed the targets of the collector since the heartbeat
 }
 
-// record records the last heartbeats of all collectors at the time now. It returns how long ago this process first saw each of them.
+// record records the last heartbeats of all collectors. It returns how long before `now` this process first saw each of them.
 func (o *observedHeartbeats) record(heartbeats map[uuid.UUID]db.Instant, now db.Instant) (silences map[uuid.UUID]time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -34,7 +34,7 @@ func (o *observedHeartbeats) record(heartbeats map[uuid.UUID]db.Instant, now db.
 	o.last, silences = make(map[uuid.UUID]observedHeartbeat, len(heartbeats)), make(map[uuid.UUID]time.Duration, len(heartbeats))
 	for id, sent := range heartbeats {
 		h, ok := known[id]
-		// If the clock of this process went back, the time begins again.
+		// If the clock of this process went back, the silence starts again.
 		if !ok || h.sent != sent || h.seen > now {
 			h = observedHeartbeat{sent: sent, seen: now}
 		}

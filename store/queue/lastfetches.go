@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// LastFetchWindow is how long ago a successful fetch may be to count in LastFetches.Succeeded. Each target is fetched about once a day.
+// LastFetchWindow is how long ago a successful fetch may be to count in LastFetches.Succeeded. By default, each target is fetched about once a day.
 const LastFetchWindow = 24 * time.Hour
 
 // maxReasonTargets is the maximum number of failed targets whose reasons LastFetches compares. It limits the memory that the query needs.

@@ -79,16 +79,15 @@ func TargetKey(p link.Platform, externalID string) string { return string(p) + "
 // fetch that starts a little late could fall on the next day.
 const slotMargin = 10 * 60
 
-// SlotOf returns the time of day at which the schedule fetches a target every day. A hash spreads
-// the fetches evenly over the day.
+// SlotOf returns the time since midnight UTC at which the schedule fetches a target on each day that has a fetch. A hash spreads the fetches
+// evenly over the day.
 func SlotOf(p link.Platform, externalID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(TargetKey(p, externalID)))
 	return time.Duration(h.Sum32()%(db.SecondsPerDay-slotMargin)) * time.Second
 }
 
-// SlotAfter returns the first time after now at which the schedule fetches the target. The schedule fetches it at the same time every day:
-// see SlotOf.
+// SlotAfter returns the next time after now that has the target's time of day: see SlotOf.
 func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 	at := db.InstantOf(now.Day().Time()).Add(SlotOf(p, externalID))
 	if at <= now {
@@ -154,8 +153,8 @@ func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
 //
 // The collector only compares the answers for a new target with these counts, to recognise suspicious counts. The counts of
 // one organisation never become numbers of another organisation that tracks the target, although an import can contain invented
-// counts. Such counts can only delay the numbers of the other organisation: until further answers have confirmed them or,
-// while the video has zero views, until it has views.
+// counts. Such counts can only delay the numbers of the other organisation, until further answers have confirmed these numbers.
+// If the video has zero views, its numbers are delayed until it has views.
 type KnownCounts struct{ Views, Likes, Comments, Shares, Bookmarks *int64 }
 
 // targetRow returns the row that adds the entry's target to the queue. The values have the order of
@@ -401,9 +400,8 @@ func (s *Queue) changeTargets(ctx context.Context, targets []Target, change func
 	return rows, err
 }
 
-// Heartbeat records that a collector is running. The claimed targets of collectors without a new
-// heartbeat for longer than deadAfter become due, once in each process that calls Heartbeat. This time is measured by the clock of this process, so the clocks of two collectors may differ.
-// Heartbeat returns the number of these targets.
+// Heartbeat records that a collector is running. If another collector has had no new heartbeat for longer than deadAfter, its claimed targets become
+// due. This time is measured by the clock of this process, so the clocks of two collectors may differ. Heartbeat returns the number of these targets.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID

@@ -32,7 +32,7 @@ func (s *Queue) RepairFutureTimes(ctx context.Context, longestPause time.Duratio
 	}{
 		{"source_pauses", "DELETE FROM source_pauses WHERE blocked_until > ?", []any{now.Add(longestPause)}},
 		{"jobs", "UPDATE jobs SET next_at = ?, token = NULL WHERE next_at > ?", []any{now, now.Add(longestJobWait)}},
-		// The column "turn" is about a time in microseconds: see lastTurn.
+		// A turn is approximately a time in microseconds: see lastTurn.
 		{"org_turns", "UPDATE org_turns SET turn = ? WHERE turn > ?", []any{now, future}},
 	} {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -49,7 +49,7 @@ func (s *Queue) RepairFutureTimes(ctx context.Context, longestPause time.Duratio
 
 // repairTargets makes targets due now whose times are too far in the future. It adds their number to repaired["fetch_targets"].
 func (s *Queue) repairTargets(ctx context.Context, repaired map[string]int64) error {
-	// One pass over the table in the order of its key, so the time does not grow with the number of transactions.
+	// The loop reads the table only once, in the order of its key, although each round changes only a part of the targets.
 	const wrong = "(fetched_at > ? OR next_at > ?)"
 	var last Target // the last target that was found
 	for {
@@ -63,7 +63,7 @@ func (s *Queue) repairTargets(ctx context.Context, repaired map[string]int64) er
 		}
 		last = found[len(found)-1]
 		n, err := s.changeTargets(ctx, found, func(tx *gorm.DB, g KindGroup) *gorm.DB {
-			// The end of the lease drops the answer of a fetch that began while the clock was wrong.
+			// End the lease, so that the answer of a fetch that began while the clock was wrong is not stored.
 			return tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL,
   fetched_at = CASE WHEN fetched_at > ? THEN ? ELSE fetched_at END, details_at = CASE WHEN details_at > ? THEN ? ELSE details_at END,
   requested_at = CASE WHEN requested_at > ? THEN ? ELSE requested_at END, turn = CASE WHEN turn > ? THEN ? ELSE turn END

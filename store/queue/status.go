@@ -21,8 +21,8 @@ import (
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
 
-// FirstFetchLimit is how long a new target may wait for its first fetch. The schedule fetches each target once a day, and FirstFetchLimit allows half
-// a day more.
+// FirstFetchLimit is how long a new target may wait for its first fetch. The first fetch is scheduled within a day (see SlotAfter), and
+// FirstFetchLimit allows half a day more.
 const FirstFetchLimit = 36 * time.Hour
 
 // QueueCounts counts the targets of one platform, kind, lane and state.

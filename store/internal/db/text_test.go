@@ -49,7 +49,7 @@ func TestFoldText_treatsComposedAndDecomposedCharactersAsEqual(t *testing.T) {
 	var characters []rune
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if !utf8.ValidRune(r) || unicode.Is(unicode.Co, r) || !unicode.In(r, unicode.C, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z) {
-			continue // surrogates, characters of private use, and numbers without a character are never folded
+			continue // surrogates, private-use characters and unassigned code points are never folded
 		}
 		characters = append(characters, r)
 	}

@@ -135,20 +135,20 @@ class AccountVideoPage(TypedDict):
 
 
 class AddedAccounts(TypedDict):
-    """What the request changed in the collection."""
+    """The result of adding accounts to a collection."""
 
     # The number of accounts that had not been added to the collection before.
     accounts_added: int
-    # The collection.
+    # The id of the collection.
     collection_id: str
     # Always `true`; a failed request has a problem as its response.
     success: bool
 
 
 class AddedVideos(TypedDict):
-    """What the request changed in the collection."""
+    """The result of adding videos to a collection."""
 
-    # The collection.
+    # The id of the collection.
     collection_id: str
     # Always `true`; a failed request has a problem as its response.
     success: bool
@@ -212,7 +212,7 @@ class CollectionAccountPage(TypedDict):
 class CollectionAccountsRequest(TypedDict):
     """The ids of accounts of the organisation."""
 
-    # Their ids.
+    # Account ids.
     account_ids: list[str]
 
 
@@ -374,7 +374,7 @@ class CollectionVideoPage(TypedDict):
 class CollectionVideosRequest(TypedDict):
     """The ids of videos of the organisation."""
 
-    # Their ids.
+    # Video ids.
     video_ids: list[str]
 
 
@@ -922,20 +922,20 @@ class RefreshVideoRequest(TypedDict):
 
 
 class RemovedAccounts(TypedDict):
-    """What the request changed in the collection."""
+    """The result of taking accounts out of a collection."""
 
     # The number of added accounts that were removed from the collection.
     accounts_removed: int
-    # The collection.
+    # The id of the collection.
     collection_id: str
     # Always `true`; a failed request has a problem as its response.
     success: bool
 
 
 class RemovedVideos(TypedDict):
-    """What the request changed in the collection."""
+    """The result of taking videos out of a collection."""
 
-    # The collection.
+    # The id of the collection.
     collection_id: str
     # Always `true`; a failed request has a problem as its response.
     success: bool
