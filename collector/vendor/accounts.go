@@ -76,8 +76,11 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	}
 	call := s.config.Calls[at]
 	v := placeholderValues(t)
-	if call.List != nil {
-		v.count = call.List.wantedEntries(t.Depth)
+	if l := call.List; l != nil {
+		v.count = l.wantedEntries(t.Depth)
+		if l.Path == "" { // one answer has the whole list, and a longer list could not be read
+			v.count = min(v.count, fetch.MaxItems)
+		}
 	}
 	page, err := s.fetchPage(ctx, budget, call.Request, v)
 	if err != nil {

@@ -131,6 +131,14 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 				"GET /v1/tiktok/profile?handle=mira.cooks [ " + sourcetest.Credential + "] ", "GET /v3/tiktok/profile/videos?handle=mira.cooks [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
+		"profile and list in one answer, which can have 1000 entries": {
+			"apify", "https://www.tiktok.com/@mira.cooks", 5000, `[{"authorMeta":{"id":"1","name":"mira.cooks"},"id":"7382991827364555321"}]`,
+			[]string{
+				"POST /acts/clockworks~tiktok-scraper/runs?timeout=3300 [Bearer " + sourcetest.Credential + " ] " +
+					`{"profiles":["mira.cooks"],"resultsPerPage":1000,"shouldDownloadCovers":false,"shouldDownloadSlideshowImages":false,` +
+					`"shouldDownloadSubtitles":false,"shouldDownloadVideos":false}`,
+			}, 1,
+		},
 		"profile and list in one answer": {
 			"apify", "https://www.tiktok.com/@mira.cooks", 200, `[{"authorMeta":{"id":"1","name":"mira.cooks"},"id":"7382991827364555321"}]`,
 			[]string{
