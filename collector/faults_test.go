@@ -77,6 +77,7 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			tracked := w.trackVideos(prefix + id)
 			if c.says != nil {
 				w.waitForLog(c.says...)
+				require.NotContains(t, w.log.String(), "source_says=0001", "a time that the source did not give must not be logged")
 			}
 			w.waitUntil("the source must be called at least three times", func() bool { return w.callCount(c.source) >= 3 })
 			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored

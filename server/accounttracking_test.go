@@ -17,6 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
+const latest30Kept = "An account that is already tracked keeps its tracking type latest_30. To change the type, stop the account and track it again."
+
 // Requirements in docs/coverage.md: 4-06
 func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	t.Parallel()
@@ -35,6 +37,9 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 			require.Equal(t, first.DirectURL, again.DirectURL)
 			require.Contains(t, *again.Error, "already")
 			require.Equal(t, "latest_30", *c.account(accountLink).TrackingType)
+			require.Equal(t, []string{latest30Kept}, again.Warnings)
+			require.Empty(t, c.trackAccount(map[string]any{"link": accountLink, "tracking_type": "latest_30"}).Warnings)
+			require.Empty(t, c.trackAccount(map[string]any{"link": accountLink}).Warnings)
 		})
 		t.Run("one of collection_ids and collection_names is null, and the other is empty", func(t *testing.T) {
 			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)

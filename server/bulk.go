@@ -100,6 +100,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 		return bulkResult{}, err
 	}
 	entries := mergeDuplicates(urls, parsed)
+	var keptTypes []string // warnings about tracking types
 	for _, e := range entries {
 		if e.failure == nil {
 			r.links = append(r.links, e.link)
@@ -124,10 +125,11 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 			items[i].Pending = items[i].Pending && limited
 		}
 		entries = assignItems(entries, items)
+		keptTypes = r.warningsAboutKeptTypes(items)
 	}
 	done := s.summariseBulk(entries, r.immediate, limited)
 	done.enqueued = done.enqueued && !slices.ContainsFunc(r.links, func(l link.Link) bool { return r.unsupportedReason(l) != "" })
-	done.warnings = append(done.warnings, warningsAboutLinks(r.fetchable, r.links)...)
+	done.warnings = append(append(done.warnings, warningsAboutLinks(r.fetchable, r.links)...), keptTypes...)
 	return done, nil
 }
 

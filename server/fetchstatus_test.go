@@ -124,7 +124,7 @@ func TestFetchDetail_saysThatAnOverdueVideoWaitsForACollector(t *testing.T) {
 		_, err := a.Heartbeat(t.Context(), store.NewID(), time.Minute, nil, queue.Form{Platform: link.TikTok, Kind: queue.KindVideo})
 		require.NoError(t, err)
 		a.Clock.Advance(6 * time.Second)
-		requireChange("; it has been due since " + due + " UTC and waits for a collector.")
+		requireChange("; it has been due since " + due + " UTC and waits for a collector, or for a source that is paused.")
 		a.Clock.Advance(time.Minute)
 		requireChange(", and no collector is running; it has been due since " + due + " UTC.")
 		a.Clock.Advance(queue.DelayedAfter)

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -37,6 +38,18 @@ type trackRequest struct {
 	immediate       int             // how many of the links, from the first, are fetched with the highest priority
 	allowance       int             // how many of the links, from the first, are fetched for an organisation without a subscription
 	fetchable       queue.Fetchable // says which videos and accounts the running collectors can fetch
+}
+
+// warningsAboutKeptTypes returns a warning for each tracking type that accounts keep, although the request names another type.
+func (r trackRequest) warningsAboutKeptTypes(items []store.Tracked) []string {
+	var warnings []string
+	for _, item := range items {
+		warning := fmt.Sprintf("An account that is already tracked keeps its tracking type %s. To change the type, stop the account and track it again.", item.KeptType)
+		if r.trackingType != nil && item.KeptType != "" && !slices.Contains(warnings, warning) {
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings
 }
 
 // unsupportedReason explains why the running collectors can never fetch a link's video or account.
@@ -132,7 +145,7 @@ func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trac
 		one.notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))
 	}
 	one.id, one.directURL = items[0].ID, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].ID)
-	one.warnings = warningsAboutLinks(r.fetchable, r.links)
+	one.warnings = append(warningsAboutLinks(r.fetchable, r.links), r.warningsAboutKeptTypes(items)...)
 	return one, nil
 }
 

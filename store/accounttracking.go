@@ -143,6 +143,9 @@ func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisatio
 	seen := make(map[uuid.UUID]bool, len(accounts))
 	for i, a := range accounts {
 		p.results[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
+		if kind := a.TypeOrDefault(); a.Tracked && kind != r.Type {
+			p.results[i].KeptType = kind
+		}
 		if seen[a.ID] {
 			continue // two links name this account, and the caller uses only the result of the first link
 		}

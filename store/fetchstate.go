@@ -108,7 +108,7 @@ func (s *FetchState) FetchDetail(kind string, noCollector bool) *string {
 	case waits && s.FetchStatus == queue.FetchPending && !s.isDue:
 		format = "%s; it is due on %s UTC."
 	case waits && s.FetchStatus == queue.FetchPending && !noCollector:
-		format = "%s; it has been due since %s UTC and waits for a collector."
+		format = "%s; it has been due since %s UTC and waits for a collector, or for a source that is paused."
 	case waits && (s.FetchStatus == queue.FetchPending || s.FetchStatus == queue.FetchDelayed):
 		format = "%s; it has been due since %s UTC."
 	}

@@ -54,6 +54,8 @@ type Tracked struct {
 	Pending  bool // the video is saved but not fetched, because it is not in the fetch queue
 	Deferred bool // the video was stopped and was fetched less than queue.RefreshPause ago, so it waits for its next scheduled fetch
 	Limited  bool // the organisation has no subscription, so at most Allowance videos of the request are fetched
+	// KeptType is the tracking type of an account that was tracked already, if the request has another type. It is "" otherwise.
+	KeptType TrackingType
 }
 
 // Track tracks videos and returns one result for each link, in the same order. After an error, no

@@ -75,7 +75,11 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		q.log.WarnContext(ctx, "call failed, source not paused", attrs...)
 		return reply.withResult(r), nil
 	}
-	q.log.WarnContext(ctx, "source paused", append(attrs, "until", until.UTC(), "source_says", f.RetryAt.UTC())...)
+	attrs = append(attrs, "until", until.UTC())
+	if !f.RetryAt.IsZero() {
+		attrs = append(attrs, "source_says", f.RetryAt.UTC())
+	}
+	q.log.WarnContext(ctx, "source paused", attrs...)
 	if paused {
 		r = pausedResult(s, source.Failure{Class: f.Class, Detail: f.Detail, RetryAt: until})
 	}
