@@ -111,7 +111,7 @@ func TestGuides_pagesOfTheDashboardLinkToTheirGuide(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
-	require.Contains(t, string(v.visit("/").body), `<a href="/docs/guides/dashboard">`)
+	require.Contains(t, string(v.visit("/").body), `<a href="/docs/guides/dashboard#how-to-read-the-numbers">`)
 	guide := string(a.send(t, http.MethodGet, "/docs/guides/dashboard", nil).requireStatus(http.StatusOK).body)
 	require.Contains(t, guide, `<h2 id="how-to-read-the-numbers">`)
 	require.NotContains(t, guide, "<img", "a server does not have the pictures of the guide")
