@@ -214,10 +214,11 @@ spreadsheets: ## download 100,000 videos as CSV, open them in Gnumeric, import t
 
 # The command installs fonts, so that the pictures can show captions with emoji and captions in Chinese, Japanese, Korean and Hindi.
 .PHONY: screenshots
-screenshots: ## take pictures of the pages of the dashboard into docs/screenshots: light and dark, 360 and 1440 pixels wide
+screenshots: ## take pictures of all pages of the dashboard into .cache/screenshots, light and dark, 360 and 1440 pixels wide; update those in docs/screenshots
 	@$(NEED_CHROMIUM) && .ci/need fc-list fontconfig && { [ -n "$$(fc-list :lang=hi)" ] || .ci/apt fonts-noto-color-emoji fonts-wqy-microhei fonts-lohit-deva; }
-	@mkdir -p docs/screenshots
-	go test ./cmd/e2e/browser -count=1 -run '^TestScreenshots$$' -args -screenshots=$(CURDIR)/docs/screenshots
+	@mkdir -p .cache/screenshots
+	go test ./cmd/e2e/browser -count=1 -run '^TestScreenshots$$' -args -screenshots=$(CURDIR)/.cache/screenshots
+	cd docs/screenshots && for picture in *.jpg; do cp "$(CURDIR)/.cache/screenshots/$$picture" .; done
 
 # FULL_RATE_FOR=2m runs the test for two minutes only.
 .PHONY: full-rate

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
 )
 
 // guidePage contains the links and the ids of a page.
@@ -85,7 +86,7 @@ func TestGuides_allLinksLeadToPagesThatExist(t *testing.T) {
 		}
 	}
 	require.Positive(t, files)
-	for _, path := range []string{"quickstart", "concepts", "clients", "go", "typescript", "python", "command-line", "webhooks", "mcp", "contract", "proxies", "glossary"} {
+	for _, path := range []string{"dashboard", "quickstart", "concepts", "clients", "go", "typescript", "python", "command-line", "webhooks", "mcp", "proxies", "glossary"} {
 		require.Contains(t, pages, "/docs/guides/"+path)
 	}
 	for _, path := range []string{"/docs/", "/errors", "/openapi.yaml"} {
@@ -101,7 +102,17 @@ func TestGuides_haveTheAddressOfTheServerAndLeadBackToTheDashboard(t *testing.T)
 		page := string(a.send(t, http.MethodGet, "/docs/guides/"+path, nil).requireStatus(http.StatusOK).body)
 		require.Contains(t, page, "https://tally.example.test/stats")
 		require.NotContains(t, page, ":8080")
-		require.Contains(t, page, `<a href="/stats/">Dashboard</a>`)
+		require.Contains(t, page, `<a href="/stats/">ReelTally</a>`)
 		require.Contains(t, page, `<a href="/stats/docs/">Documentation of the API</a>`)
 	}
+}
+
+func TestGuides_pagesOfTheDashboardLinkToTheirGuide(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+	require.Contains(t, string(v.visit("/").body), `<a href="/docs/guides/dashboard#how-to-read-the-numbers">`)
+	guide := string(a.send(t, http.MethodGet, "/docs/guides/dashboard", nil).requireStatus(http.StatusOK).body)
+	require.Contains(t, guide, `<h2 id="how-to-read-the-numbers">`)
+	require.NotContains(t, guide, "<img", "a server does not have the pictures of the guide")
 }

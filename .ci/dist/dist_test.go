@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -153,15 +154,19 @@ func requireVersionAndNoBuildPath(t *testing.T, program, version string) {
 	}
 }
 
-// testReadmeCommands runs the first commands of README.md in a new folder. These commands must start
-// a server, which must stop at SIGINT.
+// readmeCommands matches the commands of README.md that unpack an archive and start ReelTally.
+var readmeCommands = regexp.MustCompile("(?s)```sh\n(tar [^`]*_linux_amd64\\.tar\\.gz .*?\n\\./reeltally up .*?)```")
+
+// testReadmeCommands runs the commands of README.md that unpack an archive, in a new folder. These commands must start a server, which must
+// stop at SIGINT.
 func testReadmeCommands(t *testing.T, archive string, r release) {
 	t.Helper()
-	_, commands, _ := strings.Cut(string(requireValue[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
-	commands, _, _ = strings.Cut(commands, "```")
-	if !strings.Contains(commands, "\n./reeltally up ") || !strings.Contains(commands, "_linux_amd64.tar.gz ") {
-		t.Fatalf("the first commands of README.md must unpack an archive and run `./reeltally up`:\n%s", commands)
+	readme := requireValue[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))
+	found := readmeCommands.FindSubmatch(readme)
+	if found == nil {
+		t.Fatal("README.md must have commands that unpack an archive and run `./reeltally up`")
 	}
+	commands := string(found[1])
 	folder := t.TempDir()
 	// The commands unpack this copy of the archive.
 	packed := requireValue[[]byte](t)(os.ReadFile(archive))

@@ -27,7 +27,7 @@ func TestReadme_commandsWork(t *testing.T) {
 	require.NoError(t, err)
 	blocks := shellBlocks.FindAllStringSubmatch(string(text), -1)
 	require.Len(t, blocks, 4)
-	require.Contains(t, blocks[3][1], "\nmake run\n")
+	require.Contains(t, blocks[0][1], "\nmake run ")
 	_, shown, found := strings.Cut(string(text), "```json\n")
 	require.True(t, found)
 	shown, _, _ = strings.Cut(shown, "```")

@@ -39,7 +39,7 @@ type importCommand struct {
 func (importCommand) Help() string {
 	return "A row has the link of a video and its counts (views, likes, comments, shares, bookmarks) on a UTC day (date or time). " +
 		"Existing points are never changed. To resume an interrupted import, run it again: importing a file twice changes nothing. " +
-		"See docs/operating.md for details."
+		"See docs/import.md for details."
 }
 
 // Run imports the points of a file into an organisation. With --dry-run, it only reports what an import would change.

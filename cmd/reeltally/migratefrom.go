@@ -33,7 +33,7 @@ func (migrateFromCommand) Help() string {
 	return "The other service must show all its data for this token: its organisation needs the tier premium. Fetched points of the organisation are never changed. " +
 		"An existing video gets only details that it lacks, such as its caption. An existing collection gets the members of its remote copy, and its display settings if it has none. " +
 		"An account that was stopped is tracked again if the service tracks it. " +
-		"To resume an interrupted migration, run the same command again in the same folder: downloaded histories are not requested again. See docs/operating.md for details."
+		"To resume an interrupted migration, run the same command again in the same folder: downloaded histories are not requested again. See docs/import.md for details."
 }
 
 // Run copies an organisation from another server into this database.

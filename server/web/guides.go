@@ -25,7 +25,7 @@ import (
 // server.
 const repository = "https://github.com/reeltally/reeltally/blob/main/"
 
-// guide is a document for people who call the API.
+// guide is a document for people who use the dashboard or call the API.
 type guide struct {
 	Name  string // last part of the path of the guide's page
 	Title string
@@ -37,15 +37,15 @@ type guide struct {
 var readGuides = sync.OnceValues(func() ([]guide, error) {
 	guides := []guide{
 		{Name: "quickstart", Title: "Quick start", file: "docs/quickstart.md"},
-		{Name: "concepts", Title: "Concepts", file: "docs/concepts.md"},
-		{Name: "clients", Title: "Programs", file: "docs/clients.md"},
+		{Name: "dashboard", Title: "Dashboard", file: "docs/dashboard.md"},
+		{Name: "concepts", Title: "Names and rules", file: "docs/concepts.md"},
+		{Name: "clients", Title: "Client libraries, CSV", file: "docs/clients.md"},
 		{Name: "go", Title: "Go client", file: "gen/client/README.md"},
 		{Name: "typescript", Title: "TypeScript client", file: "gen/typescript/README.md"},
 		{Name: "python", Title: "Python client", file: "gen/python/README.md"},
 		{Name: "command-line", Title: "Command line", file: "docs/command-line.md"},
 		{Name: "webhooks", Title: "Webhooks and events", file: "docs/webhooks.md"},
 		{Name: "mcp", Title: "AI assistants", file: "docs/mcp.md"},
-		{Name: "contract", Title: "Rules of the API", file: "docs/contract.md"},
 		{Name: "proxies", Title: "Proxies", file: "docs/proxies.md"},
 		{Name: "glossary", Title: "Glossary", file: "docs/glossary.md"},
 	}
@@ -62,8 +62,8 @@ var readGuides = sync.OnceValues(func() ([]guide, error) {
 	return guides, nil
 })
 
-// renderGuide converts a document from Markdown to HTML. It leaves out raw HTML in the document. documentPath is the path of the document
-// in the repository.
+// renderGuide converts a document from Markdown to HTML. It leaves out raw HTML and pictures, because a server does not have the files of the
+// pictures. documentPath is the path of the document in the repository.
 func renderGuide(source []byte, documentPath string, guides []guide) (template.HTML, error) {
 	rewrite := guideLinks{documentPath, guides}
 	// Table cells are aligned with the HTML attribute align, because the Content-Security-Policy of the pages forbids style attributes.
@@ -77,15 +77,22 @@ func renderGuide(source []byte, documentPath string, guides []guide) (template.H
 	return template.HTML(out.String()), nil //nolint:gosec // safe, because the documents are files of this repository
 }
 
-// guideLinks changes the links of a document to other files. The new links lead to pages of this
+// guideLinks changes the links of a document to other files, and removes its pictures. The new links lead to pages of this
 // server, or to the files in the public repository.
 type guideLinks struct {
 	file   string
 	guides []guide
 }
 
-// Transform replaces the address of each link in a parsed document by the result of newAddress.
+// Transform replaces the address of each link in a parsed document by the result of newAddress, and removes the paragraphs that begin with a picture.
 func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
+	for node := document.FirstChild(); node != nil; {
+		next := node.NextSibling()
+		if first := node.FirstChild(); first != nil && first.Kind() == ast.KindImage {
+			document.RemoveChild(document, node)
+		}
+		node = next
+	}
 	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // there is no error, because the function below never returns one
 		if link, ok := node.(*ast.Link); ok && entering {
 			link.Destination = []byte(g.newAddress(string(link.Destination)))

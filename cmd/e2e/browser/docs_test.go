@@ -54,8 +54,14 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 		chromedp.Text(".servers select", &shown),
 		chromedp.Text("#sandbox", &sandbox))
 	require.Equal(t, i.url+"/docs/", at)
-	require.Contains(t, note, "reeltally token create")
+	require.Contains(t, note, "Settings")
 	require.Empty(t, sandbox)
+	const rules = ".info details"
+	var closed, opened string
+	b.runSteps(chromedp.Text(rules, &closed), chromedp.Click(rules+" summary"), chromedp.Text(rules, &opened), chromedp.Click(rules+" summary"))
+	require.NotContains(t, closed, "Rate limits.")
+	require.Contains(t, opened, "Rate limits.")
+	require.Contains(t, opened, "Versions.", "the section of rules must have the whole description of the API")
 	require.Contains(t, shown, i.url, "the page must send its requests to the server that served the page")
 	b.saveScreenshot("docs-light")
 	var tables int
@@ -149,7 +155,7 @@ func TestGuides_fitIntoNarrowWindowsAndAreAccessible(t *testing.T) {
 	i := startInstallation(t)
 	b := openBrowser(t)
 	for _, width := range []int64{360, 1440} {
-		for _, name := range []string{"quickstart", "clients", "mcp"} {
+		for _, name := range []string{"quickstart", "dashboard", "clients", "mcp"} {
 			b.runSteps(chromedp.EmulateViewport(width, 900), chromedp.Navigate(i.url+"/docs/guides/"+name), chromedp.WaitVisible("article h1"))
 			var overflow int64
 			b.runSteps(chromedp.Evaluate("document.documentElement.scrollWidth - innerWidth", &overflow))

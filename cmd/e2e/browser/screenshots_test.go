@@ -30,13 +30,13 @@ func (b *tab) savePicture(name string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join(*screenshots, name+".jpg"), picture, 0o600))
 }
 
-// pictureVideos are the videos in the screenshots for docs/screenshots.
+// pictureVideos are videos in the screenshots.
 var pictureVideos = []ingest.VideoFacts{
 	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(2311)), Likes: new(int64(190)), Comments: new(int64(12))},
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},
 }
 
-// TestScreenshots tests nothing. With the flag -screenshots it takes the pictures of docs/screenshots, without the flag it does nothing.
+// TestScreenshots tests nothing. With the flag -screenshots it takes pictures of all pages, without the flag it does nothing.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	if *screenshots == "" {

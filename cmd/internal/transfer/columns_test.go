@@ -65,10 +65,10 @@ func TestColumns_knowColumnNamesOfHostedServices(t *testing.T) {
 	require.ErrorContains(t, err, `column "created_at" is not known`, "the column created_at has two possible meanings, so it must be refused in a file without the column ad_link")
 }
 
-// docs/operating.md lists every field with all its aliases.
+// docs/import.md lists every field with all its aliases.
 func TestColumns_allNamesAreDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "import.md"))
 	require.NoError(t, err)
 	documented := map[field][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z0-9_, ]*)\\|").FindAllStringSubmatch(string(text), -1) {

@@ -25,6 +25,12 @@ function describeExamples(parameter, schemas) {
   parameter.schema = schema;
 }
 
+// foldDescription hides the rules in the description of the API until the reader opens them, so that the operations are near the top of the page.
+function foldDescription(description) {
+  const [first, ...rules] = description.split("\n\n");
+  return [first, "<details><summary>Rules for all operations: authentication, tiers, rate limits, errors, pages, times, links, CSV</summary>", ...rules, "</details>"].join("\n\n");
+}
+
 // adapt returns the contract for Swagger UI: it adds the address of this server and code samples, and moves the examples of optional
 // parameters to their descriptions.
 function adapt(document) {
@@ -33,7 +39,7 @@ function adapt(document) {
     .filter((parameter) => !parameter.$ref)
     .forEach((parameter) => describeExamples(parameter, document.components.schemas));
   operations.forEach(addSamples);
-  return { ...document, servers: [{ url: api, description: "This server" }] };
+  return { ...document, info: { ...document.info, description: foldDescription(document.info.description) }, servers: [{ url: api, description: "This server" }] };
 }
 
 // Highlighting the syntax of a page of 5,000 videos takes a browser minutes. So texts with more than maxHighlighted characters are shown as
