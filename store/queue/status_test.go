@@ -38,6 +38,7 @@ func TestCollectingState_countsTheTargetsOfTheQueue(t *testing.T) {
 		require.NoError(t, err)
 		pause := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "slow down", BlockedUntil: due.Add(time.Hour), PausesSinceSuccess: 1}
 		require.NoError(t, db.PauseSource(t.Context(), pause))
+		pause.Since = new(store.InstantOf(db.Clock.Now()))
 
 		got, err := db.CollectingState(t.Context())
 		require.NoError(t, err)
@@ -146,6 +147,9 @@ VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, str
 				if g.OldestDue == nil || next < *g.OldestDue {
 					g.OldestDue = &next
 				}
+			}
+			if next > now && next <= now.Add(queue.CatchUpWindow) {
+				g.DueSoon++
 			}
 			if fetched == nil {
 				g.Never++
