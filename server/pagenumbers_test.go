@@ -330,8 +330,16 @@ func TestSettingsPage_managesWebhooks(t *testing.T) {
 		a.sendDueEvents(t)
 		r.takeRequests()[0].requireValidSignature(t, secret)
 		require.Contains(t, textOf(v.visit(shown).requireStatus(http.StatusOK).parsePage()), "status 200")
+		r.answerWithStatus(http.StatusServiceUnavailable)
+		v.post(path + "/test").requireStatus(http.StatusSeeOther)
+		a.sendDueEvents(t)
+		failing := textOf(v.visit("/settings").requireStatus(http.StatusOK).parsePage())
+		for _, text := range []string{"failing since", "The response has status 503.", "“Next attempt” says when each event is sent again.", "Send again"} {
+			require.Contains(t, failing, text, "the page must show the deliveries of a failing webhook without a click")
+		}
+		r.answerWithStatus(http.StatusOK)
 		v.post(path + "/disable").requireStatus(http.StatusSeeOther)
-		require.Contains(t, textOf(v.visit("/settings").parsePage()), "disabled: by_request")
+		require.Contains(t, textOf(v.visit("/settings").parsePage()), "disabled on request")
 		v.post(path + "/test").requireStatus(http.StatusConflict)
 		v.post(path + "/enable").requireStatus(http.StatusSeeOther)
 		v.post(path + "/other").requireStatus(http.StatusNotFound)

@@ -83,6 +83,7 @@ type webhookQueueEntry struct {
 	DueAt          db.Instant
 	ClaimedUntil   db.Instant
 	Token          *uuid.UUID
+	Unreachable    bool // the last attempt got no response
 }
 
 func (webhookQueueEntry) TableName() string { return "webhook_queue" }
@@ -128,13 +129,14 @@ type WebhookClaim struct {
 	OrganisationID uuid.UUID
 	WebhookID      uuid.UUID
 	token          uuid.UUID
+	unreachable    bool // the last attempt before the claim got no response
 }
 
 // ClaimWebhooks claims webhooks that have a due delivery, ordered by their due times. It claims at most "limit" webhooks. Each claim ends after
 // leaseTime.
 func (s *Store) ClaimWebhooks(ctx context.Context, limit int, leaseTime time.Duration) ([]WebhookClaim, error) {
 	now := s.db.Now()
-	const due = "SELECT organisation_id, webhook_id FROM webhook_queue WHERE due_at <= ? AND claimed_until <= ? ORDER BY due_at, webhook_id LIMIT ?"
+	const due = "SELECT organisation_id, webhook_id, unreachable FROM webhook_queue WHERE due_at <= ? AND claimed_until <= ? ORDER BY due_at, webhook_id LIMIT ?"
 	var found []webhookQueueEntry
 	if err := s.db.Read(ctx).Raw(due, now, now, limit).Scan(&found).Error; err != nil || len(found) == 0 { // this first query takes no locks, because usually no webhook is due
 		return nil, db.Translate(err)
@@ -155,7 +157,7 @@ func (s *Store) ClaimWebhooks(ctx context.Context, limit int, leaseTime time.Dur
 	})
 	claims := make([]WebhookClaim, len(found))
 	for i, e := range found {
-		claims[i] = WebhookClaim{OrganisationID: e.OrganisationID, WebhookID: e.WebhookID, token: token}
+		claims[i] = WebhookClaim{OrganisationID: e.OrganisationID, WebhookID: e.WebhookID, token: token, unreachable: e.Unreachable}
 	}
 	return claims, err
 }
@@ -262,6 +264,9 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 		if w.Failures > 0 {
 			pause = min(longestPause, firstPause<<min(w.Failures-1, 16))
 		}
+		for _, a := range attempts {
+			c.unreachable = a.Status == 0
+		}
 		return o.endClaim(tx, c, pause)
 	})
 }
@@ -344,8 +349,8 @@ const notDue = db.Instant(1) << 62
 func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
 	// This UPDATE locks the row in webhook_queue. A transaction that adds a delivery waits for the
 	// lock, and then makes the webhook due.
-	locked := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = NULL WHERE organisation_id = ? AND webhook_id = ? AND token = ?",
-		o.s.db.Now().Add(pause), o.id, c.WebhookID, c.token)
+	locked := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = NULL, unreachable = ? WHERE organisation_id = ? AND webhook_id = ? AND token = ?",
+		o.s.db.Now().Add(pause), c.unreachable, o.id, c.WebhookID, c.token)
 	if locked.Error != nil || locked.RowsAffected == 0 {
 		return locked.Error
 	}

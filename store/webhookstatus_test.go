@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -10,33 +11,52 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestWebhookStatus_countsEnabledWebhooksOfAllOrganisations(t *testing.T) {
+func TestWebhookStatus_countsReceiversWithoutAResponse(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		status, err := db.WebhookStatus(t.Context())
-		require.NoError(t, err)
-		require.Zero(t, status)
-		for range 2 {
+		status := func() store.WebhookStatus {
+			t.Helper()
+			s, err := db.WebhookStatus(t.Context())
+			require.NoError(t, err)
+			return s
+		}
+		require.Zero(t, status())
+		for i := range 2 {
 			o := storetest.NewOrg(t, db)
-			for i := range 3 {
+			for range 2 + i {
 				w, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://example.test/", Secret: []byte("s")})
 				require.NoError(t, err)
-				if i > 0 {
-					db.Exec(t, "UPDATE webhooks SET failing_since = ? WHERE organisation_id = ? AND id = ?", store.InstantOf(db.Clock.Now().Add(-time.Duration(i)*time.Hour)), o.ID(), w.ID)
-				}
-				if i == 2 { // a disabled webhook is not in the queue
-					db.Exec(t, "UPDATE webhooks SET enabled = false WHERE organisation_id = ? AND id = ?", o.ID(), w.ID)
-					db.Exec(t, "DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", o.ID(), w.ID)
-				}
+				_, err = o.TestWebhook(t.Context(), w.ID, store.NewID())
+				require.NoError(t, err)
 			}
 		}
-		status, err = db.WebhookStatus(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, store.WebhookStatus{Enabled: 4, Failing: 2, Delay: time.Hour}, status)
+		// attempt claims all due webhooks, and finishes each claim with an attempt that got the given status; 0 means no response.
+		attempt := func(response int, message string) {
+			t.Helper()
+			claims, err := db.ClaimWebhooks(t.Context(), 10, time.Minute)
+			require.NoError(t, err)
+			require.Len(t, claims, 5)
+			for _, c := range claims {
+				_, _, due, err := db.DueDeliveries(t.Context(), c, 1)
+				require.NoError(t, err)
+				require.Len(t, due, 1)
+				require.NoError(t, db.FinishClaim(t.Context(), c, []store.Attempt{{DeliveryID: due[0].ID, URL: "https://example.test/", At: store.InstantOf(db.Clock.Now()), Status: response, Error: message}}))
+			}
+		}
+		attempt(0, "The connection has failed.")
+		want := store.WebhookStatus{Enabled: 5, Organisations: 2, Unreachable: 5, UnreachableOrganisations: 2}
+		require.Equal(t, want, status(), "the pause after a failed attempt must not count as a delay")
+		db.Clock.Advance(5*time.Second + time.Minute) // the second attempts are due five seconds after the first ones
+		want.Delay = time.Minute
+		require.Equal(t, want, status(), "a due delivery that no server sends must count as a delay")
 
-		db.Exec(t, "UPDATE webhook_queue SET due_at = ?", store.InstantOf(db.Clock.Now().Add(-90*time.Minute)))
-		status, err = db.WebhookStatus(t.Context())
+		claims, err := db.ClaimWebhooks(t.Context(), 10, time.Minute)
 		require.NoError(t, err)
-		require.Equal(t, 90*time.Minute, status.Delay, "a due delivery that no server sends must count")
+		for _, c := range claims {
+			require.NoError(t, db.FinishClaim(t.Context(), c, nil)) // a server that stops ends its claims without an attempt
+		}
+		require.EqualValues(t, 5, status().Unreachable)
+		attempt(http.StatusInternalServerError, "The response has status 500.")
+		require.Equal(t, store.WebhookStatus{Enabled: 5, Organisations: 2}, status(), "a receiver that answers with an error is not unreachable")
 	})
 }

@@ -341,9 +341,17 @@ func checkCollectors(ctx context.Context, st *store.Store, sources []source.Sour
 	case due == 0:
 		out = append(out, finding{"queue", stateOK, "nothing is due", ""})
 	case dueFor > maxDueTime:
+		for _, p := range s.Platforms {
+			if p.Backlog != "" {
+				found += "; " + p.Platform + ": " + p.Backlog
+			}
+		}
 		out = append(out, finding{"queue", stateWarning, found, "Run reeltally status: a budget may be spent, or more collectors may be needed."})
 	default:
 		out = append(out, finding{"queue", stateOK, found, ""})
+	}
+	for _, u := range s.Unknown {
+		out = append(out, finding{"status", stateWarning, u.Part + " could not be read: " + u.Reason, "Check the log of the database. On Citus, check that all workers answer."})
 	}
 	return append(out, checkNumbers(ctx, st, s.Platforms)...)
 }

@@ -13,11 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 	"github.com/reeltally/reeltally/cmd/internal/monitor"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -310,6 +312,53 @@ func TestStatus_printsTablesAndJSON(t *testing.T) {
 	status, stdout, stderr = boottest.Run(t, run, nil, settings, "status", "--list", "ok", "--json")
 	require.Zero(t, status, stderr)
 	require.Regexp(t, `"fetched_at":"[0-9T:-]+\.[0-9]{6}\+00:00","next_at":"[0-9T:-]+\.[0-9]{6}\+00:00"`, stdout, "times must have the form of the API")
+}
+
+func TestStatus_printsFailuresAndUnknownParts(t *testing.T) {
+	t.Parallel()
+	since, until := time.Date(2026, 2, 1, 1, 12, 0, 0, time.UTC), time.Date(2026, 2, 1, 4, 10, 0, 0, time.UTC)
+	s := monitor.Status{Platforms: []monitor.Platform{{Platform: "tiktok", Backlog: "8 fetches are late."}}, Unknown: []monitor.UnknownPart{{Part: "last_backup", Reason: "no answer"}},
+		Webhooks: &monitor.WebhookStatus{Enabled: 5, Organisations: 2, Unreachable: 3, UnreachableOrganisations: 1, DelaySeconds: 60},
+		Sources:  []monitor.SourceStatus{{Source: "youtube", Pause: &monitor.PauseStatus{Until: until, Class: "auth_failed", Detail: "refused", InARow: 4, Since: &since}}}}
+	var text strings.Builder
+	require.NoError(t, writeStatus(&text, s))
+	require.Contains(t, text.String(), "2026-02-01 04:10:00 UTC (failing since 2026-02-01 01:12:00 UTC, auth_failed: refused)")
+	require.True(t, strings.HasSuffix(text.String(), `
+Enabled webhooks: 5 of 2 organisations, without a response: 3 of 1 organisations, longest delay by servers: 1m0s
+Unknown: last_backup, because it could not be read: no answer
+
+tiktok: 8 fetches are late.
+`), text.String())
+}
+
+func TestOrgUsage_listsTheOrganisationWithTheMostTargetsFirst(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		operator := newCommandRunner(t, db.URL)
+		for i, name := range []string{"Small", "Large", "Empty"} {
+			org, err := db.CreateOrganisation(t.Context(), name, store.TierPremium, store.SubscriptionActive)
+			require.NoError(t, err)
+			if i < 2 {
+				storetest.Track(t, db.Org(org.ID), []link.Link{storetest.VideoLink(t, 1), storetest.VideoLink(t, 2), storetest.VideoLink(t, 3)}[:1+2*i]...)
+			}
+		}
+		db.Exec(t, "UPDATE fetch_targets SET route = 'vendor:a'")
+		db.Exec(t, "UPDATE fetch_targets SET lane = 1 WHERE external_id = ?", storetest.VideoLink(t, 2).ID)
+		db.Exec(t, "UPDATE fetch_targets SET next_at = ?, route = 'vendor:b' WHERE external_id = ?", store.InstantOf(time.Now().Add(time.Hour)), storetest.VideoLink(t, 3).ID)
+		var got []orgUsage
+		require.NoError(t, json.Unmarshal([]byte(operator("org", "usage", "--json")), &got))
+		for i := range got {
+			got[i].ID = uuid.Nil
+		}
+		require.Equal(t, []orgUsage{
+			{Name: "Large", Tier: "premium", Targets: 3, Due: 2, Waiting: 1, Sources: map[string]int64{"vendor:a": 2, "vendor:b": 1}},
+			{Name: "Small", Tier: "premium", Targets: 1, Due: 1, Waiting: 1, Sources: map[string]int64{"vendor:a": 1}},
+			{Name: "Empty", Tier: "premium", Sources: map[string]int64{}},
+		}, got)
+		table := operator("org", "usage")
+		require.Regexp(t, `(?m)^Large +[0-9a-f-]{36} +premium +3 +2 +1 +vendor:a: 2, vendor:b: 1$`, table)
+		require.Regexp(t, `(?m)^Empty +[0-9a-f-]{36} +premium +0 +0 +0 +-$`, table)
+	})
 }
 
 func TestDoctor_failsIfTheDatabaseIsNotWritable(t *testing.T) {

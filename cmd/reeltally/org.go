@@ -17,6 +17,7 @@ import (
 type orgCommands struct {
 	Create          createOrgCommand       `cmd:"" help:"Create an organisation."`
 	List            listOrgsCommand        `cmd:"" help:"List all organisations."`
+	Usage           orgUsageCommand        `cmd:"" help:"Show how many videos and accounts each organisation has in the queue of each source."`
 	SetTier         setTierCommand         `cmd:"" help:"Change an organisation's tier."`
 	SetSubscription setSubscriptionCommand `cmd:"" help:"Change an organisation's subscription."`
 	SetOperator     setOperatorCommand     `cmd:"" help:"Set whether an organisation's dashboard shows the state of collecting for all organisations."`

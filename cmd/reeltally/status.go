@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
@@ -82,8 +84,8 @@ func (c *statusCommand) printLinks(ctx context.Context, p boot.Process, st *stor
 	return writeTable(p.Stdout, table)
 }
 
-// writeStatus prints the number of collectors, and four tables: fetch statuses, queue, freshness, and sources with their budgets. The numbers of
-// webhooks, the time of the last backup, and the sources whose answers are held back follow.
+// writeStatus prints the number of collectors, and four tables: fetch statuses, queue, freshness, and sources with their budgets. Webhooks, the last
+// backup, parts that could not be read, late fetches, and sources whose answers are held back follow.
 func writeStatus(w io.Writer, s monitor.Status) error {
 	if _, err := fmt.Fprintf(w, "Running collectors: %d\n\n", s.Collectors); err != nil {
 		return err
@@ -124,21 +126,35 @@ func writeStatus(w io.Writer, s monitor.Status) error {
 			return err
 		}
 	}
-	backup := "none is known"
-	if s.LastBackup != nil {
-		backup = formatTime(*s.LastBackup)
+	lines := []string{""}
+	if h := s.Webhooks; h != nil {
+		lines = append(lines, fmt.Sprintf("Enabled webhooks: %d of %d organisations, without a response: %d of %d organisations, longest delay by servers: %s",
+			h.Enabled, h.Organisations, h.Unreachable, h.UnreachableOrganisations, formatSeconds(&h.DelaySeconds)))
 	}
-	if _, err := fmt.Fprintf(w, "\nEnabled webhooks: %d, failing: %d\nLast backup: %s\n", s.Webhooks.Enabled, s.Webhooks.Failing, backup); err != nil {
-		return err
+	isUnknown := func(part string) bool {
+		return slices.ContainsFunc(s.Unknown, func(u monitor.UnknownPart) bool { return u.Part == part })
+	}
+	switch {
+	case s.LastBackup != nil:
+		lines = append(lines, "Last backup: "+formatTime(*s.LastBackup))
+	case !isUnknown("last_backup"):
+		lines = append(lines, "Last backup: none is known")
+	}
+	for _, u := range s.Unknown {
+		lines = append(lines, "Unknown: "+u.Part+", because it could not be read: "+u.Reason)
+	}
+	for _, p := range s.Platforms {
+		if p.Backlog != "" {
+			lines = append(lines, "", p.Platform+": "+p.Backlog)
+		}
 	}
 	for _, source := range s.Sources {
 		if source.HeldBack != "" {
-			if _, err := fmt.Fprintf(w, "\n%s: %s\n", source.Source, source.HeldBack); err != nil {
-				return err
-			}
+			lines = append(lines, "", source.Source+": "+source.HeldBack)
 		}
 	}
-	return nil
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
 }
 
 // formatSeconds formats a number of seconds as a duration, such as "1m30s". It returns "-" for nil.
@@ -166,10 +182,14 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.DateTime) + " UTC"
 }
 
-// formatPause formats a pause: its end and its cause. It returns "-" for nil, which means that there is no pause.
+// formatPause formats a pause: its end, its cause and, if calls failed, since when. It returns "-" for nil, which means that there is no pause.
 func formatPause(p *monitor.PauseStatus) string {
 	if p == nil {
 		return "-"
 	}
-	return formatTime(p.Until) + " (" + p.Class + ": " + p.Detail + ")"
+	failing := ""
+	if p.InARow > 0 && p.Since != nil {
+		failing = "failing since " + formatTime(*p.Since) + ", "
+	}
+	return formatTime(p.Until) + " (" + failing + p.Class + ": " + p.Detail + ")"
 }

@@ -49,6 +49,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"plural":      plural,
 		"positive":    func(n number) bool { f, ok := valueOf(n); return ok && f > 0 },
 		"tracking":    func(kind any) string { return trackingTypes[deref(kind)] },
+		"disabled":    func(reason any) string { return disabledBecause[deref(reason)] },
 		"priority":    func(lane string) string { return cmp.Or(laneDescriptions[lane], lane) },
 		"limited":     func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"accountName": accountName,

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -61,6 +62,7 @@ type collectingStatus struct {
 		NeverFetched int64  `json:"never_fetched"`
 		Stale        int64  `json:"stale"`
 		Fresh        int64  `json:"fresh"`
+		Backlog      string `json:"backlog"` // how many fetches are late and when they will have been made; "" if none is late
 	} `json:"platforms"`
 	Sources []struct {
 		Source  string       `json:"source"`
@@ -79,12 +81,18 @@ type collectingStatus struct {
 		Status  string `json:"status"`
 		Targets int64  `json:"targets"`
 	} `json:"statuses"`
-	Webhooks struct {
-		Enabled int64    `json:"enabled"`
-		Failing int64    `json:"failing"`
-		Delay   *float64 `json:"delay_seconds"`
-	} `json:"webhooks"`
-	LastBackup  *time.Time          `json:"last_backup"`  // nil if no backup is known
+	Webhooks *struct {
+		Enabled                  int64    `json:"enabled"`
+		Organisations            int64    `json:"organisations"`
+		Unreachable              int64    `json:"unreachable"`
+		UnreachableOrganisations int64    `json:"unreachable_organisations"`
+		Delay                    *float64 `json:"delay_seconds"`
+	} `json:"webhooks"` // nil if it could not be read
+	LastBackup *time.Time `json:"last_backup"` // nil if no backup is known
+	Unknown    []struct {
+		Part   string `json:"part"`
+		Reason string `json:"reason"`
+	} `json:"unknown"` // parts of the status that could not be read
 	LastFetches []queue.LastFetches `json:"last_fetches"` // nil if the first read of the queue has not finished yet
 }
 
@@ -96,6 +104,33 @@ type sourcePause struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`
 	Detail string    `json:"detail"`
+	InARow int       `json:"in_a_row"` // number of pauses since the last successful call; 0 if a budget was used up
+	Since  time.Time `json:"since"`    // when the first of these pauses began; zero if unknown
+}
+
+// IsFailing returns true if the pause began because calls failed, and it is known since when.
+func (p sourcePause) IsFailing() bool { return p.InARow > 0 && !p.Since.IsZero() }
+
+// unknownParts describes the parts of the status that can be unknown.
+var unknownParts = map[string]string{"stopped": "The number of stopped videos and accounts", "webhooks": "The state of the webhooks", "last_backup": "The time of the last backup"}
+
+// IsUnknown returns true if the part of the status could not be read.
+func (s collectingStatus) IsUnknown(part string) bool {
+	for _, u := range s.Unknown {
+		if u.Part == part {
+			return true
+		}
+	}
+	return false
+}
+
+// UnknownParts returns a sentence about each part of the status that could not be read.
+func (s collectingStatus) UnknownParts() []string {
+	var sentences []string
+	for _, u := range s.Unknown {
+		sentences = append(sentences, fmt.Sprintf("%s could not be read: %s", cmp.Or(unknownParts[u.Part], u.Part), u.Reason))
+	}
+	return sentences
 }
 
 // statusTotal is a fetch status with the number of videos and accounts that have it, on all platforms together.

@@ -20,13 +20,13 @@ const shownDeliveries = 10
 // webhookSettings are the webhooks on the page Settings.
 type webhookSettings struct {
 	Webhooks   []client.Webhook
-	Shown      string                   // id of the webhook whose deliveries are shown; "" if none are shown
+	Shown      *client.Webhook          // the webhook whose deliveries are shown; nil if none are shown
 	Deliveries []client.WebhookDelivery // newest first
 	Types      []store.EventType        // types of events that the form for a new webhook offers
 }
 
-// readWebhooks returns the webhooks of the organisation. It also returns the deliveries to one webhook if the query contains the webhook's
-// id.
+// readWebhooks returns the webhooks of the organisation. It also returns the deliveries to the webhook whose id is in the query. Without an id in the
+// query, it returns the deliveries to the first webhook that fails or that was disabled after failures.
 func (v *visit) readWebhooks() (webhookSettings, error) {
 	var list client.WebhookList
 	if err := v.getFromAPI("/webhooks", nil, &list); err != nil {
@@ -38,18 +38,26 @@ func (v *visit) readWebhooks() (webhookSettings, error) {
 			content.Types = append(content.Types, t)
 		}
 	}
-	for _, w := range list.Data {
-		if w.ID.String() != v.r.URL.Query().Get("webhook") {
-			continue
+	shown := slices.IndexFunc(list.Data, func(w client.Webhook) bool {
+		if id := v.r.URL.Query().Get("webhook"); id != "" {
+			return w.ID.String() == id
 		}
-		var page client.WebhookDeliveryPage
-		if err := v.getFromAPI("/webhooks/"+w.ID.String()+"/deliveries", url.Values{"limit": {strconv.Itoa(shownDeliveries)}}, &page); err != nil {
-			return content, err
-		}
-		content.Shown, content.Deliveries = w.ID.String(), page.Data
+		return w.FailingSince != nil
+	})
+	if shown < 0 {
+		return content, nil
 	}
+	var page client.WebhookDeliveryPage
+	if err := v.getFromAPI("/webhooks/"+list.Data[shown].ID.String()+"/deliveries", url.Values{"limit": {strconv.Itoa(shownDeliveries)}}, &page); err != nil {
+		return content, err
+	}
+	content.Shown, content.Deliveries = &list.Data[shown], page.Data
 	return content, nil
 }
+
+// disabledBecause says in words why a webhook is disabled. The key is the value of disabled_reason in the API.
+var disabledBecause = map[string]string{string(store.DisabledByRequest): "on request", string(store.DisabledGone): "because its server answered with status 410",
+	string(store.DisabledFailing): "because all attempts failed for three days"}
 
 // eventChoice is a type of events in the form for a new webhook.
 type eventChoice struct {

@@ -38,14 +38,23 @@ func (f LastFetches) Total() int64 { return f.Succeeded + f.Failed }
 // so callers should keep the result for a while.
 func (s *Queue) LastFetches(ctx context.Context) ([]LastFetches, error) {
 	fetches := []LastFetches{}
-	// SQLite reads only the index fetch_targets_counts, which has all these columns.
+	// SQLite reads only the index fetch_targets_counts. It does not sort, because the index has the order of these groups.
+	var groups []LastFetches
 	err := s.db.Read(ctx).Raw(`SELECT source, route, COUNT(CASE WHEN attempts = 0 AND fetched_at >= ? THEN 1 END) AS succeeded,
  COUNT(CASE WHEN attempts > 0 AND status NOT IN ? THEN 1 END) AS failed
- FROM fetch_targets WHERE bucket = ? AND route <> '' GROUP BY source, route`, s.db.Now().Add(-LastFetchWindow), answeredStatuses, Bucket).Scan(&fetches).Error
+ FROM fetch_targets WHERE bucket = ? AND route <> '' GROUP BY source, kind, lane, state, status, route`, s.db.Now().Add(-LastFetchWindow), answeredStatuses, Bucket).Scan(&groups).Error
 	if err != nil {
 		return nil, db.Translate(err)
 	}
-	fetches = slices.DeleteFunc(fetches, func(f LastFetches) bool { return f.Total() == 0 })
+	for _, g := range groups {
+		n := slices.IndexFunc(fetches, func(f LastFetches) bool { return f.Platform == g.Platform && f.Source == g.Source })
+		switch {
+		case n >= 0:
+			fetches[n].Succeeded, fetches[n].Failed = fetches[n].Succeeded+g.Succeeded, fetches[n].Failed+g.Failed
+		case g.Total() > 0:
+			fetches = append(fetches, g)
+		}
+	}
 	slices.SortFunc(fetches, func(a, b LastFetches) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Source, b.Source))
 	})

@@ -121,8 +121,10 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 		short := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "429", BlockedUntil: now.Add(time.Minute), PausesSinceSuccess: 1}
 		long := queue.Pause{Source: "youtube", Class: "quota_spent", Detail: "quotaExceeded", BlockedUntil: now.Add(time.Hour), PausesSinceSuccess: 2}
 		other := queue.Pause{Source: "tiktok", Class: "rate_limited", BlockedUntil: now}
+		short.Since, long.Since, other.Since = &now, &now, new(now.Add(time.Second))
 		for _, p := range []queue.Pause{short, other, long, short} {
 			require.NoError(t, db.PauseSource(t.Context(), p))
+			db.Clock.Advance(time.Second) // later pauses keep the time of the first pause
 		}
 		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "a shorter pause must not replace a longer one, and ended pauses must be included")
 		resume := func(source string, asOf store.Instant) bool {
@@ -142,5 +144,11 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 		require.NoError(t, db.PauseSource(t.Context(), own))
 		require.NoError(t, db.EndBudgetPause(t.Context(), "youtube/common"))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())
+
+		require.NoError(t, db.PauseSource(t.Context(), own))
+		db.Clock.Advance(time.Hour)
+		failed := queue.Pause{Source: own.Source, Class: "auth_failed", BlockedUntil: now.Add(2 * time.Hour), PausesSinceSuccess: 1, Since: new(store.InstantOf(db.Clock.Now()))}
+		require.NoError(t, db.PauseSource(t.Context(), failed))
+		require.Equal(t, failed, pauses()[own.Source], "the calls have failed since the second pause, because the first one began when a budget was used up")
 	})
 }

@@ -14,12 +14,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// This file reads the statistics of the queue for operators. The statistics contain no names of organisations, videos or accounts.
+// This file reads the statistics of the queue for operators. The statistics contain no names of organisations, videos or accounts. Only OrganisationLoads
+// has ids of organisations.
 
 // FreshWithin has durations in rising order. For each duration, QueueCounts.Fresh has the number of targets that were fetched within this
 // duration before now.
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
+
+// CatchUpWindow is the time for which the rates of fetched targets and of targets that become due are measured. It is the first duration in FreshWithin.
+const CatchUpWindow = time.Hour
 
 // FirstFetchLimit is how long a new target may wait for its first fetch. The first fetch is scheduled within a day (see SlotAfter), and
 // FirstFetchLimit allows half a day more.
@@ -34,6 +38,7 @@ type QueueCounts struct {
 	Targets   int64
 	Failing   int64       // number of active targets whose last fetch failed; 0 for the other states, although their targets still have the number of failed attempts
 	Due       int64       // number of targets that are due
+	DueSoon   int64       // number of targets that become due within CatchUpWindow
 	OldestDue *db.Instant // due time of the target that has been due longest; nil if no target is due
 	Never     int64       // number of targets that were never fetched
 	Overdue   int64       // number of targets that have waited for their first fetch for longer than FirstFetchLimit
@@ -49,8 +54,7 @@ type QuotaUse struct {
 	Used   int64
 }
 
-// StatusCount is the number of targets of one platform and kind with one fetch status. For FetchStopped, it is the number of stopped videos or
-// accounts of all organisations and platforms, and Platform is "".
+// StatusCount is the number of targets of one platform and kind with one fetch status. For the result of StoppedCounts, see there.
 type StatusCount struct {
 	Platform link.Platform `gorm:"column:source"`
 	Kind     Kind
@@ -67,8 +71,7 @@ type CollectingState struct {
 	// until a call to the source succeeds.
 	Pauses map[string]Pause
 	Quotas []QuotaUse
-	// Statuses counts the targets by fetch status. The counts of FetchStopped have no platform, because stopped videos and accounts have no
-	// target.
+	// Statuses counts the targets by fetch status. Stopped videos and accounts have no target: see StoppedCounts.
 	Statuses []StatusCount
 	// Collectors has the time of the last heartbeat of each collector, the latest first.
 	Collectors []db.Instant
@@ -91,11 +94,6 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 	if err := s.db.Read(ctx).Raw(`SELECT source, win, used FROM quota_windows ORDER BY source, win`).Scan(&c.Quotas).Error; err != nil {
 		return c, db.Translate(err)
 	}
-	stopped, err := s.countStoppedVideosAndAccounts(ctx)
-	if err != nil {
-		return c, db.Translate(err)
-	}
-	c.Statuses = append(c.Statuses, stopped...)
 	if c.Sources, err = s.publishedSources(ctx); err != nil {
 		return c, db.Translate(err)
 	}
@@ -107,18 +105,18 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 // the present time minus DelayedAfter, and FetchDelayed.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
-// countStoppedVideosAndAccounts returns the numbers of stopped videos and accounts of all organisations. It adds up the stored totals of the
-// organisations, so it reads no videos.
-func (s *Queue) countStoppedVideosAndAccounts(ctx context.Context) (counts []StatusCount, err error) {
+// StoppedCounts returns the numbers of stopped videos and of stopped accounts of all organisations, with the status FetchStopped and without a platform.
+// It adds up the stored totals of the organisations, so it reads no videos. On Citus, it fails if a worker does not answer.
+func (s *Queue) StoppedCounts(ctx context.Context) (counts []StatusCount, err error) {
 	var organisations []uuid.UUID
 	if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations ORDER BY id`).Scan(&organisations).Error; err != nil {
-		return nil, err
+		return nil, db.Translate(err)
 	}
 	type removed struct{ Videos, Accounts int64 }
 	sums, err := db.FindRows[removed](s.db.Read(ctx), db.Orgs(organisations), `SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
  FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}`)
 	if err != nil {
-		return nil, err
+		return nil, db.Translate(err)
 	}
 	var stopped removed
 	for _, sum := range sums {
@@ -131,6 +129,27 @@ func (s *Queue) countStoppedVideosAndAccounts(ctx context.Context) (counts []Sta
 		counts = append(counts, StatusCount{Kind: KindAccount, Status: FetchStopped, Targets: stopped.Accounts})
 	}
 	return counts, nil
+}
+
+// OrganisationLoad counts the targets of one organisation that one source fetches. A target that several organisations track is counted for each of
+// them.
+type OrganisationLoad struct {
+	OrganisationID uuid.UUID
+	Source         string `gorm:"column:route"` // name of the source that is called next for the targets; "" if no source is known
+	Targets        int64
+	Due            int64 // number of targets that are due
+	Waiting        int64 // number of due targets in LaneInteractive: new or refreshed
+}
+
+// OrganisationLoads counts the targets of all organisations by source, sorted by organisation and source. It reads the whole queue.
+func (s *Queue) OrganisationLoads(ctx context.Context) ([]OrganisationLoad, error) {
+	now := s.db.Now()
+	var loads []OrganisationLoad
+	err := s.db.Read(ctx).Raw(`SELECT s.organisation_id, t.route, COUNT(*) AS targets, COUNT(CASE WHEN t.next_at <= ? THEN 1 END) AS due,
+ COUNT(CASE WHEN t.next_at <= ? AND t.lane = ? THEN 1 END) AS waiting
+ FROM fetch_subscriptions s JOIN fetch_targets t ON t.bucket = s.bucket AND t.source = s.source AND t.kind = s.kind AND t.external_id = s.external_id
+ GROUP BY s.organisation_id, t.route ORDER BY s.organisation_id, t.route`, now, now, LaneInteractive).Scan(&loads).Error
+	return loads, db.Translate(err)
 }
 
 // TargetStatus is the fetch state of one target, for operators.
@@ -163,10 +182,10 @@ func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit
 // fetch status. Both results are sorted by these columns.
 func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses []StatusCount, err error) {
 	query := strings.Builder{}
-	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 AND state = 'active' THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
+	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 AND state = 'active' THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END), COUNT(CASE WHEN next_at > ? AND next_at <= ? THEN 1 END),
  MIN(CASE WHEN next_at <= ? THEN next_at END), COUNT(CASE WHEN fetched_at IS NULL THEN 1 END),
  COUNT(CASE WHEN fetched_at IS NULL AND requested_at < ? THEN 1 END)`)
-	args := []any{now, now, now.Add(-FirstFetchLimit)}
+	args := []any{now, now, now.Add(CatchUpWindow), now, now.Add(-FirstFetchLimit)}
 	for _, status := range computedStatuses {
 		query.WriteString(`, COUNT(CASE WHEN ` + targetStatusSQL + ` = ? THEN 1 END)`)
 		args = append(args, DelayableStatuses, now.Add(-DelayedAfter), FetchDelayed, status)
@@ -188,7 +207,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		var c QueueCounts
 		var stored FetchStatus
 		var computed [len(computedStatuses)]int64
-		into := []any{&c.Platform, &c.Kind, &c.Lane, &c.State, &stored, &c.Targets, &c.Failing, &c.Due, &c.OldestDue, &c.Never, &c.Overdue}
+		into := []any{&c.Platform, &c.Kind, &c.Lane, &c.State, &stored, &c.Targets, &c.Failing, &c.Due, &c.DueSoon, &c.OldestDue, &c.Never, &c.Overdue}
 		for i := range computed {
 			into = append(into, &computed[i])
 		}
@@ -231,7 +250,7 @@ func (c *QueueCounts) hasSameGroupAs(o *QueueCounts) bool {
 
 // addCounts adds the counts of o to the counts of c.
 func (c *QueueCounts) addCounts(o *QueueCounts) {
-	c.Targets, c.Failing, c.Due, c.Never, c.Overdue = c.Targets+o.Targets, c.Failing+o.Failing, c.Due+o.Due, c.Never+o.Never, c.Overdue+o.Overdue
+	c.Targets, c.Failing, c.Due, c.DueSoon, c.Never, c.Overdue = c.Targets+o.Targets, c.Failing+o.Failing, c.Due+o.Due, c.DueSoon+o.DueSoon, c.Never+o.Never, c.Overdue+o.Overdue
 	if c.OldestDue == nil || o.OldestDue != nil && *o.OldestDue < *c.OldestDue {
 		c.OldestDue = o.OldestDue
 	}

@@ -38,6 +38,7 @@ func TestCollectingState_countsTheTargetsOfTheQueue(t *testing.T) {
 		require.NoError(t, err)
 		pause := queue.Pause{Source: "youtube", Class: "rate_limited", Detail: "slow down", BlockedUntil: due.Add(time.Hour), PausesSinceSuccess: 1}
 		require.NoError(t, db.PauseSource(t.Context(), pause))
+		pause.Since = new(store.InstantOf(db.Clock.Now()))
 
 		got, err := db.CollectingState(t.Context())
 		require.NoError(t, err)
@@ -147,6 +148,9 @@ VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, str
 					g.OldestDue = &next
 				}
 			}
+			if next > now && next <= now.Add(queue.CatchUpWindow) {
+				g.DueSoon++
+			}
 			if fetched == nil {
 				g.Never++
 				if now.Sub(requested) > queue.FirstFetchLimit {
@@ -179,7 +183,7 @@ VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, str
 	})
 }
 
-func TestCollectingState_readsOnlyOneIndexOnSQLite(t *testing.T) {
+func TestCollectingStateAndLastFetches_readOneIndexWithoutSortingOnSQLite(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	fillQueue(t, db, 20_000)
@@ -190,14 +194,20 @@ func TestCollectingState_readsOnlyOneIndexOnSQLite(t *testing.T) {
 		db.Guard.Statements()
 		_, err := db.CollectingState(t.Context())
 		require.NoError(t, err)
-		reads := slices.DeleteFunc(db.Guard.Statements(), func(s string) bool { return !strings.Contains(s, "FROM fetch_targets") })
-		require.Len(t, reads, 1)
-		args := make([]any, strings.Count(reads[0], "?"))
-		for i := range args {
-			args[i] = 0
+		_, err = db.LastFetches(t.Context())
+		require.NoError(t, err)
+		reads := slices.DeleteFunc(db.Guard.Statements(), func(s string) bool {
+			return !strings.Contains(s, "FROM fetch_targets") || strings.Contains(s, "reason_targets") // the reasons are not in the index
+		})
+		require.Len(t, reads, 2)
+		for _, read := range reads {
+			args := make([]any, strings.Count(read, "?"))
+			for i := range args {
+				args[i] = 0
+			}
+			plan := queryPlan(t, db, read, args...)
+			require.Contains(t, plan, "USING COVERING INDEX fetch_targets_counts", statistics)
+			require.NotContains(t, plan, "TEMP B-TREE", statistics)
 		}
-		plan := queryPlan(t, db, reads[0], args...)
-		require.Contains(t, plan, "USING COVERING INDEX fetch_targets_counts", statistics)
-		require.NotContains(t, plan, "TEMP B-TREE", statistics)
 	}
 }

@@ -5,10 +5,14 @@ package monitor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -26,17 +30,27 @@ type Status struct {
 	Statuses   []StatusCount  `json:"statuses"`
 	// LastFetches counts the targets of each source by the result of their last fetch. It is absent if it was not read.
 	LastFetches []queue.LastFetches `json:"last_fetches,omitzero"`
-	Webhooks    WebhookStatus       `json:"webhooks"`
+	Webhooks    *WebhookStatus      `json:"webhooks"`    // null if it could not be read
 	LastBackup  *time.Time          `json:"last_backup"` // end of the last backup that `reeltally backup` wrote; null if none is known
+	// Unknown lists the parts of the status that could not be read. It is absent if all parts were read.
+	Unknown []UnknownPart `json:"unknown,omitempty"`
 
 	pauses map[string]PauseStatus // current pauses of the sources of all collectors; the key is "SOURCE" or "SOURCE/BUDGET"
 }
 
-// WebhookStatus describes the enabled webhooks of all organisations.
+// UnknownPart is a part of the status that could not be read, and why.
+type UnknownPart struct {
+	Part   string `json:"part"` // "stopped" (the counts of the fetch status stopped), "webhooks" or "last_backup"
+	Reason string `json:"reason"`
+}
+
+// WebhookStatus describes the enabled webhooks of all organisations: see store.WebhookStatus.
 type WebhookStatus struct {
-	Enabled      int64   `json:"enabled"`
-	Failing      int64   `json:"failing"`       // number of enabled webhooks that have received nothing since their last failure
-	DelaySeconds float64 `json:"delay_seconds"` // see store.WebhookStatus.Delay
+	Enabled                  int64   `json:"enabled"`
+	Organisations            int64   `json:"organisations"`
+	Unreachable              int64   `json:"unreachable"`
+	UnreachableOrganisations int64   `json:"unreachable_organisations"`
+	DelaySeconds             float64 `json:"delay_seconds"`
 }
 
 // QueueStatus counts the targets in the queue that have the same platform, kind and lane.
@@ -84,6 +98,9 @@ type Platform struct {
 	Due          int64  `json:"due"`           // number of targets whose next fetch is due, without those that are gone
 	Stale        int64  `json:"stale"`         // number of active targets whose numbers are older than 48 hours
 	Fresh        int64  `json:"fresh"`         // number of targets fetched within the last 36 hours, without those that are gone
+	// Backlog says how many fetches are late and when the collectors will have caught up. It is absent if no active target has been due for longer than
+	// maxWait.
+	Backlog string `json:"backlog,omitempty"`
 }
 
 // SourceStatus is the state of one source, such as "youtube": its results, its current pause, and its budgets.
@@ -116,6 +133,8 @@ type PauseStatus struct {
 	Class  string    `json:"class"`
 	Detail string    `json:"detail"`
 	InARow int       `json:"in_a_row"` // number of pauses of the source since its last successful call
+	// Since is when the first of these pauses began. It is null if an older version of ReelTally stored the pause.
+	Since *time.Time `json:"since"`
 }
 
 // heartbeatTimeout is how long a collector counts as running after its last heartbeat.
@@ -128,18 +147,25 @@ func ReadStatus(ctx context.Context, st *store.Store, describe func(time.Time) [
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platformCounts(c), Sources: []SourceStatus{}, Statuses: make([]StatusCount, len(c.Statuses))}
+	s := Status{At: c.At.Time(), Queue: queueStatus(c), Freshness: freshness(c), Platforms: platformCounts(c), Sources: []SourceStatus{}, Statuses: []StatusCount{}}
+	isRead := func(part string, err error) bool {
+		if err != nil {
+			s.Unknown = append(s.Unknown, UnknownPart{part, err.Error()})
+		}
+		return err == nil
+	}
+	stopped, err := st.Queue.StoppedCounts(ctx)
+	isRead("stopped", err)
+	for _, n := range append(c.Statuses, stopped...) {
+		s.Statuses = append(s.Statuses, StatusCount{Platform: string(n.Platform), Kind: n.Kind, Status: n.Status, Targets: n.Targets})
+	}
 	webhooks, err := st.WebhookStatus(ctx)
-	if err != nil {
-		return Status{}, err
+	if isRead("webhooks", err) {
+		s.Webhooks = &WebhookStatus{Enabled: webhooks.Enabled, Organisations: webhooks.Organisations, Unreachable: webhooks.Unreachable,
+			UnreachableOrganisations: webhooks.UnreachableOrganisations, DelaySeconds: webhooks.Delay.Seconds()}
 	}
-	s.Webhooks = WebhookStatus{Enabled: webhooks.Enabled, Failing: webhooks.Failing, DelaySeconds: webhooks.Delay.Seconds()}
-	if s.LastBackup, err = st.LastBackup(ctx); err != nil {
-		return Status{}, err
-	}
-	for i, n := range c.Statuses {
-		s.Statuses[i] = StatusCount{Platform: string(n.Platform), Kind: n.Kind, Status: n.Status, Targets: n.Targets}
-	}
+	s.LastBackup, err = st.LastBackup(ctx)
+	isRead("last_backup", err)
 	for _, seen := range c.Collectors {
 		if c.At.Sub(seen) <= heartbeatTimeout {
 			s.Collectors++
@@ -168,6 +194,9 @@ func ReadStatus(ctx context.Context, st *store.Store, describe func(time.Time) [
 	}
 	return s, nil
 }
+
+// inMinutes formats a duration in minutes, rounded and at least one, for example as "2h5m".
+func inMinutes(d time.Duration) string { return words.Duration(max(time.Minute, d.Round(time.Minute))) }
 
 // queueStatus returns one QueueStatus for each platform, kind (video or account) and lane (priority). It adds up the counts of all states of targets,
 // such as active and parked.
@@ -224,10 +253,10 @@ var (
 
 // platformCounts returns the counts for each platform. They include videos and accounts of all lanes (priorities).
 func platformCounts(c queue.CollectingState) []Platform {
-	out := []Platform{}
+	out, active := []Platform{}, []backlog{}
 	for _, q := range c.Queue {
 		if n := len(out); n == 0 || out[n-1].Platform != string(q.Platform) {
-			out = append(out, Platform{Platform: string(q.Platform)})
+			out, active = append(out, Platform{Platform: string(q.Platform)}), append(active, backlog{})
 		}
 		p := &out[len(out)-1]
 		p.Targets += q.Targets
@@ -244,9 +273,40 @@ func platformCounts(c queue.CollectingState) []Platform {
 		default:
 			p.Failing += q.Failing
 			p.Stale += q.Targets - q.Never - q.Fresh[staleAfter]
+			b := &active[len(active)-1]
+			b.due, b.dueSoon, b.fetched = b.due+q.Due, b.dueSoon+q.DueSoon, b.fetched+q.Fresh[0]
+			if q.OldestDue != nil {
+				b.longestWait = max(b.longestWait, c.At.Sub(*q.OldestDue))
+			}
 		}
 	}
+	for i, b := range active {
+		out[i].Backlog = b.String()
+	}
 	return out
+}
+
+// maxWait is how long a target may be due before its platform has a backlog.
+const maxWait = 10 * time.Minute
+
+// backlog has the numbers of active targets of a platform that are due, that become due within queue.CatchUpWindow, and that were fetched successfully
+// within queue.CatchUpWindow.
+type backlog struct {
+	due, dueSoon, fetched int64
+	longestWait           time.Duration // how long the oldest due target has been due
+}
+
+// String describes the backlog in sentences for operators. It returns "" if no target has waited for longer than maxWait.
+func (b backlog) String() string {
+	if b.longestWait <= maxWait {
+		return ""
+	}
+	end := "At this rate, the collectors do not catch up within a week."
+	if windows := float64(b.due) / float64(b.fetched-b.dueSoon); b.fetched > b.dueSoon && windows < float64(7*24*time.Hour/queue.CatchUpWindow) {
+		end = fmt.Sprintf("At this rate, the collectors catch up in about %s.", inMinutes(time.Duration(windows*float64(queue.CatchUpWindow))))
+	}
+	return fmt.Sprintf("%s fetches of videos and accounts are late, the first by %s. In the last hour, %s succeeded, and %s more become due in the next hour. %s",
+		humanize.Comma(b.due), inMinutes(b.longestWait), humanize.Comma(b.fetched), humanize.Comma(b.dueSoon), end)
 }
 
 // percentile returns a number of seconds: at least the share p of the fetched targets were fetched within this
@@ -289,5 +349,9 @@ func currentPause(c queue.CollectingState, name string) *PauseStatus {
 	if !known || p.BlockedUntil <= c.At {
 		return nil
 	}
-	return &PauseStatus{Until: p.BlockedUntil.Time(), Class: p.Class, Detail: p.Detail, InARow: p.PausesSinceSuccess}
+	var since *time.Time
+	if p.Since != nil {
+		since = new(p.Since.Time())
+	}
+	return &PauseStatus{Until: p.BlockedUntil.Time(), Class: p.Class, Detail: p.Detail, InARow: p.PausesSinceSuccess, Since: since}
 }

@@ -3,10 +3,12 @@ package monitor_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -75,11 +77,12 @@ func TestMonitor_servesTheStatusAsJSONAndAsMetrics(t *testing.T) {
 			Platforms: []monitor.Platform{{Platform: "tiktok", Targets: 1, Due: 1, Fresh: 1}},
 			Sources: []monitor.SourceStatus{{Source: "test", Results: map[string]int64{"gone": 1}, Budgets: []monitor.BudgetStatus{
 				{Budget: "common", Window: "today", Used: 30, Limit: new(int64(100)), Left: new(int64(70)), ResetsAt: resets,
-					Pause: &monitor.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2}},
+					Pause: &monitor.PauseStatus{Until: now.Add(time.Hour).Time(), Class: "quota_spent", Detail: "used up", InARow: 2, Since: new(now.Time())}},
 				{Budget: "free"},
 			}}},
 			Statuses:    []monitor.StatusCount{{Platform: "tiktok", Kind: "video", Status: queue.FetchPending, Targets: 1}},
 			LastFetches: []queue.LastFetches{},
+			Webhooks:    &monitor.WebhookStatus{},
 		}, s)
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP reeltally_queue_oldest_due_seconds Seconds since the oldest due target became due; 0 if no target is due.
@@ -123,6 +126,72 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 	})
 }
 
+func TestReadStatus_showsTheOtherPartsIfAPartCannotBeRead(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string, _ []any) error {
+		for _, table := range []string{"webhook_queue", "organisation_totals", "settings"} {
+			if strings.Contains(statement, table) {
+				return errors.New("no answer about " + table) //nolint:err113 // no caller checks for this error
+			}
+		}
+		return nil
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	_, err = db.Heartbeat(t.Context(), store.NewID(), time.Minute, describeSource(db.Clock.Now()))
+	require.NoError(t, err)
+	s, err := monitor.ReadStatus(t.Context(), st, describeSource)
+	require.NoError(t, err)
+	require.Len(t, s.Sources, 1)
+	require.Nil(t, s.Webhooks)
+	require.Nil(t, s.LastBackup)
+	require.Len(t, s.Unknown, 3)
+	for i, want := range []struct{ part, table string }{{"stopped", "organisation_totals"}, {"webhooks", "webhook_queue"}, {"last_backup", "settings"}} {
+		require.Equal(t, want.part, s.Unknown[i].Part)
+		require.Contains(t, s.Unknown[i].Reason, "no answer about "+want.table)
+	}
+	registry := prometheus.NewRegistry()
+	monitor.New(st, nil, nil, registry, slog.New(slog.DiscardHandler))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	names := make([]string, len(families))
+	for i, f := range families {
+		names[i] = f.GetName()
+	}
+	require.Contains(t, names, "reeltally_collectors")
+	require.NotContains(t, names, "reeltally_webhooks", "an unknown number must not be exported as 0")
+}
+
+func TestReadStatus_saysWhenTheCollectorsCatchUp(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		now := store.InstantOf(db.Clock.Now())
+		added := 0
+		add := func(n int, state string, next, fetched time.Duration) {
+			for range n {
+				added++
+				db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail, fetched_at, route, status)
+ VALUES (0, 'tiktok', 'video', ?, '', '', 1, 1, ?, ?, 0, ?, '', ?, 'vendor:a', 'ok')`, strconv.Itoa(added), now.Add(next), now, state, now.Add(-fetched))
+			}
+		}
+		backlog := func() string {
+			s, err := monitor.ReadStatus(t.Context(), db.Store, nil)
+			require.NoError(t, err)
+			require.Len(t, s.Platforms, 1)
+			return s.Platforms[0].Backlog
+		}
+		add(6, "active", -5*time.Minute, 24*time.Hour)
+		add(4, "active", 30*time.Minute, 23*time.Hour)
+		add(3, "parked", -2*time.Hour, 48*time.Hour)
+		require.Empty(t, backlog(), "targets that are due for five minutes, or that are parked, are no backlog")
+		add(2, "active", -2*time.Hour, 26*time.Hour)
+		require.Equal(t, "8 fetches of videos and accounts are late, the first by 2h. In the last hour, 0 succeeded, and 4 more become due in the next hour. At this rate, the collectors do not catch up within a week.", backlog())
+		add(8, "active", 23*time.Hour, 30*time.Minute)
+		require.Equal(t, "8 fetches of videos and accounts are late, the first by 2h. In the last hour, 8 succeeded, and 4 more become due in the next hour. At this rate, the collectors catch up in about 2h.", backlog())
+	})
+}
+
 // A failed read of the status can take as long as a successful read. So the monitor must also cache the error of a failed read.
 func TestMonitor_waitsAfterAFailedReadBeforeItReadsAgain(t *testing.T) {
 	t.Parallel()
@@ -132,7 +201,7 @@ func TestMonitor_waitsAfterAFailedReadBeforeItReadsAgain(t *testing.T) {
 		if !strings.Contains(statement, "FROM fetch_targets") {
 			return nil
 		}
-		if strings.Contains(statement, "GROUP BY source, route") {
+		if strings.Contains(statement, "AS succeeded") {
 			countsOfFetches.Add(1)
 		} else {
 			reads.Add(1)
@@ -164,7 +233,7 @@ SELECT 0, 'tiktok', 'video', CAST(7000000000000000000 + n AS text), '', '', 1, 1
 		m := monitor.New(db.Store, nil, nil, registry, slog.New(slog.DiscardHandler))
 		counts := func() (n int) {
 			for _, statement := range db.Guard.Statements() {
-				if strings.Contains(statement, "GROUP BY source, route") {
+				if strings.Contains(statement, "AS succeeded") || strings.Contains(statement, "AS reason_targets") {
 					n++
 				}
 			}

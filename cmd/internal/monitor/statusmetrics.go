@@ -32,8 +32,10 @@ var (
 	lagDesc      = prometheus.NewDesc("reeltally_replica_lag_seconds", "Age of the last change that the replica has applied; 0 if it has all changes, missing if the replica cannot be used.", nil, nil)
 	readsDesc    = prometheus.NewDesc("reeltally_replica_reads_total", "Reads that were sent to the replica, by result. If the replica was behind or failed, the primary answered the read.", []string{"result"}, nil)
 	webhooksDesc = prometheus.NewDesc("reeltally_webhooks", "Enabled webhooks of all organisations.", nil, nil)
-	failedDesc   = prometheus.NewDesc("reeltally_webhooks_failing", "Enabled webhooks that have received nothing since their last failure.", nil, nil)
-	delayDesc    = prometheus.NewDesc("reeltally_webhooks_delay_seconds", "Longest time for which an enabled webhook has not received its events; 0 if no webhook waits for an event.", nil, nil)
+	hooksOrgDesc = prometheus.NewDesc("reeltally_webhooks_organisations", "Organisations with an enabled webhook.", nil, nil)
+	deadDesc     = prometheus.NewDesc("reeltally_webhooks_unreachable", "Enabled webhooks of which the last attempt got no response.", nil, nil)
+	deadOrgDesc  = prometheus.NewDesc("reeltally_webhooks_unreachable_organisations", "Organisations with an enabled webhook of which the last attempt got no response.", nil, nil)
+	delayDesc    = prometheus.NewDesc("reeltally_webhooks_delay_seconds", "Longest time for which a webhook has waited for a server that sends its due events, without the pauses after failures; 0 if no webhook waits.", nil, nil)
 	backupDesc   = prometheus.NewDesc("reeltally_last_backup_timestamp_seconds", "End of the last backup of `reeltally backup`; missing if none is known.", nil, nil)
 	aliveDesc    = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
@@ -58,9 +60,13 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	gauge(aliveDesc, float64(s.Collectors))
-	gauge(webhooksDesc, float64(s.Webhooks.Enabled))
-	gauge(failedDesc, float64(s.Webhooks.Failing))
-	gauge(delayDesc, s.Webhooks.DelaySeconds)
+	if w := s.Webhooks; w != nil {
+		gauge(webhooksDesc, float64(w.Enabled))
+		gauge(hooksOrgDesc, float64(w.Organisations))
+		gauge(deadDesc, float64(w.Unreachable))
+		gauge(deadOrgDesc, float64(w.UnreachableOrganisations))
+		gauge(delayDesc, w.DelaySeconds)
+	}
 	if s.LastBackup != nil {
 		gauge(backupDesc, float64(s.LastBackup.Unix()))
 	}

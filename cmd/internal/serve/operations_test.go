@@ -79,7 +79,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	require.Contains(t, page, "HTTP 503: &lt;b&gt;busy&lt;/b&gt; (2 videos and accounts)")
 	require.Contains(t, page, "Last attempt failed</th>")
 	require.Contains(t, page, "No backup with <code>reeltally backup</code> is known.")
-	require.Contains(t, page, "Longest delay of an event: 0 s")
+	require.Contains(t, page, "Longest delay by the servers: 0 s")
 	require.NotContains(t, page, ">Failing</th>", "the column \"Last attempt failed\" must not have the title \"Failing\", because the fetch status \"failing\" begins only at the second failed attempt")
 	require.Contains(t, page, `data-label="Priority">new or refreshed</td>`)
 	for _, word := range []string{">Lane<", ">interactive<", ">Parked<", "parked", ">Targets<", " target"} { // the page must not use the internal terms of the queue

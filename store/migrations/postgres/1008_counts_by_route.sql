@@ -1,0 +1,5 @@
+-- +goose Up
+
+-- Only SQLite has the index fetch_targets_counts, whose columns get another order.
+
+-- +goose Down
