@@ -190,6 +190,16 @@ func (b *AccountResolver) MarkChanged(a *Account) {
 	b.indexNames(a)
 }
 
+// ReplaceHandle makes Save replace an old handle of an account by the present one, in the tables of videos, subscriptions and targets. It does nothing
+// if one of the two is unknown or if they are equal.
+func (b *AccountResolver) ReplaceHandle(a *Account, old string) {
+	if old == "" || a.Username == "" || old == a.Username {
+		return
+	}
+	b.renamed = append(b.renamed, handleChange{account: a, from: old})
+	b.MarkChanged(a)
+}
+
 // Save writes the changed records. It also writes the new handles of renamed accounts to the other tables that contain handles: see UpdateHandles.
 func (b *AccountResolver) Save(tx *gorm.DB) error {
 	if err := b.SaveRows(tx); err != nil {

@@ -165,12 +165,12 @@ const videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at FROM (
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
 // collectionTotalsPoints is a SQL query for stored points, ordered by video and day. It selects at least the points that determine the
-// counts of the days from @from to @to, beginning with the last point with views.
+// counts of the days from @from to @to, beginning with the point that has the last known value of each count. {first_day} and {first_week} are
+// results of firstPointSQL.
 const collectionTotalsPoints = `WITH wanted AS (SELECT v.id,
-  COALESCE((SELECT MAX(kd.day) FROM snapshots_daily kd WHERE kd.organisation_id = @org AND kd.video_id = v.id AND kd.day <= @from AND kd.views IS NOT NULL),
-   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from)) AS first_day,
+  {first_day} AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
-  (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,
+  {first_week} AS first_week,
   (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week
   FROM videos v WHERE v.organisation_id = @org AND v.id IN @ids)
 SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM wanted
@@ -392,7 +392,21 @@ func (o *Org) eachVideoWithPoints(ctx context.Context, query string, args map[st
 }
 
 // collectionTotalsPointsSQL is the complete text of the query collectionTotalsPoints: it has the columns of the metrics instead of {d} and {w}.
-var collectionTotalsPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}")).Replace(collectionTotalsPoints)
+var collectionTotalsPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}"),
+	"{first_day}", firstPointSQL("snapshots_daily", "day", "@from"), "{first_week}", firstPointSQL("snapshots_weekly", "week", "@before")).Replace(collectionTotalsPoints)
+
+// firstPointSQL returns a SQL expression for the column of the first point of the video v that a query must read to know the last value of each
+// count up to the limit. It is NULL if the video has no point up to the limit.
+func firstPointSQL(table, column, limit string) string {
+	last := func(alias, condition string) string {
+		return strings.NewReplacer("{p}", alias, "{if}", condition).Replace(`SELECT MAX({p}.` + column + `) AS at FROM ` + table + ` {p} WHERE {p}.organisation_id = @org AND {p}.video_id = v.id AND {p}.` +
+			column + ` <= ` + limit + ` AND {if}`)
+	}
+	// Most points have all counts that the video has. A count without a latest value was never known, unless the platform hides it now.
+	complete := last("c", JoinMetrics("(c.{m} IS NOT NULL OR v.latest_{m} IS NULL AND NOT v.hidden_stats)", " AND "))
+	each := last("a", "TRUE") + JoinMetrics(" UNION ALL "+last("k", "k.{m} IS NOT NULL"), "")
+	return `COALESCE((` + complete + `), (SELECT MIN(f.at) FROM (` + each + `) AS f))`
+}
 
 // pointRow has the values of one row that the query collectionTotalsPoints returns.
 type pointRow struct {

@@ -127,3 +127,37 @@ func TestCollectionTotals_endDayIsTheDayOfTheLastKnownViews(t *testing.T) {
 		require.Nil(t, totals.Videos[0].Gained)
 	})
 }
+
+// Sources differ in the counts that they report. So a count can be missing in the last points before a period although earlier points have it.
+func TestCollectionTotals_useTheLastKnownCountBeforeThePeriod(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 0)
+		root := storetest.Collection(t, o, "Root", nil)
+		id := storetest.Track(t, o, l)[0].ID
+		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{id})
+		require.NoError(t, err)
+		old := storetest.Today(db) - 200
+		for week, c := range []store.Counts{{Views: new(int64(1)), Shares: new(int64(4))}, {Views: new(int64(2))}} {
+			storetest.Series{Weekly: map[store.Date]store.Counts{old + store.Date(7*week): c}}.Insert(t, db, o, id)
+		}
+		measure := func(days int, facts ingest.VideoFacts) store.Date {
+			t.Helper()
+			db.Clock.Advance(time.Duration(days) * 24 * time.Hour)
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: facts})
+			return storetest.Today(db)
+		}
+		measure(0, ingest.VideoFacts{Views: new(int64(10)), Likes: new(int64(7)), Bookmarks: new(int64(3))})
+		measure(1, ingest.VideoFacts{Views: new(int64(20)), Bookmarks: new(int64(3))})
+		last := measure(1, ingest.VideoFacts{Views: new(int64(30))})
+		db.Clock.Advance(5 * 24 * time.Hour)
+		for _, report := range []bool{false, true} {
+			for from := last - 3; from <= last+3; from++ {
+				totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, From: from, To: last + 4, ForReport: report})
+				require.NoError(t, err)
+				day := totals.Days[len(totals.Days)-1]
+				require.Equal(t, store.Counts{Views: new(int64(30)), Likes: new(int64(7)), Shares: new(int64(4)), Bookmarks: new(int64(3))}, day.KnownSums(), "from the day %d", from-last)
+			}
+		}
+	})
+}

@@ -22,9 +22,10 @@ type dayChange struct {
 	videos int64                    // the change in the number of videos
 
 	firstViews int64 // the change in the sum of the first views; only for an organisation
+	accounts   int64 // the change in the number of tracked accounts; only for an organisation
 }
 
-// addAmounts adds the amounts of the change o to d. The amounts are the counts, the numbers of known counts, the videos and the first views.
+// addAmounts adds the amounts of the change o to d.
 func (d *dayChange) addAmounts(o dayChange) {
 	for n := range d.counts {
 		d.counts[n] += o.counts[n]
@@ -32,6 +33,7 @@ func (d *dayChange) addAmounts(o dayChange) {
 	}
 	d.videos += o.videos
 	d.firstViews += o.firstViews
+	d.accounts += o.accounts
 }
 
 // addToSums adds the amounts to the sums of one day. A sum that is nil stays nil unless a video's value becomes known.
@@ -47,7 +49,8 @@ func (d *dayChange) addToSums(sums *store.Counts) {
 type history struct {
 	// The key is a day. The value has the amounts that are added to the sums of this day and of all later days.
 	changes map[db.Date]dayChange
-	// Each of these days needs a row: the import adds a point on this day, or begins to track a video on this day.
+	// Each of these days needs a row: the import adds a point on this day, begins to track a video on this day, or gives the account a video that has a
+	// stored point of this day.
 	measured map[db.Date]bool
 	// unknownFirstViews is true if a changed video has views, but its first views are not stored.
 	unknownFirstViews bool
@@ -150,6 +153,10 @@ func (h *history) addVideo(m *mergedVideo, countedBefore bool, firstDay, today d
 		if !m.isNew {
 			h.addChange(max(m.trackedSince(false, today), firstDay), dayChange{videos: -1})
 		}
+	} else { // the days of the stored points need a row too
+		for _, s := range m.steps(true) {
+			h.measured[s.day] = true
+		}
 	}
 	for _, p := range m.added {
 		if day := p.At.Day(); day >= firstDay {
@@ -234,6 +241,11 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 	if begun && len(rows)+len(h.measured) > 0 {
 		h.measured[i.Now.Day()] = true
 	}
+	if len(rows) == 0 {
+		if err := i.addTracked(h); err != nil {
+			return err
+		}
+	}
 	var out []organisationDay
 	h.eachDay(days, func(day db.Date, row int, c dayChange) {
 		d := organisationDay{OrganisationID: i.ID()}
@@ -241,7 +253,7 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 			d = rows[row]
 		}
 		d.Day = day
-		d.Videos += c.videos
+		d.Videos, d.Accounts = d.Videos+c.videos, d.Accounts+c.accounts
 		c.addToSums(&d.Counts)
 		switch {
 		case row < 0 && !h.unknownFirstViews:
@@ -253,6 +265,32 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 	})
 	return i.upsertDays("organisation_days", []string{"organisation_id", "day"},
 		append(store.MetricNames(""), "videos", "first_views"), out, len(out))
+}
+
+// addTracked records in h the videos and accounts that the organisation tracked before the import, each from the day on which its tracking began. It is
+// called if the organisation has no rows yet: nothing was fetched before, so no row includes them.
+func (i *importState) addTracked(h *history) error {
+	for query, amount := range map[string]dayChange{
+		"SELECT MIN(created_at) AS begun, COUNT(*) AS n FROM videos WHERE organisation_id = ? AND NOT removed GROUP BY created_at / ?":                                           {videos: 1},
+		"SELECT MIN(COALESCE(tracked_at, created_at)) AS begun, COUNT(*) AS n FROM accounts WHERE organisation_id = ? AND tracked GROUP BY COALESCE(tracked_at, created_at) / ?": {accounts: 1},
+	} {
+		var days []struct {
+			Begun db.Instant
+			N     int64
+		}
+		if err := i.Tx.Raw(query, i.ID(), db.Day.Microseconds()).Scan(&days).Error; err != nil {
+			return err
+		}
+		for _, d := range days {
+			h.addChange(d.Begun.Day(), dayChange{videos: amount.videos * d.N, accounts: amount.accounts * d.N})
+		}
+	}
+	for _, m := range i.merged {
+		if m.isNew { // addVideo has counted it already
+			h.addChange(m.before.CreatedAt.Day(), dayChange{videos: -1})
+		}
+	}
+	return nil
 }
 
 // updateAccountDays updates the rows of account_days. The map changesByAccount has the changes of the sums; the key is the account's id.

@@ -145,6 +145,29 @@ func TestImport_countsAStoppedVideoOnTheDaysBeforeItWasTracked(t *testing.T) {
 	})
 }
 
+func TestImport_countsVideosAndAccountsThatWereTrackedBeforeTheFirstPoint(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, begin := storetest.NewOrg(t, db), storetest.Today(db)
+		storetest.Track(t, o, storetest.VideoLinks(t, 3)...)
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
+		db.Clock.Advance(24 * time.Hour)
+		videos := append(importOf(storetest.VideoLink(t, 0), viewsPoint(begin-1, 40), viewsPoint(begin, 50), viewsPoint(begin+2, 60)),
+			importOf(storetest.VideoLink(t, 9), viewsPoint(begin+1, 100))...)
+		_, err := backfill.Import(t.Context(), o, videos, false)
+		require.NoError(t, err)
+		require.Equal(t, []dayTotals{{begin - 1, 1, 40}, {begin, 3, 50}, {begin + 1, 4, 150}, {begin + 2, 4, 160}}, organisationTotals(t, db, o))
+		points, err := o.OrganisationHistory(t.Context(), begin-1, begin+2)
+		require.NoError(t, err)
+		var accounts []int64
+		for _, p := range points {
+			accounts = append(accounts, p.Accounts)
+		}
+		require.Equal(t, []int64{1, 1, 0, 0}, accounts)
+	})
+}
+
 // Requirements in docs/coverage.md: 4-12
 func TestImport_leavesSumsOfUnknownCountsNull(t *testing.T) {
 	t.Parallel()
@@ -198,19 +221,24 @@ func TestImport_countsAVideoThatGetsItsAccountByTheImport(t *testing.T) {
 		watch, today := storetest.ParseLink(t, "https://www.youtube.com/watch?v=dQw4w9WgXcQ"), storetest.Today(db)
 		points := []backfill.Point{viewsPoint(today-9, 20), viewsPoint(today-6, 40)}
 		totals := map[string][]dayTotals{}
-		for name, parts := range map[string][][]backfill.Point{"one file": {points}, "two files": {points[1:], points[:1]}} {
+		file := func(author string, points ...backfill.Point) backfill.ImportVideo {
+			return backfill.ImportVideo{Link: watch, Username: author, Points: points}
+		}
+		for name, files := range map[string][]backfill.ImportVideo{"one file": {file("rick", points...)}, "two files": {file("rick", points[1]), file("rick", points[0])},
+			"author in the second file": {file("", points[1]), file("rick", points[0])}} {
 			o := storetest.NewOrg(t, db)
 			storetest.Track(t, o, watch)
 			storetest.StopVideos(t, o, watch)
 			storetest.Track(t, o, watch)
-			for _, part := range parts {
-				importResults(t, o, []backfill.ImportVideo{{Link: watch, Username: "rick", Points: part}})
+			for _, f := range files {
+				importResults(t, o, []backfill.ImportVideo{f})
 			}
 			account := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.youtube.com/@rick"))
 			totals[name] = storedTotals(t, db, "account_days WHERE organisation_id = ? AND account_id = ?", o.ID(), account.ID)
 		}
 		require.Equal(t, []dayTotals{{today - 9, 1, 20}, {today - 6, 1, 40}}, totals["one file"])
 		require.Equal(t, totals["one file"], totals["two files"])
+		require.Equal(t, totals["one file"], totals["author in the second file"])
 	})
 }
 

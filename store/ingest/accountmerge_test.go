@@ -102,6 +102,23 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 	})
 }
 
+// A source of videos can report the id of an account together with its old handle.
+func TestMergeAccounts_givesTheVideosOfBothRecordsTheSameHandle(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, old := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
+		storetest.Track(t, o, old)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{old: storetest.FactsWithAuthor("42", "someone")})
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, renamed))
+		storetest.DeliverAccount(t, db, factsAfterRename(nil, 100))
+		require.Equal(t, "renamed", storetest.AccountOf(t, o, old).Username)
+		require.Equal(t, "renamed", storetest.VideoOf(t, o, old).Username)
+		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{Username: new("renamed")}).Total)
+		require.Equal(t, []string{"renamed"}, storetest.Column[string](t, db, "SELECT handle FROM fetch_subscriptions WHERE organisation_id = ? AND kind = 'video'", o.ID()))
+		storetest.RequireConsistent(t, db, o)
+	})
+}
+
 func TestMergeAccounts_keepsTheOlderRecordIfThatRecordIsFetchedFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -296,9 +296,11 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	// Merge the records that have a reported id. Also merge those that have the reported handle, have no id,
 	// and were never fetched.
 	fetched := a
+	var handles []string // the handles of the merged records
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
 		if same && err == nil {
+			handles = append(handles, a.Username, r.Username)
 			a, err = d.mergeRecords(a, r)
 		}
 		return same
@@ -321,6 +323,9 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 		resolver.MarkChanged(a)
 	}
 	resolver.Resolve(reported)
+	for _, handle := range handles {
+		resolver.ReplaceHandle(a, handle)
+	}
 	return a, resolver.Save(d.tx)
 }
 
