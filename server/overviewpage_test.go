@@ -108,6 +108,7 @@ func TestOverviewPage_listsOnlyVideosWithAKnownGain(t *testing.T) {
 		require.Equal(t, none, topVideos())
 		fetch(100)
 		require.Equal(t, none, topVideos())
+		require.Contains(t, string(v.visit("/").body), `data-view="total"`, "the chart must not be empty while no gain is known")
 		a.Clock.Advance(8 * 24 * time.Hour)
 		fetch(130)
 		const keeps = "The period above does not change this list."
@@ -133,6 +134,9 @@ func TestOverviewPage_doesNotShowTheViewsOfNewlyTrackedVideosAsAGain(t *testing.
 		}
 		a.Clock.Advance(-24 * time.Hour)
 		v := c.newSignedInVisitor(t)
+		for query, view := range map[string]string{"": "gain", "?view=total": "total", "?metric=followers": "total"} {
+			require.Contains(t, string(v.visit("/"+query).body), `data-view="`+view+`"`, query)
+		}
 		tiles := v.visit("/").tileTexts()
 		require.Contains(t, tiles[0], "+4,900 in 30 days", "the gain must have only the views that the first video gained")
 		require.NotContains(t, tiles[0], "before tracking")
