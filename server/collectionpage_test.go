@@ -230,7 +230,10 @@ func TestCollectionPage_saysThatTheVideosAreInSubcollections(t *testing.T) {
 		require.Contains(t, textOf(shown.parsePage()), "The collection itself has no tracked videos. 2 videos are in its subcollections.")
 		require.Equal(t, "?days=7&subtree=true", linkWithText(shown.parseHTML(), "Include subcollections"))
 		require.NotContains(t, textOf(v.visit(page+"?subtree=true").parsePage()), "videos are in its subcollections")
+		require.Equal(t, page+"?subtree=true", linkWithText(v.visit("/collection").parseHTML(), "Launch"), "the list must open the numbers at once")
+		require.Equal(t, "/collection/"+child.String(), linkWithText(v.visit("/collection").parseHTML(), "Germany"))
 		c.addVideos(parent, c.track(videoURL(3)))
+		require.Equal(t, page, linkWithText(v.visit("/collection").parseHTML(), "Launch"))
 		require.NotContains(t, textOf(v.visit(page).parsePage()), "videos are in its subcollections")
 	})
 }
@@ -251,6 +254,9 @@ func TestReportPage_namesTheAccountOfEachVideo(t *testing.T) {
 	for _, row := range table[1:] {
 		require.Equal(t, "northwind.studio", row[1])
 		require.Equal(t, "333", row[8])
+	}
+	for part, name := range map[string]string{"history": "report-1-2", "videos": "report-1-videos-2", "accounts": "report-1-accounts-2"} {
+		require.Contains(t, v.visit(page+"?csv="+part).Header.Get("Content-Disposition"), "filename="+name, "files of two reports must have different names")
 	}
 	accounts := v.visit(page + "?csv=accounts").requireStatus(http.StatusOK).table()
 	require.Equal(t, []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}, accounts[0])

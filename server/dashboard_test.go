@@ -222,6 +222,7 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		collection := c.createNamedCollection("Launch").String()
 		results := v.post("/track", "links", "Old: "+videoURL(1)+"\nnew: "+videoURL(2)+", @ https://www.tiktok.com/@someone\nnonsense", "tracking_type", "new_only", "collection", collection)
 		require.Contains(t, textOf(results.parsePage()), "2 links are newly tracked. 1 link was tracked before. Collection: Launch.")
+		require.Equal(t, "/collection/"+collection, linkWithText(results.parseHTML(), "Launch"))
 		rows := results.rows()
 		require.Len(t, rows, 5)
 		require.Equal(t, "/video/tiktok/"+old.String(), rows[2].link)

@@ -194,7 +194,7 @@ func TestAccountPage_listsTheVideosThatGainedMost(t *testing.T) {
 		}
 		return nil
 	}
-	require.Equal(t, []string{"Gained mostNo gain is known in this period."}, rows(""), "an unknown gain is not 0")
+	require.Equal(t, []string{"Gained mostNo gain is known in this period. A gain needs the numbers of two days since the video was added."}, rows(""), "an unknown gain is not 0")
 	a.Clock.Advance(24 * time.Hour)
 	a.fetch(views(10))
 	got := rows("?limit=1&order_by=latest_views")
@@ -206,7 +206,7 @@ func TestAccountPage_listsTheVideosThatGainedMost(t *testing.T) {
 	}
 	c.stopVideos(http.StatusOK, videos[7].String())
 	require.Contains(t, rows("")[0], "+60 since ", "stopped videos are left out")
-	require.Equal(t, []string{"Gained mostNo gain is known in this period."}, rows("?start="+a.daysAgo(9)+"&end="+a.daysAgo(3)), "the list must follow the period")
+	require.Equal(t, []string{"Gained mostNo gain is known in this period. A gain needs the numbers of two days since the video was added."}, rows("?start="+a.daysAgo(9)+"&end="+a.daysAgo(3)), "the list must follow the period")
 	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 	a.Clock.Advance(2 * time.Second)
 	require.Empty(t, rows(""), "the order of the videos would reveal which gained more")

@@ -241,6 +241,13 @@ func TestVideoPage_doesNotContradictItselfIfTheTierHidesNumbers(t *testing.T) {
 	}
 }
 
+func TestVideoPage_tilesOfUnknownCountsShowNoChange(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	tiles := c.newSignedInVisitor(t).visit("/video/tiktok/" + c.track(videoURL(1)).String()).tileTexts()
+	require.Equal(t, []string{"Views –", "Likes –", "Comments –", "Shares –", "Bookmarks –"}, tiles)
+}
+
 func TestDashboardPages_haveNoButtonsForChangesIfTheTokenMayOnlyRead(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -495,11 +495,13 @@ func TestSharePage_textsAreTrueForStoppedVideos(t *testing.T) {
 	collection, videos := createDashboardData(a, c)
 	path := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"show_accounts": true}})
 	visitor := &visitor{app: a, t: t}
-	require.Contains(t, textOf(visitor.visit(path).parsePage()), "The newest numbers in the list of videos above are from")
+	text := textOf(visitor.visit(path).parsePage())
+	require.Contains(t, text, "Newest numbers in the list of videos: ")
+	require.Less(t, strings.Index(text, "Newest numbers in the list"), strings.Index(text, "Views"), "visitors must see how old the numbers are before they read them")
 	c.stopVideos(http.StatusOK, toStrings(videos)...)
 	got := visitor.visit(path)
 	require.Equal(t, "Videos 3 3 no longer tracked", got.tileTexts()[0])
-	text := textOf(got.parsePage())
+	text = textOf(got.parsePage())
 	require.Contains(t, text, "No videos are tracked here now.")
-	require.NotContains(t, text, "The newest numbers")
+	require.NotContains(t, text, "Newest numbers")
 }

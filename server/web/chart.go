@@ -340,7 +340,7 @@ func (c chart) MetricLink(name string) string {
 }
 
 // TotalsLink returns the URL query that makes the page show a chart of totals. The query begins with a question mark.
-func (c chart) TotalsLink() string { return "?" + withParameters(c.query, "view", "").Encode() }
+func (c chart) TotalsLink() string { return "?" + withParameters(c.query, "view", "total").Encode() }
 
 // DailyChangesLink returns the URL query that makes the page show a chart of daily changes. The query begins with a question mark.
 func (c chart) DailyChangesLink() string {

@@ -29,6 +29,10 @@ type treeNode struct {
 	Videos *int64 // number of tracked videos; nil if the tier hides it
 	Views  *int64 // sum of the known latest views of these videos; nil if none are known, or if the tier hides them
 	Closed bool   // true if the share page is closed, because its last day is over
+
+	// OnlyBelow is true if the collections below this one have tracked videos, and the collection itself has none. The link of the collection
+	// then opens the numbers with those of its subcollections.
+	OnlyBelow bool
 }
 
 // collectionsPage is the data for the template of the page of all collections.
@@ -99,6 +103,15 @@ func (content *collectionsPage) loadCollections(v *visit) error {
 		if sums != nil {
 			sum := sums[c.ID]
 			c.Videos, c.Views = &sum.Videos, sum.Views
+		}
+	}
+	haveVideosBelow := map[uuid.UUID]bool{}               // by the id of the collection
+	for n := range slices.Backward(content.Collections) { // a collection is after its parent
+		c := &content.Collections[n]
+		hasVideos := c.Videos != nil && *c.Videos > 0
+		c.OnlyBelow = haveVideosBelow[c.ID] && !hasVideos
+		if c.ParentID != nil && (hasVideos || haveVideosBelow[c.ID]) {
+			haveVideosBelow[*c.ParentID] = true
 		}
 	}
 	return nil

@@ -78,6 +78,10 @@ func showOverview(v *visit) error {
 	content.Chart = v.newChart("Totals of all videos and accounts. Views, engagements and followers also count videos and accounts that are no longer tracked. When tracking of a video starts, all its views are added to the total of views, but not to the gain of views. A day without changes has the totals of the day before. The totals leave out unknown counts. So \"Engagements ÷ views\" is too high if the views of some videos are unknown, and too low if their engagements are unknown.",
 		p, overviewMetrics, pointsForPeriod(points, p))
 	content.Chart.setViewsGained(gains.byDay)
+	// The total of views also rises by the views that newly tracked videos already have. So the chart shows the gains until the visitor chooses the total.
+	if content.Chart.Metric == overviewViews && content.Chart.query.Get("view") == "" {
+		content.Chart.Gain = slices.ContainsFunc(content.Chart.Points, func(at point) bool { return at.Gains[overviewViews] != nil })
+	}
 	if v.csvPart() != "" {
 		return v.sendHistory("overview", content.Chart)
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -106,11 +107,12 @@ func (v *visit) addPresentNames(r *client.Report, rows []reportRow) error {
 // sendReportCSV sends the videos or accounts of a report as a CSV file if the query of the page asks for them, and the days otherwise. The captions and
 // account names of the videos are columns only if withNames is true; without names, there is no file of the accounts.
 func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
+	name := fmt.Sprintf("report-%d", page.Report.Number)
 	switch {
 	case v.csvPart() == "accounts" && withNames:
-		return v.sendReportAccounts(page.Report.Accounts)
+		return v.sendReportAccounts(name, page.Report.Accounts)
 	case v.csvPart() != "videos":
-		return v.sendHistory("report", page.Chart)
+		return v.sendHistory(name, page.Chart)
 	}
 	head := []string{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}
 	rows := [][]string{head}
@@ -123,11 +125,11 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 			rows[n] = slices.Delete(rows[n], 1, 3)
 		}
 	}
-	return v.sendCSV("report-videos", rows)
+	return v.sendCSV(name+"-videos", rows)
 }
 
-// sendReportAccounts sends the accounts of a report as a CSV file.
-func (v *visit) sendReportAccounts(accounts []client.ReportAccount) error {
+// sendReportAccounts sends the accounts of a report as a CSV file. The name of the file begins with reportName.
+func (v *visit) sendReportAccounts(reportName string, accounts []client.ReportAccount) error {
 	rows := [][]string{{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}}
 	for _, a := range accounts {
 		id := ""
@@ -137,7 +139,7 @@ func (v *visit) sendReportAccounts(accounts []client.ReportAccount) error {
 		rows = append(rows, []string{id, formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
 			csvNumber(a.ViewsAtEnd), csvValue(a.UnknownViews)})
 	}
-	return v.sendCSV("report-accounts", rows)
+	return v.sendCSV(reportName+"-accounts", rows)
 }
 
 // showReport shows the page of a report. A report contains the numbers that a collection had when the report was made. These numbers never

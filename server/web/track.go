@@ -349,7 +349,7 @@ func (p *trackPage) addMessages(pasted int, surplus []string) {
 	}
 }
 
-// Summary says how many links are tracked, and in which collection. It returns "" if all links were refused.
+// Summary says how many links are tracked. It returns "" if all links were refused.
 func (p trackPage) Summary() string {
 	tracked, before := 0, 0
 	for _, r := range p.Results {
@@ -367,12 +367,16 @@ func (p trackPage) Summary() string {
 	if before > 0 {
 		sentences = append(sentences, plural(before, "link was", "links were")+" tracked before.")
 	}
-	for _, c := range p.Collections {
-		if c.ID.String() == p.Collection && len(sentences) > 0 {
-			sentences = append(sentences, "Collection: "+c.Name+".")
-		}
-	}
 	return strings.Join(sentences, " ")
+}
+
+// ChosenCollection returns the collection to which the links are added, or nil if the visitor chose none.
+func (p trackPage) ChosenCollection() *client.Collection {
+	at := slices.IndexFunc(p.Collections, func(c client.Collection) bool { return c.ID.String() == p.Collection })
+	if at < 0 {
+		return nil
+	}
+	return &p.Collections[at]
 }
 
 // RefusedLinks returns the refused links as text, one a line.

@@ -137,6 +137,35 @@ func TestDashboard_narrowPagesHaveNoInvisibleTabStops(t *testing.T) {
 	require.GreaterOrEqual(t, gap, 4.0, "the ring around the focused field must not cover the hint below it")
 }
 
+func TestDashboard_usesTheSpaceOfNarrowWindows(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, nil, "Spring")
+	b := openBrowser(t)
+	b.signIn(d)
+	var bottom float64
+	var links []string
+	b.runSteps(setWidth(390), chromedp.Navigate(d.url+"/video"), chromedp.WaitReady("main"),
+		chromedp.Evaluate(`[...document.querySelectorAll("a[href='/track']")].filter(e => e.checkVisibility()).map(e => e.textContent)`, &links),
+		chromedp.Evaluate(`scrollTo(0, 600); document.querySelector(".top").getBoundingClientRect().bottom`, &bottom))
+	require.Equal(t, []string{"Track"}, links)
+	require.LessOrEqual(t, bottom, 0.0, "the bar at the top must not cover a scrolled page")
+
+	var tops []float64
+	b.runSteps(setWidth(768), chromedp.Navigate(d.url+"/"), chromedp.WaitReady(".tiles"), chromedp.Evaluate(`[...document.querySelectorAll(".tile")].map(e => e.offsetTop)`, &tops))
+	require.Len(t, tops, 6)
+	require.Less(t, tops[0], tops[3], "the tiles must be in two rows")
+	require.Equal(t, []float64{tops[0], tops[0], tops[0], tops[3], tops[3], tops[3]}, tops)
+
+	var before, after float64
+	const left = `document.querySelector("#progress ~ table th:last-child").getBoundingClientRect().left`
+	b.runSteps(setWidth(1280))
+	b.trackOnPage(d, storetest.VideoLinksFrom(t, 50, 1)[0].Canonical)
+	b.runSteps(chromedp.Evaluate(left, &before),
+		chromedp.Evaluate(`document.querySelector("#progress ~ table td:last-child").innerHTML = '<span class="why">'+"The video is private. ".repeat(9)+"</span>"; `+left, &after))
+	require.InDelta(t, before, after, 0.5, "the columns must not move when the reason of a failed fetch arrives")
+}
+
 func TestDashboard_longCaptionsKeepTheirBeginning(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
