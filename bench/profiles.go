@@ -1,14 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
-	_ "net/http/pprof" // profiles of this process, which stores the batches of the collector
-	"net/url"
+	"net/http/pprof"
 	"os"
 	"slices"
 	"strings"
@@ -68,7 +68,11 @@ func (b *bench) writeProfiles(ctx context.Context, file string) error {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	go func() { _ = http.Serve(l, nil) }() //nolint:gosec // it serves only the profiles of this process, until the process ends
+	// The batches of the collector are stored by this process, so it serves its own profiles.
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	routes.Handle("GET /debug/pprof/allocs", pprof.Handler("allocs"))
+	go func() { _ = http.Serve(l, routes) }() //nolint:gosec // the only client is this process
 	r, err := b.newReport(ctx)
 	if err != nil {
 		return err
@@ -81,7 +85,7 @@ func (b *bench) writeProfiles(ctx context.Context, file string) error {
 		if w.own {
 			address = "http://" + l.Addr().String()
 		}
-		table, err := profileWork(ctx, w, address)
+		table, err := b.profileWork(ctx, w, address)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
@@ -103,7 +107,7 @@ A part is a package. It has the CPU time and the allocated memory of its own fun
 
 // profileWork repeats the work and takes a CPU profile and a profile of allocations from the process at the given address. It returns a table in
 // Markdown.
-func profileWork(ctx context.Context, w profiledWork, address string) (string, error) {
+func (b *bench) profileWork(ctx context.Context, w profiledWork, address string) (string, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	type work struct {
@@ -120,10 +124,10 @@ func profileWork(ctx context.Context, w profiledWork, address string) (string, e
 		}
 		done <- all
 	}()
-	cpu, memory := make(chan profileResult, 1), make(chan profileResult, 1)
-	go fetchProfile(ctx, address, "profile", cpu)
-	go fetchProfile(ctx, address, "allocs", memory)
-	c, m := <-cpu, <-memory
+	cpu := make(chan profileResult, 1)
+	go func() { cpu <- b.fetchProfile(ctx, address, "profile") }()
+	m := b.fetchProfile(ctx, address, "allocs")
+	c := <-cpu
 	stop()
 	all := <-done
 	if err := cmp.Or(all.err, c.err, m.err); err != nil {
@@ -152,21 +156,12 @@ type profileResult struct {
 }
 
 // fetchProfile takes a profile of a process for profileTime.
-func fetchProfile(ctx context.Context, address, kind string, result chan<- profileResult) {
-	query := url.Values{"seconds": {fmt.Sprint(int(profileTime.Seconds()))}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/debug/pprof/"+kind+"?"+query.Encode(), http.NoBody)
-	if err != nil {
-		result <- profileResult{err: err}
-		return
+func (b *bench) fetchProfile(ctx context.Context, address, kind string) (result profileResult) {
+	var content bytes.Buffer
+	if result.err = b.getWithoutToken(ctx, fmt.Sprintf("%s/debug/pprof/%s?seconds=%.0f", address, kind, profileTime.Seconds()), &content); result.err == nil {
+		result.profile, result.err = profile.Parse(&content)
 	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		result <- profileResult{err: err}
-		return
-	}
-	defer func() { _ = answer.Body.Close() }()
-	p, err := profile.Parse(answer.Body)
-	result <- profileResult{p, err}
+	return result
 }
 
 // sumByPart adds the values of a profile for each part of the program.

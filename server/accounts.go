@@ -67,7 +67,7 @@ func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) 
 	return api.GetAccount200JSONResponse(ToAPIAccount(a, caller.View)), nil
 }
 
-// ListAccountVideos answers GET /accounts/{account_id}/videos with the videos of one account.
+// ListAccountVideos answers GET /accounts/{account_id}/videos with the videos of one account. Its requirements are in section 4.2 of docs/coverage.md.
 func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosRequestObject) (api.ListAccountVideosResponseObject, error) {
 	p := r.Params
 	query := store.VideoQuery{UploadedFrom: fromAPIDatePtr(p.StartDate), UploadedTo: fromAPIDatePtr(p.EndDate),

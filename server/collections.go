@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// ListCollections answers GET /collections with the collections of the caller's organisation.
+// ListCollections answers GET /collections with the collections of the caller's organisation. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsRequestObject) (api.ListCollectionsResponseObject, error) {
 	p := r.Params
 	query, err := readCollectionFilters(p)
@@ -63,7 +63,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 	return query, nil
 }
 
-// CreateCollection answers POST /collections: it creates a collection.
+// CreateCollection answers POST /collections: it creates a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
 	collection := store.NewCollection{ID: recordIDFrom(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
@@ -79,7 +79,7 @@ func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionReq
 		Access: api.Access(created.Access), CreatedAt: toAPITime(created.CreatedAt)}), nil
 }
 
-// GetCollection answers GET /collections/{collection_id} with one collection.
+// GetCollection answers GET /collections/{collection_id} with one collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestObject) (api.GetCollectionResponseObject, error) {
 	caller := CallerFrom(ctx)
 	counts := isTrue(r.Params.IncludeCounts)
@@ -90,7 +90,7 @@ func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestOb
 	return api.GetCollection200JSONResponse(ToAPICollection(c, caller.View, counts)), nil
 }
 
-// UpdateCollection answers PATCH /collections/{collection_id}: it changes a collection.
+// UpdateCollection answers PATCH /collections/{collection_id}: it changes a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionRequestObject) (api.UpdateCollectionResponseObject, error) {
 	patch, err := readCollectionPatch(*r.Body)
 	if err != nil {
@@ -146,7 +146,7 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 	return patch, nil
 }
 
-// DeleteCollection answers DELETE /collections/{collection_id}: it deletes a collection.
+// DeleteCollection answers DELETE /collections/{collection_id}: it deletes a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionRequestObject) (api.DeleteCollectionResponseObject, error) {
 	unchanged, err := checkIfMatchHeader(ctx, r.CollectionID, r.Params.IfMatch)
 	if err != nil {

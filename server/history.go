@@ -14,7 +14,7 @@ import (
 // defaultHistoryDays is how many days before today a history starts if the request has no start_date.
 const defaultHistoryDays = 30
 
-// GetVideoHistory answers GET /videos/{ad_id}/history with the daily counts of a video.
+// GetVideoHistory answers GET /videos/{ad_id}/history with the daily counts of a video. Its requirements are in section 4.2 of docs/coverage.md.
 func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryRequestObject) (api.GetVideoHistoryResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)

@@ -23,7 +23,7 @@ func memberLimit(limit *int32) *int32 {
 	return limit
 }
 
-// ListCollectionVideos answers GET /collections/{collection_id}/videos with the videos of a collection.
+// ListCollectionVideos answers GET /collections/{collection_id}/videos with the videos of a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionVideosRequestObject) (api.ListCollectionVideosResponseObject, error) {
 	p := r.Params
 	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
@@ -40,7 +40,7 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 		}})
 }
 
-// AddCollectionVideos answers POST /collections/{collection_id}/videos: it adds videos to a collection.
+// AddCollectionVideos answers POST /collections/{collection_id}/videos: it adds videos to a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVideosRequestObject) (api.AddCollectionVideosResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.AddVideos(ctx, r.CollectionID, r.Body.VideoIds)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVid
 	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
-// RemoveCollectionVideos answers DELETE /collections/{collection_id}/videos: it removes videos from a collection.
+// RemoveCollectionVideos answers DELETE /collections/{collection_id}/videos: it removes videos from a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollectionVideosRequestObject) (api.RemoveCollectionVideosResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.RemoveVideos(ctx, r.CollectionID, r.Body.VideoIds)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
-// ListCollectionAccounts answers GET /collections/{collection_id}/accounts with the accounts of a collection.
+// ListCollectionAccounts answers GET /collections/{collection_id}/accounts with the accounts of a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectionAccountsRequestObject) (api.ListCollectionAccountsResponseObject, error) {
 	p := r.Params
 	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
@@ -75,7 +75,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 		}})
 }
 
-// AddCollectionAccounts answers POST /collections/{collection_id}/accounts: it adds accounts to a collection.
+// AddCollectionAccounts answers POST /collections/{collection_id}/accounts: it adds accounts to a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionAccountsRequestObject) (api.AddCollectionAccountsResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.AddAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionA
 	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
-// RemoveCollectionAccounts answers DELETE /collections/{collection_id}/accounts: it removes accounts from a collection.
+// RemoveCollectionAccounts answers DELETE /collections/{collection_id}/accounts: it removes accounts from a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveCollectionAccountsRequestObject) (api.RemoveCollectionAccountsResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.RemoveAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {

@@ -56,6 +56,8 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 		return nil, untrackedError(res.kind, idOrLink)
 	case errors.Is(err, store.ErrNotFetched):
 		return nil, problem(CodeConflict, "The %s %q is saved but not fetched, because the organisation has no active subscription. It is fetched when a subscription begins.", res.kind, idOrLink)
+	case errors.Is(err, store.ErrHandleLost):
+		return nil, problem(CodeConflict, "%s. No fetch was scheduled.", store.ErrHandleLost)
 	case err != nil || done.Scheduled:
 		return nil, err
 	case done.Unsupported != "":

@@ -17,7 +17,7 @@ import (
 // stoppedMessage is the message of the response if the tracking of one video or account was stopped.
 const stoppedMessage = "Tracking stopped. The collected data stays readable."
 
-// StopVideo answers DELETE /videos: it stops the tracking of the video with the id or link in the request body.
+// StopVideo answers DELETE /videos: it stops the tracking of the video with the id or link in the request body. Its requirements are in section 4.3 of docs/coverage.md.
 func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {
 	ref, err := s.parseReference(ctx, link.Video, r.Body.ID)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (a
 	return api.StopVideo200JSONResponse{Message: stoppedMessage}, nil
 }
 
-// StopVideoByID answers DELETE /videos/{ad_id}: it stops the tracking of the video with the id in the path.
+// StopVideoByID answers DELETE /videos/{ad_id}: it stops the tracking of the video with the id in the path. Its requirements are in section 4.3 of docs/coverage.md.
 func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestObject) (api.StopVideoByIDResponseObject, error) {
 	if err := stopReferencedVideo(ctx, store.Ref{ID: r.AdID}, r.AdID.String()); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func stopReferencedAccount(ctx context.Context, ref store.Ref, idOrLink string) 
 	return api.StoppedAccount{Message: stoppedMessage, VideosStopped: caller.View.Count(&videos.Stopped), VideosStillTracked: caller.View.Count(&videos.StillTracked)}, nil
 }
 
-// StopVideos answers DELETE /videos/bulk: it stops the tracking of many videos.
+// StopVideos answers DELETE /videos/bulk: it stops the tracking of many videos. Its requirements are in section 4.5 of docs/coverage.md.
 func (s *Server) StopVideos(ctx context.Context, r api.StopVideosRequestObject) (api.StopVideosResponseObject, error) {
 	return s.stopItems(ctx, videoResource, r.Body.Ids)
 }

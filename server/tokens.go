@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Authenticate answers GET /authenticate with the caller's organisation, token and rate limits.
+// Authenticate answers GET /authenticate with the caller's organisation, token and rate limits. Its requirements are in section 5 of docs/coverage.md.
 func (s *Server) Authenticate(ctx context.Context, _ api.AuthenticateRequestObject) (api.AuthenticateResponseObject, error) {
 	caller := CallerFrom(ctx)
 	return api.Authenticate200JSONResponse(api.Authentication{

@@ -99,7 +99,7 @@ func convertAll[A, B any](elements []A, convert func(A) B) []B {
 	return out
 }
 
-// TrackVideo answers POST /videos: it tracks one video.
+// TrackVideo answers POST /videos: it tracks one video. Its requirements are in section 4.3 of docs/coverage.md.
 func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) (api.TrackVideoResponseObject, error) {
 	one, err := s.trackItem(ctx, videoResource, r.Body.Link,
 		trackRequest{collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
@@ -161,7 +161,7 @@ func refusedLinkError(linkPointer string, err error) error {
 	return e
 }
 
-// TrackVideos answers POST /videos/bulk: it tracks many videos.
+// TrackVideos answers POST /videos/bulk: it tracks many videos. Its requirements are in section 4.4 of docs/coverage.md.
 func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject) (api.TrackVideosResponseObject, error) {
 	done, err := s.trackLinks(ctx, videoResource, r.Body.Links, trackRequest{collectionIDs: r.Body.LabelIds})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// ListVideos answers GET /videos with the videos of the caller's organisation.
+// ListVideos answers GET /videos with the videos of the caller's organisation. Its requirements are in section 4.2 of docs/coverage.md.
 func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) (api.ListVideosResponseObject, error) {
 	p := r.Params
 	filters, query, faults := readVideoFilters(p)
@@ -126,7 +126,7 @@ func normaliseOptionalText(s *string, normalise func(string) string) *string {
 	return &f
 }
 
-// GetVideo answers GET /videos/{ad_id} with one video of the caller's organisation.
+// GetVideo answers GET /videos/{ad_id} with one video of the caller's organisation. Its requirements are in section 4.2 of docs/coverage.md.
 func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api.GetVideoResponseObject, error) {
 	caller := CallerFrom(ctx)
 	ref, err := s.parseReference(ctx, link.Video, r.AdID)

@@ -69,7 +69,7 @@ func TestSetSubscription_schedulesTheAccountThatHasTheHandleNow(t *testing.T) {
 					require.Equal(t, want, accountSubscriptions(t, db, o))
 				}
 				_, err = o.RefreshAccount(t.Context(), store.Ref{ID: first}, nil)
-				require.ErrorIs(t, err, store.ErrNotFetched)
+				require.ErrorIs(t, err, store.ErrHandleLost)
 				require.Equal(t, want, accountSubscriptions(t, db, o))
 				a, err := o.Account(t.Context(), store.Ref{ID: first})
 				require.NoError(t, err)

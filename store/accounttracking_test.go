@@ -69,7 +69,7 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 		before := storetest.AccountByLink(t, o, l)
 		db.Clock.Advance(time.Hour - time.Second)
 		again := storetest.Follow(t, o, store.TrackAll, l)
-		require.Equal(t, []store.Tracked{{ID: first.ID, Existing: true, Already: true}}, again)
+		require.Equal(t, []store.Tracked{{ID: first.ID, Existing: true, Already: true, KeptType: store.TrackNewOnly}}, again)
 		require.Equal(t, before, storetest.AccountByLink(t, o, l), "the account must keep its tracking type")
 
 		linked := storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))

@@ -15,7 +15,7 @@ import (
 // Tier is the service level of an organisation. Rate limits, date ranges and masked values depend on it.
 type Tier string
 
-// The tiers of organisations.
+// The tiers of organisations: see section 5 of docs/coverage.md.
 const (
 	TierLimited Tier = "limited"
 	TierBasic   Tier = "basic"

@@ -16,6 +16,9 @@ import (
 // subscription.
 var ErrNotFetched = errors.New("the video or account is saved but not fetched, because the organisation has no subscription")
 
+// ErrHandleLost is the error of a refresh of an account without an id, whose handle now belongs to another account.
+var ErrHandleLost = errors.New(handleLost)
+
 // Refreshed is the result of RefreshVideo and RefreshAccount.
 type Refreshed struct {
 	Scheduled   bool        // a fetch was scheduled
@@ -43,7 +46,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.L
 }
 
 // RefreshAccount schedules an immediate fetch of an account. It returns ErrNotFound if the account is not tracked, and ErrNotFetched if it is saved
-// but not fetched. It also returns ErrNotFetched for an account without an id whose handle now belongs to another account. RefreshAccount schedules
+// but not fetched. For an account without an id whose handle now belongs to another account, it returns ErrHandleLost. RefreshAccount schedules
 // nothing in two cases: the last successful fetch was less than queue.RefreshPause ago, or no configured source can fetch the account. The function
 // `unsupported` returns why no configured source can fetch the account, or "" if a source can fetch it. The function can be nil.
 func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link.Link) string) (Refreshed, error) {
@@ -115,7 +118,9 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 		case name != "":
 			// The name of an account can still be its handle, if the account was added before the platform's id was known.
 			e.ExternalID = name
-		case org.isLimited() || e.ExternalID == "":
+		case e.ExternalID == "":
+			return ErrHandleLost
+		case org.isLimited():
 			return ErrNotFetched
 		case e.Kind == queue.KindVideo:
 			// The subscription has just begun, and the video is not in the queue yet.

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Video is a video that an organisation tracks or has tracked.
+// Video is a video that an organisation tracks or has tracked: see section 2.2 of docs/coverage.md.
 type Video struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`

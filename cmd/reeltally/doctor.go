@@ -336,19 +336,19 @@ func checkCollectors(ctx context.Context, st *store.Store, sources []source.Sour
 		}
 	}
 	dueFor := time.Duration(oldest * float64(time.Second)).Round(time.Second)
-	found := fmt.Sprintf("due targets: %d, longest wait: %s", due, dueFor)
+	found := []string{fmt.Sprintf("due targets: %d, longest wait: %s", due, dueFor)}
 	switch {
 	case due == 0:
 		out = append(out, finding{"queue", stateOK, "nothing is due", ""})
 	case dueFor > maxDueTime:
 		for _, p := range s.Platforms {
 			if p.Backlog != "" {
-				found += "; " + p.Platform + ": " + p.Backlog
+				found = append(found, p.Platform+": "+p.Backlog)
 			}
 		}
-		out = append(out, finding{"queue", stateWarning, found, "Run reeltally status: a budget may be spent, or more collectors may be needed."})
+		out = append(out, finding{"queue", stateWarning, strings.Join(found, "; "), "Run reeltally status: a budget may be spent, or more collectors may be needed."})
 	default:
-		out = append(out, finding{"queue", stateOK, found, ""})
+		out = append(out, finding{"queue", stateOK, found[0], ""})
 	}
 	for _, u := range s.Unknown {
 		out = append(out, finding{"status", stateWarning, u.Part + " could not be read: " + u.Reason, "Check the log of the database. On Citus, check that all workers answer."})

@@ -148,7 +148,9 @@ func (s *operations) fetchVideos(late time.Duration) {
 			f.UploadedAt = new(s.db.Clock.Now().AddDate(0, 0, -rapid.IntRange(0, 3).Draw(s.rt, "days since the upload")))
 		}
 		if s.inexact {
-			f.Rounded = s.drawBool("is rounded", 5)
+			if s.drawBool("is rounded", 5) {
+				f.RoundedFrom.Views = new(int64(10_000))
+			}
 			if s.drawBool("likes are hidden", 5) {
 				f.HiddenStats, f.Likes = new(true), nil
 			}
