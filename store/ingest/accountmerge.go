@@ -15,17 +15,24 @@ import (
 // mergeRecords merges two records of one account into one tracked record, and returns it. The
 // parameter `fetched` is the record of the fetched target.
 func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, error) {
-	into, from, tracking := fetched, other, *fetched
+	into, from := fetched, other
 	if compareForMerge(other, fetched) < 0 {
 		into, from = other, fetched
 	}
-	// The tracking type and the start of tracking come from the tracked record whose tracking began
-	// first.
-	var began, otherBegan db.Instant
-	db.Assign(&began, fetched.TrackedAt)
-	db.Assign(&otherBegan, other.TrackedAt)
-	if other.Tracked && otherBegan < began {
-		tracking = *other
+	// Tracking began with the record that was tracked first. The tracking type is the one that tracks more existing videos, because the
+	// organisation was told that these videos are tracked. DiscoveredAt says whether they were found, so it comes from the same record.
+	trackedAt, typed := fetched.TrackedAt, *fetched
+	if other.Tracked {
+		var began, otherBegan db.Instant
+		db.Assign(&began, fetched.TrackedAt)
+		db.Assign(&otherBegan, other.TrackedAt)
+		if otherBegan < began {
+			trackedAt = other.TrackedAt
+		}
+		depth, otherDepth := store.ListDepths[fetched.TypeOrDefault()], store.ListDepths[other.TypeOrDefault()]
+		if otherDepth > depth || otherDepth == depth && otherBegan < began {
+			typed = *other
+		}
 	}
 	if err := d.correctTotals(fetched, other); err != nil {
 		return nil, err
@@ -35,7 +42,7 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 	}
 	before := *into
 	into.Tracked, into.Removed = true, false
-	into.TrackingType, into.TrackedAt, into.DiscoveredAt = tracking.TrackingType, tracking.TrackedAt, tracking.DiscoveredAt
+	into.TrackingType, into.TrackedAt, into.DiscoveredAt = typed.TrackingType, trackedAt, typed.DiscoveredAt
 	into.FetchState = fetched.FetchState
 	mergeValues(into, from)
 	err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", into.ID).Updates(map[string]any{

@@ -85,7 +85,7 @@ func TestMergeAccounts_keepsTheOlderRecordAfterARename(t *testing.T) {
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, renamed))
 		require.Equal(t, id, a.ID, "the account must keep the id that it had before the rename")
 		require.Equal(t, before.TrackedAt, a.TrackedAt)
-		require.Equal(t, store.TrackLatest30, *a.TrackingType, "an account that is already tracked must keep its tracking type")
+		require.Equal(t, store.TrackAll, *a.TrackingType, "the type that tracks more existing videos must stay")
 		require.EqualValues(t, 110, *a.LatestFollowersCount)
 		require.Equal(t, []*store.Label{{ID: c.ID, Name: "Dogs"}}, a.Labels)
 		require.Equal(t, []int64{110, 102, 101, 100}, followersByDay(t, db, o, id))
@@ -117,6 +117,38 @@ func TestMergeAccounts_givesTheVideosOfBothRecordsTheSameHandle(t *testing.T) {
 		require.Equal(t, []string{"renamed"}, storetest.Column[string](t, db, "SELECT handle FROM fetch_subscriptions WHERE organisation_id = ? AND kind = 'video'", o.ID()))
 		storetest.RequireConsistent(t, db, o)
 	})
+}
+
+// Both requests were accepted when nobody knew that the two links belong to one account. So the existing videos that the second request asked for
+// must be tracked, although the first request asked for none.
+func TestMergeAccounts_tracksTheExistingVideosThatEitherRequestAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, types := range map[string][2]store.TrackingType{
+		"the second request asks for more": {store.TrackNewOnly, store.TrackLatest30}, "the first request asks for more": {store.TrackLatest30, store.TrackNewOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				o := storetest.NewOrg(t, db)
+				videos := storetest.FoundVideos(t, 40, db.Clock.Now().AddDate(0, 0, -9))
+				first := storetest.Follow(t, o, types[0], storetest.ParseLink(t, storetest.AccountURL))[0].ID
+				began := accountByID(t, o, first).TrackedAt
+				storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(1)), Following: new(int64(3)), Listed: true})
+				db.Clock.Advance(time.Hour) // the account @someone is due again only after a day
+				storetest.Follow(t, o, types[1], storetest.ParseLink(t, renamed))
+				storetest.DeliverAccount(t, db, factsAfterRename(videos, 100))
+				for range 3 { // the first lists of an account can be short
+					db.Clock.Advance(25 * time.Hour)
+					storetest.DeliverAccount(t, db, factsAfterRename(videos, 100))
+				}
+				a := accountByID(t, o, first)
+				require.Equal(t, began, a.TrackedAt)
+				require.Equal(t, store.TrackLatest30, *a.TrackingType)
+				require.EqualValues(t, map[bool]int{true: 30, false: 0}[types[1] == store.TrackLatest30], storetest.ListVideos(t, o, store.VideoQuery{}).Total)
+				requireOneTrackedAccount(t, db, o, first, 100)
+			})
+		})
+	}
 }
 
 func TestMergeAccounts_keepsTheOlderRecordIfThatRecordIsFetchedFirst(t *testing.T) {
