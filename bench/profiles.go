@@ -27,7 +27,6 @@ const minShare = 3
 type profiledWork struct {
 	name string
 	run  step
-	left string // what is left to make faster, and why it stays
 	// own is true if the work is done by this process, and false if it is done by the server on PostgreSQL.
 	own bool
 }
@@ -40,24 +39,17 @@ func (b *bench) profiledWorks() []profiledWork {
 	shortHistory, _ := videoHistoryPathAndQuery(o, 30)
 	lists := filteredListings(100)
 	return []profiledWork{
-		{name: "a list of 5,000 videos by created_at", run: get(sameInEachRound(orderedListing("created_at", min(5000, o.videos)).path())),
-			left: "Most of the time goes to the bytes themselves: they are read from PostgreSQL once, written as JSON once, and sent once. Nothing is converted or copied in between."},
-		{name: "a list of 100 videos by created_at", run: get(sameInEachRound(orderedListing("created_at", 100).path())),
-			left: "The rows take about half of the time. The rest is what every request needs: HTTP, the checks of the request, and one round trip to PostgreSQL."},
-		{name: "a list of 100 videos of a username", run: get(sameInEachRound(lists[0].path())),
-			left: "As for the list of all videos. PostgreSQL plans this statement for each request, because the best plan depends on the filter."},
-		{name: "a list of 100 videos of a collection", run: get(sameInEachRound(lists[2].path())),
-			left: "The version of the data must be known before the rows can be read by their ids, so there are two round trips."},
-		{name: "a history of 730 days", run: get(history),
-			left: "Each of the 730 days is written as JSON. Days between stored points are computed while they are written."},
-		{name: "a history of 30 days", run: get(shortHistory), left: "One round trip to PostgreSQL and the HTTP request take most of the time."},
-		{name: "the organisation's history of 30 days", run: get(sameInEachRound(organisationHistoryPath())), left: "As for the history of a video: the 30 rows are few."},
-		{name: "one video", run: get(oneVideoPath(o)), left: "One round trip to PostgreSQL and the HTTP request take most of the time."},
-		{name: "GET /authenticate", run: get(sameInEachRound("/authenticate")), left: "No statement runs. What is left is HTTP, the rate limit, the log line and the checks of the request."},
-		{name: fmt.Sprintf("tracking %d new links", bulkLinks), run: b.newTrackStep(b.pg.changed, seriesProfile),
-			left: "PostgreSQL needs three quarters of the whole time, mostly for the 20 indexes of the new videos (see writes.md). The server converts the links and the parameters of the four statements."},
-		{name: fmt.Sprintf("storing a batch of %d videos", b.batchSize()), run: newBatchStep(b.pg, b.batchSize()), own: true,
-			left: "PostgreSQL needs three quarters of the whole time, mostly for the 20 indexes of videos (see writes.md). The rest is the rows that are read, and the parameters of the statements that write."},
+		{name: "a list of 5,000 videos by created_at", run: get(sameInEachRound(orderedListing("created_at", min(5000, o.videos)).path()))},
+		{name: "a list of 100 videos by created_at", run: get(sameInEachRound(orderedListing("created_at", 100).path()))},
+		{name: "a list of 100 videos of a username", run: get(sameInEachRound(lists[0].path()))},
+		{name: "a list of 100 videos of a collection", run: get(sameInEachRound(lists[2].path()))},
+		{name: "a history of 730 days", run: get(history)},
+		{name: "a history of 30 days", run: get(shortHistory)},
+		{name: "the organisation's history of 30 days", run: get(sameInEachRound(organisationHistoryPath()))},
+		{name: "one video", run: get(oneVideoPath(o))},
+		{name: "GET /authenticate", run: get(sameInEachRound("/authenticate"))},
+		{name: fmt.Sprintf("tracking %d new links", bulkLinks), run: b.newTrackStep(b.pg.changed, seriesProfile)},
+		{name: fmt.Sprintf("storing a batch of %d videos", b.batchSize()), run: newBatchStep(b.pg, b.batchSize()), own: true},
 	}
 }
 
@@ -89,7 +81,7 @@ func (b *bench) writeProfiles(ctx context.Context, file string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		fmt.Fprintf(&page, "\n## %s%s\n\n%s\n%s\n", strings.ToUpper(w.name[:1]), w.name[1:], table, w.left)
+		fmt.Fprintf(&page, "\n## %s%s\n\n%s", strings.ToUpper(w.name[:1]), w.name[1:], table)
 	}
 	return os.WriteFile(file, []byte(page.String()), 0o600)
 }
@@ -99,7 +91,7 @@ const profilesIntroduction = `# Profiles
 <!-- This page is written by ` + "`make profiles`" + `. -->
 
 Measured on %s, revision ` + "`%s`" + `, on %s with %d cores, %s and PostgreSQL %s. The organisation had %d videos. One caller repeated each kind of work for %.0f seconds.
-The profiles are those of the process that did the work: the server, or for batches the program that stored them. PostgreSQL is another process, so its time is only a part of the whole time.
+The profiles are those of the process that did the work: the server, or for batches the program that stored them. PostgreSQL is another process, so its time is only a part of the whole time. [Parts of a read](reads.md) and [Where the time of writes goes](writes.md) say what is left of each, and why.
 
 A part is a package. It has the CPU time and the allocated memory of its own functions, and of the functions of Go's standard library that they call. Parts with less than
 %d %% of both are left out.

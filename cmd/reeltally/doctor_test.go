@@ -324,7 +324,7 @@ func TestStatus_printsFailuresAndUnknownParts(t *testing.T) {
 	require.NoError(t, writeStatus(&text, s))
 	require.Contains(t, text.String(), "2026-02-01 04:10:00 UTC (failing since 2026-02-01 01:12:00 UTC, auth_failed: refused)")
 	require.True(t, strings.HasSuffix(text.String(), `
-Enabled webhooks: 5 of 2 organisations, without a response: 3 of 1 organisations, longest delay by servers: 1m0s
+Enabled webhooks: 5 (organisations: 2), without a response: 3 (organisations: 1), longest delay by servers: 1m0s
 Unknown: last_backup, because it could not be read: no answer
 
 tiktok: 8 fetches are late.

@@ -128,7 +128,7 @@ func writeStatus(w io.Writer, s monitor.Status) error {
 	}
 	lines := []string{""}
 	if h := s.Webhooks; h != nil {
-		lines = append(lines, fmt.Sprintf("Enabled webhooks: %d of %d organisations, without a response: %d of %d organisations, longest delay by servers: %s",
+		lines = append(lines, fmt.Sprintf("Enabled webhooks: %d (organisations: %d), without a response: %d (organisations: %d), longest delay by servers: %s",
 			h.Enabled, h.Organisations, h.Unreachable, h.UnreachableOrganisations, formatSeconds(&h.DelaySeconds)))
 	}
 	isUnknown := func(part string) bool {

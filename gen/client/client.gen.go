@@ -1622,7 +1622,7 @@ type RefreshVideoRequest struct {
 	Link string `json:"link"`
 }
 
-// RemovedAccounts The result of taking accounts out of a collection.
+// RemovedAccounts The result of removing accounts from a collection.
 type RemovedAccounts struct {
 	// AccountsRemoved The number of added accounts that were removed from the collection.
 	AccountsRemoved int32 `json:"accounts_removed"`
@@ -1634,7 +1634,7 @@ type RemovedAccounts struct {
 	Success bool `json:"success"`
 }
 
-// RemovedVideos The result of taking videos out of a collection.
+// RemovedVideos The result of removing videos from a collection.
 type RemovedVideos struct {
 	// CollectionID The id of the collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`

@@ -934,7 +934,7 @@ export interface RefreshVideoRequest {
   link: string;
 }
 
-/** The result of taking accounts out of a collection. */
+/** The result of removing accounts from a collection. */
 export interface RemovedAccounts {
   /** The number of added accounts that were removed from the collection. */
   accounts_removed: number;
@@ -944,7 +944,7 @@ export interface RemovedAccounts {
   success: boolean;
 }
 
-/** The result of taking videos out of a collection. */
+/** The result of removing videos from a collection. */
 export interface RemovedVideos {
   /** The id of the collection. */
   collection_id: string;

@@ -198,7 +198,9 @@ func trackPastedLinks(v *visit) error {
 		}
 	}
 	var trackingType *client.TrackingType
-	if content.TrackingType != "" {
+	// The first type is the default of the API. It is not sent, so that the API does not warn that tracked accounts keep another type, if the visitor
+	// has not chosen a type.
+	if content.TrackingType != "" && content.TrackingType != trackingOrder[0] {
 		trackingType = new(client.TrackingType(content.TrackingType))
 	}
 	for some := range slices.Chunk(accounts, maxBulk) {

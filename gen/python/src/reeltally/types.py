@@ -922,7 +922,7 @@ class RefreshVideoRequest(TypedDict):
 
 
 class RemovedAccounts(TypedDict):
-    """The result of taking accounts out of a collection."""
+    """The result of removing accounts from a collection."""
 
     # The number of added accounts that were removed from the collection.
     accounts_removed: int
@@ -933,7 +933,7 @@ class RemovedAccounts(TypedDict):
 
 
 class RemovedVideos(TypedDict):
-    """The result of taking videos out of a collection."""
+    """The result of removing videos from a collection."""
 
     # The id of the collection.
     collection_id: str
