@@ -79,7 +79,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if l := call.List; l != nil {
 		v.count = l.wantedEntries(t.Depth)
 		if l.Path == "" { // one answer has the whole list, and a longer list could not be read
-			v.count = min(v.count, fetch.MaxItems)
+			v.count = min(v.count, maxEntries)
 		}
 	}
 	page, err := s.fetchPage(ctx, budget, call.Request, v)
