@@ -91,7 +91,6 @@ func recordedRefusals() map[string][]recordedRefusal {
 	}
 	apify := []recordedRefusal{
 		{"an invalid input", 400, `{"error":{"type":"invalid-input","message":"Input is not valid"}}`, undecided},
-		{"a failed run", 400, `{"error":{"type":"run-failed","message":"Actor run did not succeed"}}`, undecided},
 		{"an invalid token", 401, `{"error":{"type":"token-not-valid","message":"Authentication token is not valid."}}`, ofSource},
 		{"an actor that is not rented", 403, `{"error":{"type":"actor-is-not-rented","message":"You must rent a paid Actor"}}`, ofSource},
 		{"more usage than the monthly limit allows", 403, `{"error":{"type":"platform-feature-disabled","message":"Monthly usage hard limit exceeded"}}`, ofSource},

@@ -30,7 +30,7 @@ var insightErrors = func() graph.ErrorClasses {
 const warnInterval = 24 * time.Hour
 
 // addInsights sets the views and shares of a video from its insights. Missing counts are nil: the public number of views is not used
-// instead, because Facebook counts it in another way. If Facebook refuses insights, "detail" is the reason.
+// instead, because Facebook counts it in another way. If Facebook refuses a metric, "detail" is the reason.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	metricViews := s.videoMetric
 	if permalink := v.Permalink.Value(); permalink != nil && strings.Contains(*permalink, "/reel/") {
@@ -48,7 +48,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 		return "", err
 	}
 	if refused != nil {
-		detail = "no insights: " + refused.Detail
+		detail = graph.MissingDetail(values, refused)
 		if refused.Class == graph.PermissionMissing {
 			s.warnMissingPermission(ctx, page, refused.Detail)
 		}

@@ -81,6 +81,7 @@ func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *test
 	require.Nil(t, r.Facts.Views, "the public views must not be used, because they are counted differently")
 	require.Nil(t, r.Facts.Shares, "a missing count must be nil and not zero")
 	require.Equal(t, int64(90211), *r.Facts.Likes)
+	require.Contains(t, r.Detail, "an insight is missing: metric fb_reels_total_plays: ")
 	require.Equal(t, []string{videoRequest, pagesRequest, insightsRequest, pancakes + "/video_insights fb_reels_total_plays", pancakes + "/video_insights post_video_social_actions", handleRequest}, *w.requests)
 
 	other := strings.Replace(reel, "/reel/"+pancakes, "/mira/videos/"+pancakes, 1)

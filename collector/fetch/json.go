@@ -12,8 +12,9 @@ import (
 // MaxDepth is the deepest nesting of JSON that an answer may have. Real answers have up to about fifteen levels.
 const MaxDepth = 64
 
-// MaxItems is the largest number of items that a list in an answer may have. No source requests more than 500 items in one call.
-const MaxItems = 1000
+// MaxItems is the largest number of items that a list in an answer may have. No source requests more than 1,000 items in one call, but an answer
+// can have some more than requested, such as pinned videos.
+const MaxItems = 1100
 
 var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 

@@ -34,10 +34,10 @@ func TestItems_refusesListLongerThanMaxItems(t *testing.T) {
 		return []byte("[" + strings.TrimSuffix(strings.Repeat(`{"a":[1]}, `, n), ", ") + "]")
 	}
 	var items fetch.Items
-	require.NoError(t, json.Unmarshal(list(1000), &items))
-	require.Len(t, items, 1000)
-	require.JSONEq(t, `{"a":[1]}`, string(items[999]))
-	require.EqualError(t, json.Unmarshal(list(1001), &items), "the answer lists more than 1000 items")
+	require.NoError(t, json.Unmarshal(list(1100), &items))
+	require.Len(t, items, 1100)
+	require.JSONEq(t, `{"a":[1]}`, string(items[1099]))
+	require.EqualError(t, json.Unmarshal(list(1101), &items), "the answer lists more than 1100 items")
 	require.NoError(t, json.Unmarshal([]byte(`null`), &items))
 	require.Empty(t, items)
 	for _, raw := range []string{`{}`, `7`, `"[]"`, `true`} {

@@ -45,6 +45,15 @@ func Insights(metrics []string, get func(metricNames string) (Answer, error)) (v
 	return values, refused, nil
 }
 
+// MissingDetail returns the detail of a result whose insights Meta has refused, completely or in part. values and refused are those that
+// Insights returned; refused must not be nil.
+func MissingDetail(values map[string]json.RawMessage, refused *TargetError) string {
+	if len(values) == 0 {
+		return "no insights: " + refused.Detail
+	}
+	return "an insight is missing: " + refused.Detail
+}
+
 // requestMetrics requests metrics of one video or post in one call. See Insights.
 func requestMetrics(metricNames string, get func(metricNames string) (Answer, error)) (values map[string]json.RawMessage, refused *TargetError, err error) {
 	res, err := get(metricNames)

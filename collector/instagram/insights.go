@@ -39,7 +39,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, med
 		if refused.Class == graph.PermissionMissing {
 			return source.Result{}, &source.Failure{Class: source.AuthFailed, Detail: "insights: " + refused.Detail}
 		}
-		r.Detail = "no insights: " + refused.Detail
+		r.Detail = graph.MissingDetail(values, refused)
 	}
 	for metric, count := range map[string]**int64{metricViews: &f.Views, metricShares: &f.Shares, metricSaved: &f.Bookmarks} {
 		raw, ok := values[metric]

@@ -175,10 +175,11 @@ func TestSource_requestsEachMetricSeparatelyIfInstagramRefusesAMetric(t *testing
 		refused                  []string // metrics that Instagram refuses, also together with other metrics
 		views, shares, bookmarks *int64
 		requests                 int
+		detail                   string // the beginning of the result's detail
 	}{
-		"no metric":   {nil, new(int64(7)), new(int64(8)), new(int64(9)), 1},
-		"one metric":  {[]string{"shares"}, new(int64(7)), nil, new(int64(9)), 4},
-		"all metrics": {[]string{"views", "shares", "saved"}, nil, nil, nil, 4},
+		"no metric":   {nil, new(int64(7)), new(int64(8)), new(int64(9)), 1, ""},
+		"one metric":  {[]string{"shares"}, new(int64(7)), nil, new(int64(9)), 4, "an insight is missing: metric shares: "},
+		"all metrics": {[]string{"views", "shares", "saved"}, nil, nil, nil, 4, "no insights: metric saved: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -207,6 +208,7 @@ func TestSource_requestsEachMetricSeparatelyIfInstagramRefusesAMetric(t *testing
 			require.Equal(t, []int64{90211, 1204}, []int64{*f.Likes, *f.Comments})
 			require.Equal(t, tt.requests, asked)
 			require.Equal(t, tt.refused != nil, strings.Contains(results[0].Detail, "does not support the shares metric"), results[0].Detail)
+			require.True(t, strings.HasPrefix(results[0].Detail, tt.detail), results[0].Detail)
 		})
 	}
 }

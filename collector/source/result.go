@@ -76,9 +76,9 @@ func UnansweredResult(t queue.Target, err error) Result {
 	return r
 }
 
-// FetchEach calls fetchOne for each target until a call fails. If an earlier target was answered,
-// the failed and all later targets get UnansweredResult. Otherwise, FetchEach returns the
-// error.
+// FetchEach calls fetchOne for each target until a call fails. If no earlier target was answered, or the error is context.Canceled, FetchEach
+// returns the error. Otherwise, the failed and all later targets get UnansweredResult. A result of the class Unsupported does not count as an
+// answer.
 func FetchEach(ctx context.Context, batch []queue.Target, fetchOne func(context.Context, queue.Target) (Result, error)) ([]Result, error) {
 	results := make([]Result, len(batch))
 	var failed error
@@ -91,9 +91,8 @@ func FetchEach(ctx context.Context, batch []queue.Target, fetchOne func(context.
 		}
 		switch {
 		case err == nil:
-			answered = answered || r.Class != Unsupported // a result of the class Unsupported does not count as an answer
+			answered = answered || r.Class != Unsupported
 		case !answered || errors.Is(err, context.Canceled):
-			// A cancellation fails the whole batch, even after earlier answers.
 			return nil, err
 		default:
 			failed = err

@@ -79,7 +79,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if l := call.List; l != nil {
 		v.count = l.wantedEntries(t.Depth)
 		if l.Path == "" { // one answer has the whole list, and a longer list could not be read
-			v.count = min(v.count, fetch.MaxItems)
+			v.count = min(v.count, maxEntries)
 		}
 	}
 	page, err := s.fetchPage(ctx, budget, call.Request, v)
@@ -351,7 +351,7 @@ func (p page) errorResult() source.Result {
 // fetchPage makes one call for one account. It returns a *source.Failure if no answer arrives, or if the answer concerns the whole source,
 // such as a rate limit.
 func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
-	res, err := s.sendRequest(ctx, budget, r, batchValues{targets: []values{v}}, false)
+	res, err := s.sendRequest(ctx, budget, r, batchValues{targets: []values{v}}, nil)
 	if err != nil {
 		return page{}, err
 	}

@@ -333,6 +333,15 @@ func TestSource_leavesOutVideosOfOtherAuthors(t *testing.T) {
 	}
 }
 
+// Apify can return some more items than requested.
+func TestSource_readsListWithOneMoreThanTheLargestRequestedNumber(t *testing.T) {
+	t.Parallel()
+	answer := `[{"id":"` + pancakes + `","authorMeta":{"id":"1","name":"mira.cooks"}}` + strings.Repeat(`,{"id":"`+train+`"}`, 1000) + `]`
+	r := fetchTarget(t, "apify", http.StatusOK, answer, accountTarget(t, "https://www.tiktok.com/@mira.cooks", 5000))
+	require.Equal(t, source.OK, r.Class, r.Detail)
+	require.Len(t, r.Account.Videos, 2)
+}
+
 func TestSource_acceptsListWithVideosOfOtherAuthorsOnly(t *testing.T) {
 	t.Parallel()
 	answer := `{"success":true,"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[{"aweme_id":"` + train + `","author":{"uid":"2"}}],"has_more":0}`

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store/link"
@@ -19,7 +18,9 @@ import (
 
 const (
 	maxBatch = 500
-	maxFresh = 1000
+	// maxEntries is the largest number of list entries that one request may ask for. It is smaller than fetch.MaxItems, because an answer can
+	// have more entries than requested.
+	maxEntries = 1000
 )
 
 // split is the class of an answer which says that a call had too many targets. The collector then
@@ -266,15 +267,15 @@ func (l List) check(p *problems, memberPath string) {
 		p.add(memberPath+".path", `must be set if "method", "query", "body", "next", "next_page", "more" or "max_units" is set`)
 	}
 	checkItems(p, memberPath, l.Items, l.Unwrap)
-	if l.Page < 1 || l.Page > fetch.MaxItems {
-		p.add(memberPath+".page", "must be 1 to %d, not %d", fetch.MaxItems, l.Page)
+	if l.Page < 1 || l.Page > maxEntries {
+		p.add(memberPath+".page", "must be 1 to %d, not %d", maxEntries, l.Page)
 	}
 	units := slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, "{units}") })
 	if l.MaxUnits < 0 || units != (l.MaxUnits > 0) {
 		p.add(memberPath+".max_units", "must be at least 1 if {units} is used, and 0 otherwise, not %d", l.MaxUnits)
 	}
-	if l.Fresh < 0 || l.Fresh > maxFresh {
-		p.add(memberPath+".fresh", "must be 0 to %d, not %d", maxFresh, l.Fresh)
+	if l.Fresh < 0 || l.Fresh > maxEntries {
+		p.add(memberPath+".fresh", "must be 0 to %d, not %d", maxEntries, l.Fresh)
 	}
 	for i, path := range l.Next {
 		checkPath(p, fmt.Sprintf("%s.next[%d]", memberPath, i), path)

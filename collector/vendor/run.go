@@ -2,6 +2,7 @@ package vendor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // Run describes the runs of a vendor whose calls only start the work, which can take many minutes. The source then asks for the state of the
 // run until the run has ended, and requests its items. A vendor charges for a run even if its items are not read, so a request about a run is
-// repeated if it gets no answer.
+// repeated if it gets no answer, or an answer of class Temporary or RateLimited.
 type Run struct {
 	// ID has the possible paths of the run's id in the answer to a call. If the answer has no id, the call has started no run, and the answer
 	// has the items itself.
@@ -31,17 +32,23 @@ type Run struct {
 }
 
 const (
-	// runPause is the pause between two requests about a run. If the vendor supports it, Run.Status should make the vendor answer only when the run
-	// has ended or a minute has passed.
+	// runPause is the pause between two requests for the state of a run, and the first pause before a request about a run is repeated. If the
+	// vendor supports it, Run.Status should make the vendor answer only when the run has ended or a minute has passed.
 	runPause = 5 * time.Second
-	// runTries is how often a request about a run is sent if the vendor does not answer it.
-	runTries = 4
+	// maxRunPause is the longest pause before a request about a run is repeated, unless the vendor asks for a longer one.
+	maxRunPause = time.Minute
 )
 
-// finishRun waits until the run that a call has started has ended. It returns the answer with the items of the run, or the vendor's refusal of a
-// request about the run. If the call has started no run, finishRun returns its answer unchanged. If allowPart is false, a run that has not
-// succeeded is a failure.
-func (s *Source) finishRun(ctx context.Context, started *fetch.Response, allowPart bool) (*fetch.Response, error) {
+// errRun is the cause of a failure after a run was started. It wraps source.ErrNoAnswer, so that the collector does not divide the batch: each
+// part of the batch would start another paid run.
+var errRun = fmt.Errorf("%w from the run of a vendor", source.ErrNoAnswer)
+
+// finishRun waits until the run that a call has started has ended. It returns the answer with the items of the run. If the call has started no
+// run, finishRun returns its answer unchanged.
+//
+// A run that has not succeeded can have a part of its items. videoCall is the call for videos whose items can be used in part. If videoCall is
+// nil, a part is a failure.
+func (s *Source) finishRun(ctx context.Context, started *fetch.Response, videoCall *Call) (*fetch.Response, error) {
 	run := s.config.Run
 	state, class, _ := s.classifyAnswer(started)
 	id := fetch.ParseID(readCursor(state, run.ID))
@@ -50,52 +57,86 @@ func (s *Source) finishRun(ctx context.Context, started *fetch.Response, allowPa
 	}
 	for asked := false; run.Running.isTrue(state); asked = true {
 		if asked {
-			pause(ctx, s.runPause)
+			_ = pause(ctx, runPause) // if ctx is done, the next request fails
 		}
 		res, err := s.askAboutRun(ctx, run.Status, id)
 		if err != nil {
 			return nil, err
 		}
-		if state, class, _ = s.classifyAnswer(res); class != string(source.OK) {
-			return res, nil
-		}
+		state = gjson.ParseBytes(res.Body)
 	}
 	succeeded := run.Succeeded.isTrue(state)
-	failure := &source.Failure{Class: source.Temporary, Detail: "the vendor's run has ended without success: " + fetch.Redact(state.Get(run.Succeeded.Path[0]).String(), s.key)}
-	if !succeeded && !allowPart {
+	failure := &source.Failure{
+		Class: source.Temporary, Cause: errRun,
+		Detail: "the vendor's run has ended without success: " + fetch.Redact(state.Get(run.Succeeded.Path[0]).String(), s.key),
+	}
+	if !succeeded && videoCall == nil {
 		return nil, failure
 	}
-	items, err := s.askAboutRun(ctx, run.Items, id)
-	if err == nil && !succeeded && len(gjson.ParseBytes(items.Body).Array()) == 0 {
-		return nil, failure
+	res, err := s.askAboutRun(ctx, run.Items, id)
+	if err != nil || videoCall == nil {
+		return res, err
 	}
-	return items, err
+	items, err := findItems(gjson.ParseBytes(res.Body), videoCall.Items, videoCall.Unwrap)
+	switch {
+	case !succeeded && len(items) == 0:
+		return nil, failure
+	case err != nil:
+		return nil, &source.Failure{Class: source.Temporary, Cause: errRun, Detail: err.Error()}
+	}
+	return res, nil
 }
 
-// askAboutRun sends a request about a run. If the vendor does not answer, or answers that it has failed or is busy, askAboutRun repeats the
-// request, up to runTries times in total. The requests take no units of a budget.
-func (s *Source) askAboutRun(ctx context.Context, r Request, id string) (res *fetch.Response, err error) {
+// askAboutRun sends a request about a run. It returns a successful answer or an error. If the vendor does not answer, or answers that it has
+// failed or is busy, askAboutRun repeats the request with growing pauses until ctx is done. The requests take no units of a budget.
+func (s *Source) askAboutRun(ctx context.Context, r Request, id string) (*fetch.Response, error) {
 	req := r.buildRequest(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), batchValues{targets: []values{{run: id}}})
-	for try := range runTries {
-		if try > 0 {
-			pause(ctx, s.runPause)
+	for wait := runPause; ; wait = min(2*wait, maxRunPause) {
+		res, err := s.api.Do(ctx, req)
+		mayRepeat, untilRetry := errors.Is(err, source.ErrNoAnswer), time.Duration(0)
+		if err == nil {
+			body, class, detail := s.classifyAnswer(res)
+			if class == string(source.OK) {
+				return res, nil
+			}
+			err = s.runFailure(res, body, source.Class(class), detail)
+			mayRepeat = res.Status >= http.StatusBadRequest && (class == string(source.Temporary) || class == string(source.RateLimited))
+			untilRetry = fetch.RetryAfter(res.Header, s.now()).Sub(s.now())
 		}
-		res, err = s.api.Do(ctx, req)
-		answered := err == nil && res.Status < http.StatusInternalServerError && res.Status != http.StatusTooManyRequests && res.Status != http.StatusRequestTimeout
-		if answered || ctx.Err() != nil {
-			break
+		if !mayRepeat {
+			return nil, err
+		}
+		switch stopped := pause(ctx, max(wait, untilRetry)); {
+		case errors.Is(stopped, context.Canceled):
+			return nil, stopped
+		case stopped != nil:
+			return nil, err
 		}
 	}
-	return res, err
 }
 
-// pause waits for the given time, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
+// runFailure returns the failure for an answer that refuses a request about a run. The request names no target, so its class is never one that
+// a target can cause: all classes other than those of a rate limit, a spent quota and a refused credential become Temporary.
+func (s *Source) runFailure(res *fetch.Response, body gjson.Result, class source.Class, detail string) *source.Failure {
+	switch class {
+	case source.RateLimited, source.QuotaSpent, source.AuthFailed:
+	default:
+		class = source.Temporary
+	}
+	f := s.sourceFailure(res, body, class, "a request about the vendor's run failed: "+detail)
+	f.Cause = errRun
+	return f
+}
+
+// pause waits for the given time, or until ctx is done. In the second case, it returns the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
 	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

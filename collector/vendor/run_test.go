@@ -5,56 +5,88 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/collector/sourcetest"
 	"github.com/reeltally/reeltally/collector/vendor"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// apifyRunTest is a simulated Apify with one run.
+// apifyRunTest is a simulated Apify with one run. It is the HTTP transport of its source, so that the pauses between requests can pass on the
+// fake clock of synctest.
 type apifyRunTest struct {
 	*vendor.Source
+	// states has the answers to requests for the state of the run, one after the other; the last one is repeated. An answer is the state, an HTTP
+	// status such as "502", an HTTP status with the seconds of Retry-After such as "429 90", or "broken" for a connection that breaks.
+	states []string
+	// items has the answers to requests for the items in the same form; an answer that is not one of these is the body.
+	items    []string
 	requests []string // the paths of the received requests
 }
 
-// newApifyRunTest starts an apifyRunTest. states has the answers to requests for the state of the run, one after the other: the state, or an HTTP
-// status such as "502". items has the answers to requests for the items in the same form; an answer that is not an HTTP status is the body.
-func newApifyRunTest(t *testing.T, states, items []string) *apifyRunTest {
+// newApifyRunTest returns an apifyRunTest. It does not read answers of more than 1,000 bytes. If itemPath is not "", the items of a video are at
+// this path of an answer.
+func newApifyRunTest(t *testing.T, states, items []string, itemPath string) *apifyRunTest {
 	t.Helper()
-	w := &apifyRunTest{}
-	web := httptest.NewServer(http.HandlerFunc(func(res http.ResponseWriter, r *http.Request) {
-		w.requests = append(w.requests, r.Method+" "+r.RequestURI)
-		next := func(answers *[]string, format string) {
-			answer := (*answers)[0]
-			if len(*answers) > 1 {
-				*answers = (*answers)[1:]
-			}
-			status := 0
-			if _, err := fmt.Sscanf(answer, "%d", &status); err == nil {
-				res.WriteHeader(status)
-				answer, format = `{"error":{"type":"x","message":"refused"}}`, "%s"
-			}
-			_, _ = fmt.Fprintf(res, format, answer)
-		}
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/runs"):
-			res.WriteHeader(http.StatusCreated)
-			_, _ = io.WriteString(res, `{"data":{"id":"run1","status":"READY","defaultDatasetId":"set1"}}`)
-		case strings.HasSuffix(r.URL.Path, "/items"):
-			next(&items, "%s")
-		default:
-			next(&states, `{"data":{"id":"run1","status":%q}}`)
-		}
-	}))
-	t.Cleanup(web.Close)
-	w.Source = newSource(t, "apify", web.URL, nil)
-	w.SkipRunPauses()
+	w := &apifyRunTest{states: states, items: items}
+	config, err := vendor.Load("apify")
+	require.NoError(t, err)
+	if itemPath != "" {
+		config.Calls[0].Items = []string{itemPath}
+	}
+	w.Source, err = vendor.New(config, vendor.Options{
+		BaseURL: "https://apify.example", Key: sourcetest.Credential, Client: fetch.New(fetch.Options{Transport: w, MaxBody: 1000}), Now: time.Now,
+	})
+	require.NoError(t, err)
 	return w
+}
+
+func (w *apifyRunTest) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	w.requests = append(w.requests, r.Method+" "+r.URL.RequestURI())
+	if strings.HasSuffix(r.URL.Path, "/runs") {
+		return runAnswer(http.StatusCreated, `{"data":{"id":"run1","status":"READY","defaultDatasetId":"set1"}}`), nil
+	}
+	answers, format := &w.states, `{"data":{"id":"run1","status":%q}}`
+	if strings.HasSuffix(r.URL.Path, "/items") {
+		answers, format = &w.items, "%s"
+	}
+	answer := (*answers)[0]
+	if len(*answers) > 1 {
+		*answers = (*answers)[1:]
+	}
+	status, retryAfter := 0, ""
+	if answer == "broken" {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if n, _ := fmt.Sscan(answer, &status, &retryAfter); n == 0 {
+		return runAnswer(http.StatusOK, fmt.Sprintf(format, answer)), nil
+	}
+	res := runAnswer(status, `{"error":{"type":"x","message":"refused"}}`)
+	res.Header.Set("Retry-After", retryAfter)
+	return res, nil
+}
+
+func runAnswer(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
+}
+
+// fetchContext returns a context with the time limit that the collector sets for fetching videos from Apify.
+func fetchContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 const (
@@ -63,48 +95,111 @@ const (
 	runItems  = "GET /actor-runs/run1/dataset/items"
 )
 
-// A run must be started only once, because each run is paid.
+// A run must be started only once, because each run is paid. So a failure after the start must have the cause ErrNoAnswer: the collector then
+// does not divide the batch.
 func TestSource_waitsForRunAndRepeatsRequestsAboutIt(t *testing.T) {
 	t.Parallel()
 	batch := []queue.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "mira.cooks")}
 	part := `[{"id":"` + pancakes + `","playCount":7}]`
 	both := `[{"id":"` + pancakes + `","playCount":7},{"id":"` + train + `","playCount":8}]`
+	const noSuccess = "the vendor's run has ended without success: FAILED"
 	for name, tt := range map[string]struct {
 		states, items []string
+		itemPath      string
 		classes       []source.Class // one for each target of the batch, or the class of the failure
 		failed        string         // a part of the failure's text; "" if Fetch returns results
 		requests      []string       // after the start
 	}{
-		"a run that takes several minutes":      {[]string{"RUNNING", "RUNNING", "SUCCEEDED"}, []string{both}, []source.Class{source.OK, source.OK}, "", []string{runStatus, runStatus, runStatus, runItems}},
-		"a failed request for the state":        {[]string{"502", "429", "408", "SUCCEEDED"}, []string{both}, []source.Class{source.OK, source.OK}, "", []string{runStatus, runStatus, runStatus, runStatus, runItems}},
-		"a failed request for the items":        {[]string{"SUCCEEDED"}, []string{"503", both}, []source.Class{source.OK, source.OK}, "", []string{runStatus, runItems, runItems}},
-		"a vendor that fails for a long time":   {[]string{"502"}, nil, []source.Class{source.Temporary}, "HTTP 502", []string{runStatus, runStatus, runStatus, runStatus}},
-		"a refused key":                         {[]string{"401"}, nil, []source.Class{source.AuthFailed}, "HTTP 401", []string{runStatus}},
-		"a run that Apify has ended":            {[]string{"TIMING-OUT", "TIMED-OUT"}, []string{part}, []source.Class{source.OK, source.Temporary}, "", []string{runStatus, runStatus, runItems}},
-		"a failed run without items":            {[]string{"FAILED"}, []string{"[]"}, []source.Class{source.Temporary}, "the vendor's run has ended without success: FAILED", []string{runStatus, runItems}},
-		"an answer that does not say the state": {[]string{""}, []string{"[]"}, []source.Class{source.Temporary}, "without success", []string{runStatus, runItems}},
+		"a run that takes several minutes":        {[]string{"RUNNING", "RUNNING", "SUCCEEDED"}, []string{both}, "", []source.Class{source.OK, source.OK}, "", []string{runStatus, runStatus, runStatus, runItems}},
+		"a failed request for the state":          {[]string{"502", "429", "408", "SUCCEEDED"}, []string{both}, "", []source.Class{source.OK, source.OK}, "", []string{runStatus, runStatus, runStatus, runStatus, runItems}},
+		"a failed request for the items":          {[]string{"SUCCEEDED"}, []string{"503", "broken", both}, "", []source.Class{source.OK, source.OK}, "", []string{runStatus, runItems, runItems, runItems}},
+		"a refused key":                           {[]string{"401"}, nil, "", []source.Class{source.AuthFailed}, "HTTP 401", []string{runStatus}},
+		"a refused request for the state":         {[]string{"404"}, nil, "", []source.Class{source.Temporary}, "HTTP 404: refused", []string{runStatus}},
+		"a refused request for the items":         {[]string{"SUCCEEDED"}, []string{"400"}, "", []source.Class{source.Temporary}, "HTTP 400: refused", []string{runStatus, runItems}},
+		"items that are not JSON":                 {[]string{"SUCCEEDED"}, []string{"[{"}, "", []source.Class{source.Temporary}, "not JSON", []string{runStatus, runItems}},
+		"an answer without items":                 {[]string{"SUCCEEDED"}, []string{"true"}, "", []source.Class{source.Temporary}, "no items at .", []string{runStatus, runItems}},
+		"a run that Apify has ended":              {[]string{"TIMING-OUT", "TIMED-OUT"}, []string{part}, "", []source.Class{source.OK, source.Temporary}, "", []string{runStatus, runStatus, runItems}},
+		"a failed run without items":              {[]string{"FAILED"}, []string{"[]"}, "", []source.Class{source.Temporary}, noSuccess, []string{runStatus, runItems}},
+		"a failed run whose list inside is empty": {[]string{"FAILED"}, []string{`{"data":{"items":[]}}`}, "data.items", []source.Class{source.Temporary}, noSuccess, []string{runStatus, runItems}},
+		"a failed run whose list inside has part": {[]string{"FAILED"}, []string{`{"data":{"items":` + part + `}}`}, "data.items", []source.Class{source.OK, source.Temporary}, "", []string{runStatus, runItems}},
+		"an answer that does not say the state":   {[]string{""}, []string{"[]"}, "", []source.Class{source.Temporary}, "without success", []string{runStatus, runItems}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newApifyRunTest(t, tt.states, tt.items)
-			budget := source.NewCallBudget(w.Plan(batch)[0])
-			budget.Meter()
-			results, err := w.Fetch(t.Context(), batch, budget)
-			require.Equal(t, append([]string{runStart}, tt.requests...), w.requests)
-			require.Equal(t, int64(1), budget.Spent()[0].Units, "only the start of a run may take a unit")
-			if tt.failed != "" {
-				var f *source.Failure
-				require.ErrorAs(t, err, &f)
-				require.Equal(t, tt.classes[0], f.Class, f.Detail)
-				require.Contains(t, f.Detail, tt.failed)
-				return
-			}
-			require.NoError(t, err)
-			for i, class := range tt.classes {
-				require.Equal(t, class, results[i].Class, results[i].Detail)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := newApifyRunTest(t, tt.states, tt.items, tt.itemPath)
+				budget := source.NewCallBudget(w.Plan(batch)[0])
+				budget.Meter()
+				results, err := w.Fetch(fetchContext(t), batch, budget)
+				require.Equal(t, append([]string{runStart}, tt.requests...), w.requests)
+				require.Equal(t, int64(1), budget.Spent()[0].Units, "only the start of a run may take a unit")
+				if tt.failed != "" {
+					var f *source.Failure
+					require.ErrorAs(t, err, &f)
+					require.Equal(t, tt.classes[0], f.Class, f.Detail)
+					require.Contains(t, f.Detail, tt.failed)
+					require.ErrorIs(t, err, source.ErrNoAnswer)
+					return
+				}
+				require.NoError(t, err)
+				for i, class := range tt.classes {
+					require.Equal(t, class, results[i].Class, results[i].Detail)
+				}
+			})
 		})
 	}
+}
+
+// A run can take minutes and is paid, so it must not be given up because of a short outage of the vendor.
+func TestSource_repeatsRequestsAboutARunUntilTheTimeOfTheFetchEnds(t *testing.T) {
+	t.Parallel()
+	batch := []queue.Target{tiktokTarget(pancakes, "mira.cooks")}
+	items := []string{`[{"id":"` + pancakes + `","playCount":7}]`}
+	for name, tt := range map[string]struct {
+		states   []string
+		took     time.Duration
+		requests int          // for the state
+		class    source.Class // of the failure; "" if Fetch returns results
+	}{
+		"an outage of five minutes":          {[]string{"502", "502", "broken", "502", "502", "502", "502", "502", "SUCCEEDED"}, 315 * time.Second, 9, ""},
+		"an outage that is too long":         {[]string{"502"}, 10 * time.Minute, 13, source.Temporary},
+		"a vendor that is busy for too long": {[]string{"429"}, 10 * time.Minute, 13, source.RateLimited},
+		"a vendor that asks for a pause":     {[]string{"429 90", "SUCCEEDED"}, 90 * time.Second, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx := fetchContext(t)
+				w, began := newApifyRunTest(t, tt.states, items, ""), time.Now()
+				_, err := w.Fetch(ctx, batch, source.NewCallBudget(w.Plan(batch)[0]))
+				require.Equal(t, tt.took, time.Since(began))
+				asked := slices.DeleteFunc(w.requests, func(r string) bool { return r != runStatus })
+				require.Len(t, asked, tt.requests)
+				if tt.class == "" {
+					require.NoError(t, err)
+					return
+				}
+				var f *source.Failure
+				require.ErrorAs(t, err, &f)
+				require.Equal(t, tt.class, f.Class, f.Detail)
+				require.Contains(t, f.Detail, "HTTP "+tt.states[0], "the failure must say what the vendor answered")
+				require.ErrorIs(t, err, source.ErrNoAnswer)
+			})
+		})
+	}
+}
+
+// The collector divides a batch whose answer is too large, so this failure must not have the cause ErrNoAnswer.
+func TestSource_requestsItemsOfARunOnceIfTheyAreTooLarge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		batch := []queue.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "mira.cooks")}
+		w := newApifyRunTest(t, []string{"SUCCEEDED"}, []string{"[" + strings.Repeat(" ", 1000) + "]"}, "")
+		_, err := w.Fetch(fetchContext(t), batch, source.NewCallBudget(w.Plan(batch)[0]))
+		require.ErrorIs(t, err, fetch.ErrTooLarge)
+		require.NotErrorIs(t, err, source.ErrNoAnswer)
+		require.Equal(t, []string{runStart, runStatus, runItems}, w.requests)
+	})
 }
 
 // A part of a list must not be taken as the complete list.
@@ -112,14 +207,14 @@ func TestSource_usesNoPartOfAListFromARun(t *testing.T) {
 	t.Parallel()
 	batch := []queue.Target{accountTarget(t, "https://www.tiktok.com/@mira.cooks", 200)}
 	list := []string{`[{"authorMeta":{"id":"1","name":"mira.cooks"},"id":"` + pancakes + `"}]`}
-	w := newApifyRunTest(t, []string{"TIMED-OUT"}, list)
+	w := newApifyRunTest(t, []string{"TIMED-OUT"}, list, "")
 	_, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.Temporary, f.Class)
 	require.Contains(t, f.Detail, "TIMED-OUT")
 
-	w = newApifyRunTest(t, []string{"SUCCEEDED"}, list)
+	w = newApifyRunTest(t, []string{"SUCCEEDED"}, list, "")
 	results, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
 	require.NoError(t, err)
 	require.Len(t, results[0].Account.Videos, 1)
@@ -127,15 +222,17 @@ func TestSource_usesNoPartOfAListFromARun(t *testing.T) {
 
 func TestSource_stopsWaitingForRunIfCancelled(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	w := newApifyRunTest(t, []string{"RUNNING"}, nil)
-	batch := []queue.Target{tiktokTarget(pancakes, "mira.cooks")}
-	done := make(chan error)
-	go func() {
-		_, err := w.Fetch(ctx, batch, source.NewCallBudget(nil))
-		done <- err
-	}()
-	cancel()
-	require.ErrorIs(t, <-done, context.Canceled)
+	for _, state := range []string{"RUNNING", "502", "429 600"} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				w, began := newApifyRunTest(t, []string{state}, nil, ""), time.Now()
+				time.AfterFunc(time.Minute, cancel)
+				_, err := w.Fetch(ctx, []queue.Target{tiktokTarget(pancakes, "mira.cooks")}, source.NewCallBudget(nil))
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, time.Minute, time.Since(began))
+			})
+		})
+	}
 }

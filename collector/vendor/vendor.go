@@ -41,9 +41,7 @@ type Source struct {
 	key     string
 	now     func() time.Time
 	budgets []source.Budget
-	// runPause is the pause between two requests about a run. Tests set it to 0.
-	runPause time.Duration
-	sizes    []batchSize // the current batch size of each call in config.Calls, in the same order
+	sizes   []batchSize // the current batch size of each call in config.Calls, in the same order
 }
 
 // batchSize is the largest number of targets in one call. If the vendor refuses a call because it has too many
@@ -76,7 +74,7 @@ func New(config Config, o Options) (*Source, error) {
 		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
 	}
 	s := &Source{
-		Server: api, config: config, api: api, key: o.Key, now: o.Now, runPause: runPause,
+		Server: api, config: config, api: api, key: o.Key, now: o.Now,
 		sizes: make([]batchSize, len(config.Calls)),
 	}
 	for _, l := range config.Limits {
@@ -254,7 +252,7 @@ func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c ch
 	for _, t := range c.targets {
 		b.targets = append(b.targets, placeholderValues(t))
 	}
-	res, err := s.sendRequest(ctx, budget, call.Request, b, true)
+	res, err := s.sendRequest(ctx, budget, call.Request, b, &call)
 	if errors.Is(err, fetch.ErrTooLarge) && len(c.targets) > 1 {
 		s.sizes[c.call].reduce(len(c.targets), s.now())
 	}
@@ -283,15 +281,15 @@ func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, default
 func (s *Source) Group(queue.Target) string { return "" }
 
 // sendRequest sends the request that a template describes, with the placeholder values of the targets. If the request starts a run, sendRequest
-// returns the answer with the items of the run. allowPart is true if a part of the items can be used.
-func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r Request, b batchValues, allowPart bool) (*fetch.Response, error) {
+// returns the answer with the items of the run. videoCall is explained at finishRun.
+func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r Request, b batchValues, videoCall *Call) (*fetch.Response, error) {
 	req := r.buildRequest(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
 	req.Budget = budget
 	res, err := s.api.Do(ctx, req)
 	if err != nil || s.config.Run == nil {
 		return res, err
 	}
-	return s.finishRun(ctx, res, allowPart)
+	return s.finishRun(ctx, res, videoCall)
 }
 
 // classifyAnswer returns the parsed body, the class and the log detail of an answer. If the answer is
