@@ -164,22 +164,31 @@ const videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// collectionTotalsPoints is a SQL query for stored points, ordered by video and day. It selects at least the points that determine the
-// counts of the days from @from to @to, beginning with the point that has the last known value of each count. {first_day} and {first_week} are
-// results of firstPointSQL.
+// collectionTotalsPoints is a SQL query for stored points, ordered by video and day. It selects the points that determine the counts of the days from
+// @from to @to: the last point up to @from, the points after it, and for each count that this last point lacks, the last point that has the count. So
+// the number of rows hardly grows if a source no longer reports a metric. A row can occur twice.
 const collectionTotalsPoints = `WITH wanted AS (SELECT v.id,
-  {first_day} AS first_day,
+  (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
-  {first_week} AS first_week,
-  (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week
-  FROM videos v WHERE v.organisation_id = @org AND v.id IN @ids)
+  (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,
+  (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week,
+  COALESCE((SELECT {complete} FROM snapshots_daily p WHERE p.organisation_id = @org AND p.video_id = v.id AND p.day <= @from ORDER BY p.day DESC LIMIT 1),
+   (SELECT {complete} FROM snapshots_weekly p WHERE p.organisation_id = @org AND p.video_id = v.id AND p.week <= @before ORDER BY p.week DESC LIMIT 1)) AS complete
+  FROM videos v WHERE v.organisation_id = @org AND v.id IN @ids),
+ known AS (SELECT v.id, {known_day}, {known_week} FROM wanted JOIN videos v ON v.organisation_id = @org AND v.id = wanted.id WHERE wanted.complete = 0)
 SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM wanted
   CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND d.video_id = wanted.id
    AND d.day >= COALESCE(wanted.first_day, @from) AND d.day <= COALESCE(wanted.last_day, @to)
 UNION ALL
+SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM known
+  CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND d.video_id = known.id AND d.day IN ({days})
+UNION ALL
 SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
   CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = wanted.id
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
+UNION ALL
+SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM known
+  CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = known.id AND w.week IN ({weeks})
 ORDER BY 1, 2, weekly`
 
 // totalsKey identifies a result of CollectionTotals in memory.
@@ -391,21 +400,18 @@ func (o *Org) eachVideoWithPoints(ctx context.Context, query string, args map[st
 	return read, nil
 }
 
-// collectionTotalsPointsSQL is the complete text of the query collectionTotalsPoints: it has the columns of the metrics instead of {d} and {w}.
+// collectionTotalsPointsSQL is the complete text of the query collectionTotalsPoints: it has the columns of the metrics instead of the words in braces.
 var collectionTotalsPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}"),
-	"{first_day}", firstPointSQL("snapshots_daily", "day", "@from"), "{first_week}", firstPointSQL("snapshots_weekly", "week", "@before")).Replace(collectionTotalsPoints)
+	"{complete}", "CASE WHEN "+JoinMetrics("(p.{m} IS NOT NULL OR v.latest_{m} IS NULL)", " AND ")+" AND (p.likes IS NOT NULL OR NOT v.hidden_stats) THEN 1 ELSE 0 END",
+	"{known_day}", lastKnownSQL("snapshots_daily", "day", "@from"), "{known_week}", lastKnownSQL("snapshots_weekly", "week", "@before"),
+	"{days}", MetricColumns("known.{m}_day"), "{weeks}", MetricColumns("known.{m}_week")).Replace(collectionTotalsPoints)
 
-// firstPointSQL returns a SQL expression for the column of the first point of the video v that a query must read to know the last value of each
-// count up to the limit. It is NULL if the video has no point up to the limit.
-func firstPointSQL(table, column, limit string) string {
-	last := func(alias, condition string) string {
-		return strings.NewReplacer("{p}", alias, "{if}", condition).Replace(`SELECT MAX({p}.` + column + `) AS at FROM ` + table + ` {p} WHERE {p}.organisation_id = @org AND {p}.video_id = v.id AND {p}.` +
-			column + ` <= ` + limit + ` AND {if}`)
-	}
-	// Most points have all counts that the video has. A count without a latest value was never known, unless the platform hides it now.
-	complete := last("c", JoinMetrics("(c.{m} IS NOT NULL OR v.latest_{m} IS NULL AND NOT v.hidden_stats)", " AND "))
-	each := last("a", "TRUE") + JoinMetrics(" UNION ALL "+last("k", "k.{m} IS NOT NULL"), "")
-	return `COALESCE((` + complete + `), (SELECT MIN(f.at) FROM (` + each + `) AS f))`
+// lastKnownSQL returns a SQL column for each metric: the day or week of the last point of the video v up to the limit that has a count of the metric. It
+// is NULL if no point can have one. A count without a latest value was never known, except for likes that the platform hides now.
+func lastKnownSQL(table, column, limit string) string {
+	format := "CASE WHEN v.latest_{m} IS NOT NULL THEN (SELECT MAX(k." + column + ") FROM " + table + " k WHERE k.organisation_id = @org AND k.video_id = v.id AND k." +
+		column + " <= " + limit + " AND k.{m} IS NOT NULL) END AS {m}_" + column
+	return strings.ReplaceAll(MetricColumns(format), "v.latest_likes IS NOT NULL", "(v.latest_likes IS NOT NULL OR v.hidden_stats)")
 }
 
 // pointRow has the values of one row that the query collectionTotalsPoints returns.
@@ -427,7 +433,7 @@ func (r *pointRow) fieldPointers() []any {
 	return append(out, &r.fetched, &r.source, &r.weekly)
 }
 
-// toPoint returns the row as a point. It allocates all values of a point together, because this is faster and a request can read 150,000 rows.
+// toPoint returns the row as a point. It allocates all values of a point together, because this is faster and a request can read up to 215,000 rows.
 func (r *pointRow) toPoint() Point {
 	values := &struct {
 		counts  [MetricCount]int64

@@ -83,7 +83,7 @@ type webhookQueueEntry struct {
 	DueAt          db.Instant
 	ClaimedUntil   db.Instant
 	Token          *uuid.UUID
-	Unreachable    bool // the last attempt got no response
+	Unreachable    bool // the last attempt at the present URL got no response
 }
 
 func (webhookQueueEntry) TableName() string { return "webhook_queue" }
@@ -129,14 +129,13 @@ type WebhookClaim struct {
 	OrganisationID uuid.UUID
 	WebhookID      uuid.UUID
 	token          uuid.UUID
-	unreachable    bool // the last attempt before the claim got no response
 }
 
 // ClaimWebhooks claims webhooks that have a due delivery, ordered by their due times. It claims at most "limit" webhooks. Each claim ends after
 // leaseTime.
 func (s *Store) ClaimWebhooks(ctx context.Context, limit int, leaseTime time.Duration) ([]WebhookClaim, error) {
 	now := s.db.Now()
-	const due = "SELECT organisation_id, webhook_id, unreachable FROM webhook_queue WHERE due_at <= ? AND claimed_until <= ? ORDER BY due_at, webhook_id LIMIT ?"
+	const due = "SELECT organisation_id, webhook_id FROM webhook_queue WHERE due_at <= ? AND claimed_until <= ? ORDER BY due_at, webhook_id LIMIT ?"
 	var found []webhookQueueEntry
 	if err := s.db.Read(ctx).Raw(due, now, now, limit).Scan(&found).Error; err != nil || len(found) == 0 { // this first query takes no locks, because usually no webhook is due
 		return nil, db.Translate(err)
@@ -157,7 +156,7 @@ func (s *Store) ClaimWebhooks(ctx context.Context, limit int, leaseTime time.Dur
 	})
 	claims := make([]WebhookClaim, len(found))
 	for i, e := range found {
-		claims[i] = WebhookClaim{OrganisationID: e.OrganisationID, WebhookID: e.WebhookID, token: token, unreachable: e.Unreachable}
+		claims[i] = WebhookClaim{OrganisationID: e.OrganisationID, WebhookID: e.WebhookID, token: token}
 	}
 	return claims, err
 }
@@ -226,7 +225,7 @@ const statusGone = 410
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {
-		return s.db.Tx(ctx, func(tx *gorm.DB) error { return o.endClaim(tx, c, 0) })
+		return s.db.Tx(ctx, func(tx *gorm.DB) error { return o.endClaim(tx, c, 0, nil) })
 	}
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := db.RaiseDataVersions(tx, s.db.Now(), o.id); err != nil {
@@ -242,8 +241,9 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 		if err := o.saveAttempts(tx, c.WebhookID, attempts); err != nil {
 			return err
 		}
-		// Failures at an earlier URL do not count for the present URL.
-		reason := w.countAttempts(slices.DeleteFunc(slices.Clone(attempts), func(a Attempt) bool { return a.URL != w.URL }))
+		// Attempts at an earlier URL do not count for the present URL.
+		counted := slices.DeleteFunc(slices.Clone(attempts), func(a Attempt) bool { return a.URL != w.URL })
+		reason := w.countAttempts(counted)
 		if w.Enabled && reason != nil {
 			recorder, err := NewEventRecorder(tx, s.db.Now(), o.id)
 			if err != nil {
@@ -264,10 +264,11 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 		if w.Failures > 0 {
 			pause = min(longestPause, firstPause<<min(w.Failures-1, 16))
 		}
-		for _, a := range attempts {
-			c.unreachable = a.Status == 0
+		var unreachable *bool
+		if n := len(counted); n > 0 {
+			unreachable = new(counted[n-1].Status == 0)
 		}
-		return o.endClaim(tx, c, pause)
+		return o.endClaim(tx, c, pause, unreachable)
 	})
 }
 
@@ -344,13 +345,13 @@ func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) e
 // notDue is the due time of a webhook that has nothing to send.
 const notDue = db.Instant(1) << 62
 
-// endClaim ends a claim, starts the pause, and sets the webhook's due time. It does nothing if the
-// webhook was disabled, deleted, or claimed by another process.
-func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
+// endClaim ends a claim, starts the pause, and sets the webhook's due time and the column unreachable. If unreachable is nil, the column keeps its
+// value. endClaim does nothing if the webhook was disabled, deleted, or claimed by another process.
+func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration, unreachable *bool) error {
 	// This UPDATE locks the row in webhook_queue. A transaction that adds a delivery waits for the
 	// lock, and then makes the webhook due.
-	locked := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = NULL, unreachable = ? WHERE organisation_id = ? AND webhook_id = ? AND token = ?",
-		o.s.db.Now().Add(pause), c.unreachable, o.id, c.WebhookID, c.token)
+	locked := tx.Exec("UPDATE webhook_queue SET claimed_until = ?, token = NULL, unreachable = COALESCE(?, unreachable) WHERE organisation_id = ? AND webhook_id = ? AND token = ?",
+		o.s.db.Now().Add(pause), unreachable, o.id, c.WebhookID, c.token)
 	if locked.Error != nil || locked.RowsAffected == 0 {
 		return locked.Error
 	}

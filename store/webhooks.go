@@ -207,7 +207,7 @@ type WebhookChange struct {
 
 // UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If a
 // disabled webhook is enabled, its deliveries with remaining attempts are sent. Another URL ends
-// the pause after failed attempts.
+// the pause after failed attempts, and the webhook is not unreachable until an attempt at that URL gets no response.
 func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
@@ -218,6 +218,9 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 		if c.URL != nil && *c.URL != w.URL {
 			w.URL, w.Failures, w.FailingSince = *c.URL, 0, nil // the failures were those of the old URL
 			if err := endWebhookPause(tx, o.id, id); err != nil {
+				return err
+			}
+			if err := db.Scoped(tx, "webhook_queue", o.id).Where("webhook_id = ?", id).Update("unreachable", false).Error; err != nil {
 				return err
 			}
 		}

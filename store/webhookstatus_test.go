@@ -60,3 +60,62 @@ func TestWebhookStatus_countsReceiversWithoutAResponse(t *testing.T) {
 		require.Equal(t, store.WebhookStatus{Enabled: 5, Organisations: 2}, status(), "a receiver that answers with an error is not unreachable")
 	})
 }
+
+func TestWebhookStatus_forgetsTheOldURLOfAWebhook(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		unreachable := func() int64 {
+			t.Helper()
+			s, err := db.WebhookStatus(t.Context())
+			require.NoError(t, err)
+			return s.Unreachable
+		}
+		const first, second, third = "https://one.test/", "https://two.test/", "https://three.test/"
+		o := storetest.NewOrg(t, db)
+		w, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: first, Secret: []byte("s")})
+		require.NoError(t, err)
+		changeURL := func(to string) {
+			t.Helper()
+			_, err := o.UpdateWebhook(t.Context(), w.ID, store.WebhookChange{URL: &to})
+			require.NoError(t, err)
+		}
+		claim := func() store.WebhookClaim {
+			t.Helper()
+			_, err := o.TestWebhook(t.Context(), w.ID, store.NewID())
+			require.NoError(t, err)
+			claims, err := db.ClaimWebhooks(t.Context(), 1, time.Minute)
+			require.NoError(t, err)
+			require.Len(t, claims, 1)
+			return claims[0]
+		}
+		// finish ends a claim. It stores one attempt without a response for each URL.
+		finish := func(c store.WebhookClaim, urls ...string) {
+			t.Helper()
+			_, _, due, err := db.DueDeliveries(t.Context(), c, 1)
+			require.NoError(t, err)
+			attempts := make([]store.Attempt, len(urls))
+			for i, url := range urls {
+				attempts[i] = store.Attempt{DeliveryID: due[0].ID, URL: url, At: store.InstantOf(db.Clock.Now()), Error: "The connection has failed."}
+			}
+			require.NoError(t, db.FinishClaim(t.Context(), c, attempts))
+		}
+		finish(claim(), first)
+		require.EqualValues(t, 1, unreachable())
+		changeURL(second)
+		require.Zero(t, unreachable(), "nothing was sent to the new URL yet")
+		finish(claim(), second)
+		require.EqualValues(t, 1, unreachable())
+
+		c := claim()
+		changeURL(third)
+		finish(c, second)
+		require.Zero(t, unreachable(), "the attempt was at the old URL")
+		finish(claim(), third)
+		c = claim()
+		changeURL(first)
+		finish(c)
+		require.Zero(t, unreachable(), "a claim without attempts must not restore the result of the old URL")
+		finish(claim(), first, third)
+		require.EqualValues(t, 1, unreachable(), "the last attempt at the present URL got no response")
+	})
+}

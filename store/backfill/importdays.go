@@ -241,7 +241,7 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 	if begun && len(rows)+len(h.measured) > 0 {
 		h.measured[i.Now.Day()] = true
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && len(h.measured) > 0 { // without a measured day, no row is stored, so the import of many links without points does not count the videos each time
 		if err := i.addTracked(h); err != nil {
 			return err
 		}
@@ -270,19 +270,22 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 // addTracked records in h the videos and accounts that the organisation tracked before the import, each from the day on which its tracking began. It is
 // called if the organisation has no rows yet: nothing was fetched before, so no row includes them.
 func (i *importState) addTracked(h *history) error {
-	for query, amount := range map[string]dayChange{
-		"SELECT MIN(created_at) AS begun, COUNT(*) AS n FROM videos WHERE organisation_id = ? AND NOT removed GROUP BY created_at / ?":                                           {videos: 1},
-		"SELECT MIN(COALESCE(tracked_at, created_at)) AS begun, COUNT(*) AS n FROM accounts WHERE organisation_id = ? AND tracked GROUP BY COALESCE(tracked_at, created_at) / ?": {accounts: 1},
+	for _, tracked := range []struct {
+		query  string // counts what the organisation began to track, by day
+		amount dayChange
+	}{
+		{"SELECT MIN(created_at) AS begun, COUNT(*) AS n FROM videos WHERE organisation_id = ? AND NOT removed GROUP BY created_at / ?", dayChange{videos: 1}},
+		{"SELECT MIN(COALESCE(tracked_at, created_at)) AS begun, COUNT(*) AS n FROM accounts WHERE organisation_id = ? AND tracked GROUP BY COALESCE(tracked_at, created_at) / ?", dayChange{accounts: 1}},
 	} {
 		var days []struct {
 			Begun db.Instant
 			N     int64
 		}
-		if err := i.Tx.Raw(query, i.ID(), db.Day.Microseconds()).Scan(&days).Error; err != nil {
+		if err := i.Tx.Raw(tracked.query, i.ID(), db.Day.Microseconds()).Scan(&days).Error; err != nil {
 			return err
 		}
 		for _, d := range days {
-			h.addChange(d.Begun.Day(), dayChange{videos: amount.videos * d.N, accounts: amount.accounts * d.N})
+			h.addChange(d.Begun.Day(), dayChange{videos: tracked.amount.videos * d.N, accounts: tracked.amount.accounts * d.N})
 		}
 	}
 	for _, m := range i.merged {

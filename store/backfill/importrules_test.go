@@ -1,6 +1,7 @@
 package backfill_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -105,4 +106,28 @@ func TestImport_addsAPointOfTodayForVideosWithoutPoints(t *testing.T) {
 		importResults(t, fresh, importOf(storetest.VideoLink(t, 4)))
 		require.Empty(t, organisationTotals(t, db, fresh), "the history must begin with the first counts")
 	})
+}
+
+func TestImport_countsTheTrackedVideosOnlyForTheFirstPoint(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite") // on PostgreSQL, the guard does not see the statements of an import
+	o, today := storetest.NewOrg(t, db), storetest.Today(db)
+	for _, step := range []struct {
+		videos []backfill.ImportVideo
+		counts int // number of statements that count all tracked videos or accounts
+	}{
+		{importOf(storetest.VideoLink(t, 1)), 0},
+		{importOf(storetest.VideoLink(t, 2)), 0},
+		{importOf(storetest.VideoLink(t, 3), viewsPoint(today, 3)), 2},
+		{importOf(storetest.VideoLink(t, 4), viewsPoint(today, 4)), 0},
+	} {
+		db.Guard.Statements()
+		importResults(t, o, step.videos)
+		counts := 0
+		for _, statement := range db.Guard.Statements() {
+			counts += strings.Count(statement, "COUNT(*) AS n FROM")
+		}
+		require.Equal(t, step.counts, counts)
+	}
+	require.Equal(t, []dayTotals{{today, 4, 7}}, organisationTotals(t, db, o))
 }

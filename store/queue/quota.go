@@ -52,7 +52,7 @@ type Pause struct {
 	BlockedUntil db.Instant
 	// PausesSinceSuccess is the number of pauses since the last successful call. It is 0 for a pause that began because a budget was used up.
 	PausesSinceSuccess int `gorm:"column:strikes"`
-	// Since is when the first of these pauses began. PauseSource sets it. It is nil if a version of ReelTally without this column stored the pause.
+	// Since is when the first of these pauses began, or when the budget was used up. PauseSource sets it. It is nil if a version of ReelTally without this column stored the pause.
 	Since *db.Instant `gorm:"column:paused_since"`
 }
 
@@ -67,7 +67,7 @@ func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 		return tx.Clauses(clause.OnConflict{
 			Columns: db.Columns([]string{"source"}),
 			DoUpdates: append(clause.AssignmentColumns([]string{"class", "detail", "blocked_until", "strikes"}), clause.Assignments(map[string]any{
-				"paused_since": gorm.Expr("CASE WHEN source_pauses.strikes = 0 THEN excluded.paused_since ELSE source_pauses.paused_since END")})...),
+				"paused_since": gorm.Expr("CASE WHEN source_pauses.strikes = 0 OR excluded.strikes = 0 THEN excluded.paused_since ELSE source_pauses.paused_since END")})...),
 			Where: clause.Where{Exprs: []clause.Expression{gorm.Expr("source_pauses.blocked_until < excluded.blocked_until")}},
 		}).Create(&p).Error
 	})

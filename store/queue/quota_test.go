@@ -150,5 +150,9 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 		failed := queue.Pause{Source: own.Source, Class: "auth_failed", BlockedUntil: now.Add(2 * time.Hour), PausesSinceSuccess: 1, Since: new(store.InstantOf(db.Clock.Now()))}
 		require.NoError(t, db.PauseSource(t.Context(), failed))
 		require.Equal(t, failed, pauses()[own.Source], "the calls have failed since the second pause, because the first one began when a budget was used up")
+		db.Clock.Advance(2 * time.Hour)
+		own.BlockedUntil, own.Since = now.Add(5*time.Hour), new(store.InstantOf(db.Clock.Now()))
+		require.NoError(t, db.PauseSource(t.Context(), own))
+		require.Equal(t, own, pauses()[own.Source], "the pause of a used-up budget must begin now, although refused calls caused the pause before it")
 	})
 }

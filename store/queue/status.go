@@ -54,7 +54,7 @@ type QuotaUse struct {
 	Used   int64
 }
 
-// StatusCount is the number of targets of one platform and kind with one fetch status. For the result of StoppedCounts, see there.
+// StatusCount is the number of targets of one platform and kind with one fetch status. StoppedCounts sets Platform to "" and Status to FetchStopped.
 type StatusCount struct {
 	Platform link.Platform `gorm:"column:source"`
 	Kind     Kind
