@@ -57,7 +57,7 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	case errors.Is(err, store.ErrNotFetched):
 		return nil, problem(CodeConflict, "The %s %q is saved but not fetched, because the organisation has no active subscription. It is fetched when a subscription begins.", res.kind, idOrLink)
 	case errors.Is(err, store.ErrHandleLost):
-		return nil, problem(CodeConflict, "%s. No fetch was scheduled.", store.ErrHandleLost)
+		return nil, problem(CodeConflict, "The handle of the account %q belongs to another account now, and the id of the account is not known. Track the account with its new handle. No fetch was scheduled.", idOrLink)
 	case err != nil || done.Scheduled:
 		return nil, err
 	case done.Unsupported != "":

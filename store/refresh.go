@@ -17,7 +17,7 @@ import (
 var ErrNotFetched = errors.New("the video or account is saved but not fetched, because the organisation has no subscription")
 
 // ErrHandleLost is the error of a refresh of an account without an id, whose handle now belongs to another account.
-var ErrHandleLost = errors.New(handleLost)
+var ErrHandleLost = errors.New("the handle of the account belongs to another account now, and the id of the account is not known")
 
 // Refreshed is the result of RefreshVideo and RefreshAccount.
 type Refreshed struct {
