@@ -166,8 +166,9 @@ const videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at FROM (
 
 // collectionTotalsPoints is a SQL query for stored points, ordered by video and day. It selects the points that determine the counts of the days from
 // @from to @to: the last point up to @from, the points after it, and for each count that this last point lacks, the last point that has the count. So
-// the number of rows hardly grows if a source no longer reports a metric. A row can occur twice.
-const collectionTotalsPoints = `WITH wanted AS (SELECT v.id,
+// the number of rows hardly grows if a source no longer reports a metric. A row can occur twice. Without the word MATERIALIZED, SQLite would compute the part
+// "wanted" three times.
+const collectionTotalsPoints = `WITH wanted AS MATERIALIZED (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
   (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,

@@ -86,7 +86,7 @@ func TestCollectionTotals_readsPointsOnlyOnceForEachVersion(t *testing.T) {
 			totals, err := o.CollectionTotals(t.Context(), q)
 			require.NoError(t, err)
 			for _, statement := range db.Guard.Statements() {
-				reads += strings.Count(statement, "WITH wanted AS (SELECT v.id")
+				reads += strings.Count(statement, "WITH wanted AS MATERIALIZED (SELECT v.id")
 			}
 			return totals.Days[0].Views, reads
 		}
