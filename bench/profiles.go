@@ -91,7 +91,7 @@ const profilesIntroduction = `# Profiles
 <!-- This page is written by ` + "`make profiles`" + `. -->
 
 Measured on %s, revision ` + "`%s`" + `, on %s with %d cores, %s and PostgreSQL %s. The organisation had %d videos. One caller repeated each kind of work for %.0f seconds.
-The profiles are those of the process that did the work: the server, or for batches the program that stored them. PostgreSQL is another process, so its time is only a part of the whole time. [Parts of a read](reads.md) and [Where the time of writes goes](writes.md) say what is left of each, and why.
+The profiles are those of the process that did the work: the server, or for batches the program that stored them. PostgreSQL is another process, so its time is not included. [Parts of a read](reads.md) and [Where the time of writes goes](writes.md) say what is left of each, and why.
 
 A part is a package. It has the CPU time and the allocated memory of its own functions, and of the functions of Go's standard library that they call. Parts with less than
 %d %% of both are left out.
@@ -104,15 +104,14 @@ func (b *bench) profileWork(ctx context.Context, w profiledWork, address string)
 	defer stop()
 	type work struct {
 		runs int
-		took time.Duration
 		err  error
 	}
 	done := make(chan work, 1)
 	go func() {
 		var all work
 		for all.err == nil && working.Err() == nil {
-			took, err := w.run(ctx, all.runs)
-			all.runs, all.took, all.err = all.runs+1, all.took+took, err
+			_, all.err = w.run(ctx, all.runs)
+			all.runs++
 		}
 		done <- all
 	}()
@@ -130,8 +129,8 @@ func (b *bench) profileWork(ctx context.Context, w profiledWork, address string)
 	_, objects := sumByPart(m.profile, "alloc_objects")
 	runs := int64(all.runs)
 	var table strings.Builder
-	fmt.Fprintf(&table, "%d runs. Each took %.3f ms, of which %.3f ms were CPU time of the process. Each allocated %d objects with %d KiB.\n\n| Part | CPU time | Memory |\n|---|--:|--:|\n", runs,
-		milliseconds(all.took)/float64(runs), float64(cpuTotal)/1e6/float64(runs), objects/runs, bytes/runs>>10)
+	fmt.Fprintf(&table, "%d runs. Each took %.3f ms of CPU time of the process, and allocated %d objects with %d KiB.\n\n| Part | CPU time | Memory |\n|---|--:|--:|\n", runs,
+		float64(cpuTotal)/1e6/float64(runs), objects/runs, bytes/runs>>10)
 	byTime := func(a, b string) int { return cmp.Or(cmp.Compare(cpuParts[b], cpuParts[a]), cmp.Compare(a, b)) }
 	for _, part := range slices.SortedFunc(maps.Keys(cpuParts), byTime) {
 		if share, memoryShare := 100*cpuParts[part]/max(1, cpuTotal), 100*memoryParts[part]/max(1, bytes); share >= minShare || memoryShare >= minShare {
