@@ -19,8 +19,8 @@ type apiCommand struct {
 	loginFile
 }
 
-// connect returns a client for the server. The address and the token come from the flags or,
-// without a flag, from the login file.
+// connect returns a client for the server. The address and the token come from the flags, or from the file of
+// `reeltally login` if a flag is missing.
 func (c apiCommand) connect() (*client.ReelTally, error) {
 	address, token := strings.TrimRight(c.URL, "/"), c.Token.Reveal()
 	if address == "" || token == "" {

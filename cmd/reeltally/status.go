@@ -182,7 +182,8 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.DateTime) + " UTC"
 }
 
-// formatPause formats a pause: its end, its cause and, if calls failed, since when. It returns "-" for nil, which means that there is no pause.
+// formatPause formats the pause of a source or budget: when it ends, why it began and, if calls have failed, since when. For nil (no pause), it
+// returns "-".
 func formatPause(p *monitor.PauseStatus) string {
 	if p == nil {
 		return "-"

@@ -26,7 +26,7 @@ type observedHeartbeat struct {
 	freed      bool // this process has freed the targets of the collector since the heartbeat
 }
 
-// record records the last heartbeats of all collectors. It returns how long before `now` this process first saw each of them.
+// record stores the last heartbeat of each collector. For each collector, it returns how long ago this process first saw this heartbeat.
 func (o *observedHeartbeats) record(heartbeats map[uuid.UUID]db.Instant, now db.Instant) (silences map[uuid.UUID]time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
