@@ -401,7 +401,7 @@ func (o *Org) eachVideoWithPoints(ctx context.Context, query string, args map[st
 	return read, nil
 }
 
-// collectionTotalsPointsSQL is the complete text of the query collectionTotalsPoints: it has the columns of the metrics instead of the words in braces.
+// collectionTotalsPointsSQL is collectionTotalsPoints with SQL text in place of each word in braces, such as the columns of the metrics in place of {d}.
 var collectionTotalsPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}"),
 	"{complete}", "CASE WHEN "+JoinMetrics("(p.{m} IS NOT NULL OR v.latest_{m} IS NULL)", " AND ")+" AND (p.likes IS NOT NULL OR NOT v.hidden_stats) THEN 1 ELSE 0 END",
 	"{known_day}", lastKnownSQL("snapshots_daily", "day", "@from"), "{known_week}", lastKnownSQL("snapshots_weekly", "week", "@before"),

@@ -204,7 +204,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		ended = !r.Account.ListContinues || isRepeated || outOfBudget || len(videosOfAccount(found)) >= v.count
 		v.cursor, v.page = next, readCursor(page.body, l.NextPage)
 	}
-	// Entries of other authors count here, so that an account with many reposts does not fail.
+	// found also has the reposted videos of other authors. Without them, the list of an account with many reposts would seem too short.
 	if !ended && len(found) < required {
 		return source.Result{Class: source.Temporary, Detail: "the vendor's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 	}

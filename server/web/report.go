@@ -128,7 +128,7 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 	return v.sendCSV(name+"-videos", rows)
 }
 
-// sendReportAccounts sends the accounts of a report as a CSV file. The name of the file begins with reportName.
+// sendReportAccounts sends the accounts of a report as a CSV file. The file name begins with reportName, for example "report-1".
 func (v *visit) sendReportAccounts(reportName string, accounts []client.ReportAccount) error {
 	rows := [][]string{{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}}
 	for _, a := range accounts {

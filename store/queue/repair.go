@@ -32,7 +32,7 @@ func (s *Queue) RepairFutureTimes(ctx context.Context, longestPause time.Duratio
 	}{
 		{"source_pauses", "DELETE FROM source_pauses WHERE blocked_until > ?", []any{now.Add(longestPause)}},
 		{"jobs", "UPDATE jobs SET next_at = ?, token = NULL WHERE next_at > ?", []any{now, now.Add(longestJobWait)}},
-		// A turn is close to a time in microseconds since 1970, so a turn far in the future comes from a wrong clock.
+		// A turn is close to a time in microseconds since 1970, so a turn in the future comes from a clock that was wrong.
 		{"org_turns", "UPDATE org_turns SET turn = ? WHERE turn > ?", []any{now, future}},
 	} {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {

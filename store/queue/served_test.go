@@ -137,8 +137,8 @@ func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) 
 	})
 }
 
-// An account is tracked again during the RefreshPause, with a type that includes more older videos than any earlier fetch listed. The account must then be fetched
-// once. Changing between the types afterwards must not cause another fetch, also not on the next days.
+// Directly after a fetch, an account is tracked again with a type that includes older videos, which no fetch has listed yet. The account must be fetched
+// once more, although a refresh would have to wait for queue.RefreshPause. Later changes between the types must cause no further fetch.
 func TestTrackAgain_fetchesOlderVideosDuringTheRefreshPauseOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
