@@ -178,8 +178,8 @@ func (c *collectionsRemove) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// findCollection returns the id of the collection with this name or id. It reads a collection with an id directly, because with the
-// tier "limited" or "basic", the list has only one collection of the organisation.
+// findCollection returns the id of the collection with this name or id. It does not search for an id in the list of collections, because the
+// list of an organisation of the tier "limited" or "basic" has only one collection.
 func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string) (uuid.UUID, error) {
 	id, idErr := uuid.Parse(nameOrID)
 	if idErr == nil {

@@ -337,8 +337,8 @@ func (c Call) checkBatch(p *problems, memberPath string) {
 	}
 }
 
-// placeholders are the placeholders that a request template may contain. A request must contain at least one of those that identify its
-// subject: see identifying.
+// placeholders lists the placeholders, such as {id}, that a request template may contain. A request must contain at least one of those that the
+// method identifying returns.
 type placeholders []string
 
 // identifying returns the placeholders that identify the target, or the run, of a request.

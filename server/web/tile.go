@@ -102,9 +102,9 @@ func computeChange(points []point, m int, p period) (change *int64, span string)
 	return difference(last.Values[m], first.Values[m]), span
 }
 
-// endsOfChange returns the two points between which the change of a metric in the period is computed. `first` is the newest point before the
-// period that has a known value. Without such a point, it is the oldest point in the period that has a known value. Both results are nil if too
-// few values are known. The points must be sorted by day, the newest first.
+// endsOfChange returns the two points whose difference is the change of a metric in the period. It uses only points with a known value of the metric,
+// and not after the period: `last` is the newest of these points, and `first` is the newest one before the period. Without a point before the period,
+// `first` is the oldest one in it. Both results are nil if the period has no known value, or if this is the only one. The points must be sorted by day, the newest first.
 func endsOfChange(points []point, m int, p period) (first, last *point) {
 	for n := range points {
 		at := &points[n]

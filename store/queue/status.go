@@ -105,8 +105,8 @@ func (s *Queue) CollectingState(ctx context.Context) (CollectingState, error) {
 // the present time minus DelayedAfter, and FetchDelayed.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
-// StoppedCounts returns the numbers of stopped videos and of stopped accounts of all organisations, with the status FetchStopped and without a platform.
-// It adds up the stored totals of the organisations, so it reads no videos. On Citus, it fails if a worker does not answer.
+// StoppedCounts returns two counts over all organisations: of the videos and of the accounts whose tracking was stopped. Both have the status FetchStopped
+// and the platform "". A count of 0 is left out. StoppedCounts adds up the stored totals of the organisations, so it reads no videos. On Citus, it fails if a worker does not answer.
 func (s *Queue) StoppedCounts(ctx context.Context) (counts []StatusCount, err error) {
 	var organisations []uuid.UUID
 	if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations ORDER BY id`).Scan(&organisations).Error; err != nil {
