@@ -115,7 +115,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		case len(plan.restarted) > 0:
 			err = t.updateSums(accountKeys(o.id, plan.restarted))
 		case len(plan.start) > 0:
-			err = db.RunWrites(tx, t.statementsForToday(0, 0)...)
+			err = db.RunWrites(tx, t.statementsForToday(0)...)
 		}
 		if err != nil {
 			return err

@@ -172,7 +172,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	if len(missing) > 0 {
 		// In the other two cases, the organisation's points are written elsewhere: by updateSums, or by the import.
 		if len(restarted) == 0 && !r.Imported {
-			writes = append(writes, t.statementsForToday(len(missing), 0)...)
+			writes = append(writes, t.statementsForToday(len(missing))...)
 		}
 		videos := make([]Video, 0, len(missing))
 		for i := range r.Links {
