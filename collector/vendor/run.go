@@ -90,7 +90,7 @@ func (s *Source) finishRun(ctx context.Context, started *fetch.Response, videoCa
 // askAboutRun sends a request about a run. It returns a successful answer or an error. If the vendor does not answer, or answers that it has
 // failed or is busy, askAboutRun repeats the request with growing pauses until ctx is done. The requests take no units of a budget.
 func (s *Source) askAboutRun(ctx context.Context, r Request, id string) (*fetch.Response, error) {
-	req := r.buildRequest(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), batchValues{targets: []values{{run: id}}})
+	req := s.buildRequest(r, batchValues{targets: []values{{run: id}}})
 	for wait := runPause; ; wait = min(2*wait, maxRunPause) {
 		res, err := s.api.Do(ctx, req)
 		mayRepeat, untilRetry := errors.Is(err, source.ErrNoAnswer), time.Duration(0)

@@ -283,7 +283,7 @@ func (s *Source) Group(queue.Target) string { return "" }
 // sendRequest sends the request that a template describes, with the placeholder values of the targets. If the request starts a run, sendRequest
 // returns the answer with the items of the run. videoCall is explained at finishRun.
 func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r Request, b batchValues, videoCall *Call) (*fetch.Response, error) {
-	req := r.buildRequest(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
+	req := s.buildRequest(r, b)
 	req.Budget = budget
 	res, err := s.api.Do(ctx, req)
 	if err != nil || s.config.Run == nil {
