@@ -202,7 +202,7 @@ type totalsKey struct {
 
 // newTotalsCache returns an empty cache for results of CollectionTotals without stored points. So the statistics and the history of a
 // collection are computed only once for a page.
-func newTotalsCache() (*sizedCache[totalsKey, CollectionTotals], error) {
+func newTotalsCache() *sizedCache[totalsKey, CollectionTotals] {
 	return newSizedCache[totalsKey](maxCachedTotals, maxCachedTotalsRows, func(c CollectionTotals) int64 { return int64(len(c.Videos) + len(c.Days)) })
 }
 
