@@ -390,21 +390,20 @@ func wholeSeconds(d time.Duration) int {
 }
 
 // inSeconds returns d in whole seconds as text, such as "1 second". It rounds d in the same way as wholeSeconds.
-func inSeconds(d time.Duration) string { return countWithNoun(wholeSeconds(d), "second", "") }
+func inSeconds(d time.Duration) string { return countWithNoun(wholeSeconds(d), "second") }
 
 // inMinutes returns d as text for a reader of a page, such as "9 minutes". It rounds d up. A time of at most two minutes is given in seconds.
 func inMinutes(d time.Duration) string {
 	if d <= 2*time.Minute {
 		return inSeconds(d)
 	}
-	return countWithNoun(int(math.Ceil(d.Minutes())), "minute", "")
+	return countWithNoun(int(math.Ceil(d.Minutes())), "minute")
 }
 
-// countWithNoun returns a number with its noun, such as "2048 characters". If pluralNoun is empty,
-// the plural is formed by the regular rules of English.
-func countWithNoun(n int, singular, pluralNoun string) string {
+// countWithNoun returns a number with its noun in the singular or plural, such as "2048 characters".
+func countWithNoun(n int, noun string) string {
 	// The number has no thousands separators, so that programs can read it.
-	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, pluralNoun)
+	return strconv.Itoa(n) + " " + english.PluralWord(n, noun, "")
 }
 
 // unencodedLinkError returns an error if the path contains a link that is not percent-encoded, and nil
