@@ -185,7 +185,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 	if calls := budget.Calls(); len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the plan has %d calls, but the source facebook needs a plan with 1 call", len(calls))}
 	}
-	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
+	if source.AreAccounts(batch) {
 		budget.MeterWithoutLimit()
 	}
 	return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {

@@ -17,6 +17,17 @@ type Budget struct {
 	Window func(now time.Time) (id string, ends time.Time)
 }
 
+// LimitOf returns the Limit of a Budget: defaultLimit if the configured limit is 0, and 0 if it is negative, which means that the limit is not known.
+func LimitOf(configured, defaultLimit int64) int64 {
+	switch {
+	case configured == 0:
+		return defaultLimit
+	case configured < 0:
+		return 0
+	}
+	return configured
+}
+
 // Call says how many units are taken from one budget. The units can be for several requests.
 type Call struct {
 	Bucket string // name of the budget from which the units are taken

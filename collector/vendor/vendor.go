@@ -96,7 +96,7 @@ func (s *Source) Budgets() []source.Budget { return s.budgets }
 // Plan returns the number of calls to reserve in each budget. A batch of videos usually needs one call.
 func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	var calls int
-	if areAccounts(batch) {
+	if source.AreAccounts(batch) {
 		calls = s.maxAccountCalls(batch)
 	} else {
 		calls = len(s.splitBatch(batch))
@@ -206,7 +206,7 @@ func (s *Source) splitBatch(batch []queue.Target) []chunk {
 // Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure.
 // After a later failure, the targets without an answer get source.UnansweredResult.
 func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
-	if areAccounts(batch) {
+	if source.AreAccounts(batch) {
 		budget.Meter()
 		return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 			return s.fetchAccount(ctx, budget, t)
@@ -235,12 +235,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 		if !ok || t.Platform != batch[0].Platform {
 			r = source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("%s has no call for this target", s.config.Name)}
 		}
-		if r.Facts != nil {
-			facts := *r.Facts // the facts are copied, so that two results for the same target do not share them
-			r.Facts = &facts
-		}
-		r.Target = t
-		results[i] = r
+		results[i] = r.ForTarget(t)
 	}
 	return results, nil
 }
