@@ -298,5 +298,5 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
-	return boot.RunAll(ctx, append(services, boot.Service{Name: "api", Run: api.Run})...)
+	return boot.RunAll(ctx, append(services, api.Run)...)
 }
