@@ -325,17 +325,27 @@ func (s *Server) writeError(err error, c echo.Context) {
 	if s.showErrorPage(c, e) {
 		return
 	}
-	body, encodeErr := json.Marshal(api.Problem{
-		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // no overflow, because an HTTP status has three digits
-		Detail: e.Detail, Error: e.Detail, Instance: instancePath(c), Code: string(info.Code), RequestID: requestID(c),
-		Errors: e.Faults,
-	})
+	body, encodeErr := e.encode(instancePath(c), requestID(c))
 	if encodeErr != nil {
 		s.logger.ErrorContext(r.Context(), "cannot encode the error response", "request_id", requestID(c), "error", encodeErr)
 	}
-	if err := c.Blob(info.Status, "application/problem+json", append(body, '\n')); err != nil {
+	if err := c.Blob(info.Status, problemType, body); err != nil {
 		s.logger.DebugContext(r.Context(), "cannot send the error response", "request_id", requestID(c), "error", err)
 	}
+}
+
+// problemType is the Content-Type of error responses.
+const problemType = "application/problem+json"
+
+// encode returns the body of the error response. The parameter instance is the path of the request.
+func (e *Error) encode(instance, requestID string) ([]byte, error) {
+	info := e.Code.info()
+	body, err := json.Marshal(api.Problem{
+		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // no overflow, because an HTTP status has three digits
+		Detail: e.Detail, Error: e.Detail, Instance: instance, Code: string(info.Code), RequestID: requestID,
+		Errors: e.Faults,
+	})
+	return append(body, '\n'), err
 }
 
 // withoutNames returns the error to write to the log. It removes the names of the missing objects

@@ -276,15 +276,24 @@ func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, default
 func (s *Source) Group(queue.Target) string { return "" }
 
 // sendRequest sends the request that a template describes, with the placeholder values of the targets. If the request starts a run, sendRequest
-// returns the answer with the items of the run. videoCall is explained at finishRun.
+// returns the answer with the items of the run. It waits for the start even if ctx is cancelled, because it could not abort a run without its id.
+// videoCall is explained at finishRun.
 func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r Request, b batchValues, videoCall *Call) (*fetch.Response, error) {
 	req := s.buildRequest(r, b)
 	req.Budget = budget
-	res, err := s.api.Do(ctx, req)
-	if err != nil || s.config.Run == nil {
-		return res, err
+	if s.config.Run == nil {
+		return s.api.Do(ctx, req)
 	}
-	return s.finishRun(ctx, res, videoCall)
+	if err := ctx.Err(); errors.Is(err, context.Canceled) { // the collector is stopping, so it starts no run
+		return nil, err
+	}
+	stopping, cancel := cancelLate(ctx)
+	defer cancel()
+	res, err := s.api.Do(stopping, req)
+	if err != nil {
+		return nil, err
+	}
+	return s.finishRun(ctx, stopping, res, videoCall)
 }
 
 // classifyAnswer returns the parsed body, the class and the log detail of an answer. If the answer is

@@ -286,7 +286,7 @@ type Account struct {
 
 	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
 	//
-	// Example: TikTok says that the account is private; the next fetch is due on 2026-11-24 06:00 UTC.
+	// Example: TikTok says that the account is private; the next fetch is due from 2026-11-24 06:00 UTC on.
 	FetchDetail *string `json:"fetch_detail"`
 
 	// FetchStatus The fetch status of the account; null if the account is only linked from videos.
@@ -2512,7 +2512,7 @@ type Video struct {
 
 	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
 	//
-	// Example: TikTok says that the video is private; the next fetch is due on 2026-11-24 06:00 UTC.
+	// Example: TikTok says that the video is private; the next fetch is due from 2026-11-24 06:00 UTC on.
 	FetchDetail *string `json:"fetch_detail"`
 
 	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts

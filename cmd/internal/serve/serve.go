@@ -245,7 +245,7 @@ func (a *API) Run(ctx context.Context) error {
 	sending, stopSending := context.WithCancel(ctx)
 	var senders sync.WaitGroup
 	senders.Go(func() { a.server.SendWebhooks(sending) })
-	err := boot.Serve(serving, a.listener, boot.CountRequests(a.registry, a.server.Handler()), a.logger)
+	err := boot.Serve(serving, a.server.Listener(a.listener), boot.CountRequests(a.registry, a.server.Handler()), a.logger)
 	stopSending()
 	senders.Wait()
 	a.server.Close()
