@@ -221,7 +221,7 @@ func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB, day db.Date) []db.Write {
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
  `+MetricColumns("total_{m} = s.{m}")+`,
  views_gained = CASE WHEN s.views IS NULL THEN accounts.views_gained ELSE COALESCE(accounts.views_gained, 0) + s.gained END,
- views_gained_7d = CASE WHEN EXISTS (SELECT 1 FROM account_days l WHERE l.organisation_id = {org} AND l.account_id = s.id AND l.day > ?) THEN accounts.views_gained_7d + s.gained
+ views_gained_7d = CASE WHEN (SELECT MAX(l.day) FROM account_days l WHERE l.organisation_id = {org} AND l.account_id = s.id) > ? THEN accounts.views_gained_7d + s.gained
   ELSE COALESCE(accounts.views_gained, 0) + s.gained - (SELECT d.views_gained FROM account_days d
    WHERE d.organisation_id = {org} AND d.account_id = s.id AND d.day <= ? AND d.views_gained IS NOT NULL ORDER BY d.day DESC LIMIT 1) END
  FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`, day, day-7)
