@@ -270,7 +270,7 @@ func TestSource_abortsRunAndUsesItsItemsIfCancelled(t *testing.T) {
 				time.AfterFunc(tt.cancelled, cancel)
 				results, err := w.Fetch(ctx, batch, source.NewCallBudget(nil))
 				require.Equal(t, tt.took, time.Since(began))
-				require.Equal(t, tt.last, w.requests[len(w.requests)-len(tt.last):])
+				require.Equal(t, tt.last, w.requests[max(0, len(w.requests)-len(tt.last)):])
 				if !tt.answered {
 					require.Error(t, err)
 					return
