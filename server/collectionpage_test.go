@@ -116,6 +116,77 @@ func TestCollectionPage_linksToTheVideosWithoutNumbers(t *testing.T) {
 	require.Contains(t, string(v.visit("/video?has_metrics=false").body), "Videos of which only the views are unknown have other numbers")
 }
 
+func TestCollectionPage_sumsTheGainsOfEachAccountInThePeriod(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	parent := c.createNamedCollection("Launch")
+	child := c.createNamedCollection("Berlin", parent)
+	c.addVideos(parent, c.track(videoURL(1)), c.track(videoURL(2)))
+	c.addVideos(child, c.track(videoURL(3)))
+	// Every day, video n gains 10ⁿ views. The videos 1 and 2 are of the account first, and video 3 is of the account second.
+	gains := map[string]int64{"1": 10, "2": 100, "3": 1000}
+	for day := range int64(4) {
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
+			n := target.ExternalID[len(target.ExternalID)-1:]
+			facts := ingest.VideoFacts{Views: new(5000 + day*gains[n]), Username: new("first"), AccountID: new("71")}
+			if n == "3" {
+				facts.Username, facts.AccountID = new("second"), new("72")
+			}
+			return facts
+		})
+		a.Clock.Advance(24 * time.Hour)
+	}
+	v := c.newSignedInVisitor(t)
+	page := "/collection/" + parent.String()
+	period := "?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(1)
+	// accounts returns the lines of the CSV file of the accounts, without their ids.
+	accounts := func(query string) []string {
+		t.Helper()
+		file := v.visit(page + query + "&csv=accounts").requireStatus(http.StatusOK)
+		require.Contains(t, file.Header.Get("Content-Disposition"), "collection-accounts-"+a.daysAgo(3)+"-to-"+a.daysAgo(1))
+		var lines []string
+		for _, line := range strings.Split(strings.TrimSpace(string(file.body)), "\n") {
+			_, rest, _ := strings.Cut(line, ",")
+			lines = append(lines, rest)
+		}
+		return lines
+	}
+	const head = "username,platform,videos,views_gained,unknown_gains,views_at_end,unknown_views"
+	first := "first,tiktok,2,330,0,10330,0"
+	require.Equal(t, []string{head, first}, accounts(period))
+	require.Equal(t, []string{head, "second,tiktok,1,3000,0,8000,0", first}, accounts(period+"&subtree=true"))
+	shown := mainText(v.visit(page + period + "&subtree=true"))
+	require.Contains(t, shown, "Gained by accountAccountPlatformVideosGainedAt the end@secondTikTok13,0008,000@firstTikTok233010,330 CSV of 2 accounts")
+	require.NotContains(t, mainText(v.visit(page+period)), "Gained by account", "the sums of a single account are those of the collection")
+
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(time.Second)
+	require.NotContains(t, mainText(v.visit(page+"?subtree=true")), "Gained by account")
+	require.NotContains(t, string(v.visit(page+"?csv=accounts").requireStatus(http.StatusOK).body), "first")
+}
+
+func TestCollectionPage_namesTheBestVideosThatAreOnOtherPagesOfItsList(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	for n := range 51 { // a page of the list has 50 videos
+		c.addVideos(collection, c.track(videoURL(n)))
+	}
+	for day := range int64(2) {
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
+			facts := ingest.VideoFacts{Title: new("One of many"), Views: new(5000 + day)}
+			if strings.HasSuffix(videoURL(7), "/"+target.ExternalID) {
+				facts = ingest.VideoFacts{Title: new("Small but growing"), Views: new(10 + 1000*day)}
+			}
+			return facts
+		})
+		a.Clock.Advance(24 * time.Hour)
+	}
+	require.Contains(t, mainText(c.newSignedInVisitor(t).visit("/collection/"+collection.String())), "Gained mostVideoGainedAt the endSmall but growing")
+}
+
 func TestCollectionPage_listsAllReports(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -127,6 +198,23 @@ func TestCollectionPage_listsAllReports(t *testing.T) {
 	}
 	v := c.newSignedInVisitor(t)
 	require.Contains(t, string(v.visit("/collection/"+collection.String()).body), ">Report 1<")
+}
+
+func TestReportPage_linksToThePagesOfItsVideosAndAccounts(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, videos := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	page := v.visit("/collection/report/" + c.createReport(collection).String()).requireStatus(http.StatusOK)
+	paths := []string{"/account/tiktok/" + c.video(videos[0].String()).LinkedAccountID.String()}
+	for _, id := range videos {
+		paths = append(paths, "/video/tiktok/"+id.String())
+	}
+	for _, path := range paths {
+		require.Contains(t, string(page.body), `href="`+path+`"`)
+		v.visit(path).requireStatus(http.StatusOK)
+	}
 }
 
 func TestReportPage_showsNoChecksumOfAMaskedReport(t *testing.T) {
@@ -246,7 +334,7 @@ func TestReportPage_namesTheAccountOfEachVideo(t *testing.T) {
 	page := "/collection/report/" + c.createReport(collection).String()
 	v := c.newSignedInVisitor(t)
 	shown := v.visit(page)
-	require.Equal(t, 1+3, strings.Count(string(shown.body), "<bdi>@northwind.studio</bdi>"), "the account has a row, and so has each of its videos")
+	require.Equal(t, 1+3, strings.Count(string(shown.body), ">@northwind.studio</"), "the account has a row, and so has each of its videos")
 	require.Equal(t, "?csv=videos", linkWithText(shown.parseHTML(), "CSV of 3 videos"))
 	table := v.visit(page + "?csv=videos").requireStatus(http.StatusOK).table()
 	require.Equal(t, []string{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}, table[0])

@@ -30,7 +30,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveAccounts(t *testing.T) {
 		query := "kind=accounts&" + url.Values{"account": {accounts["anna"].String(), accounts["carl"].String(), accounts["anna"].String()}}.Encode()
 		page := v.visit("/compare?" + query).requireStatus(http.StatusOK)
 		require.Len(t, findElements(page.parseHTML(), "figure"), 1)
-		require.Contains(t, mainText(page), "1 @annaTikTok17+10")
+		require.Contains(t, mainText(page), "1@annaTikTok · 3 tracked videos17+10")
 		require.Contains(t, mainText(page), "1 video joined")
 		require.Contains(t, mainText(page), "When a video is tracked, the sum rises by the views that it already has.")
 		for metric, want := range map[string]string{"followers": "17", "views": "3000"} {

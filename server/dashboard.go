@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server/web"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
@@ -191,6 +192,23 @@ func (b pageBackend) AccountGains(ctx context.Context, identity store.Identity, 
 		return err
 	})
 	return gains, tooMany, err
+}
+
+// CollectionAccounts returns the sums over the videos of each account in a collection, as a report has them. If the tier hides numbers, there are none.
+func (b pageBackend) CollectionAccounts(ctx context.Context, identity store.Identity, query store.CollectionTotalsQuery) ([]client.ReportAccount, error) {
+	if b.HidesNumbers(identity.Organisation.Tier) {
+		return nil, nil
+	}
+	var accounts []client.ReportAccount
+	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
+		videos, err := o.CollectionVideos(ctx, query)
+		for _, sum := range sumByAccount(videos) {
+			accounts = append(accounts, client.ReportAccount{AccountID: sum.AccountID, Platform: client.Platform(sum.Platform), Username: sum.Username, Videos: sum.Videos,
+				ViewsGained: sum.ViewsGained, UnknownGains: sum.UnknownGains, ViewsAtEnd: sum.ViewsAtEnd, UnknownViews: sum.UnknownViews})
+		}
+		return err
+	})
+	return accounts, err
 }
 
 // Reports returns the reports of all collections of the organisation, the newest first.

@@ -101,6 +101,32 @@ func TestPages_sayHowManyAccountsOfACollectionTheyList(t *testing.T) {
 	requireAccounts(1, "")
 }
 
+func TestAccounts_addsTheChosenAccountsToACollection(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	first, second := c.trackAccountLink("https://www.tiktok.com/@ann").String(), c.trackAccountLink("https://www.tiktok.com/@bob").String()
+	require.NotContains(t, mainText(v.visit("/account")), "Add the chosen accounts", "there is no collection")
+	collection := c.createNamedCollection("Spring").String()
+	require.Contains(t, mainText(v.visit("/account")), "Add the chosen accounts")
+	const add = "/account/chosen/collect"
+	target := v.post(add, "account", first, "account", second, "collection", collection).requireStatus(http.StatusSeeOther).Header.Get("Location")
+	shown := v.visit(target).requireStatus(http.StatusOK)
+	require.Contains(t, mainText(shown), "The accounts were added to the collection.")
+	_, rows := shown.accountSection()
+	require.Len(t, rows, 2)
+
+	require.Contains(t, mainText(v.post(add, "collection", collection).requireStatus(http.StatusBadRequest)), "Choose at least one account")
+	require.Contains(t, mainText(v.post(add, "account", first, "collection", "").requireStatus(http.StatusBadRequest)), "Choose a collection.")
+	v.post(add, "account", "x", "collection", collection).requireStatus(http.StatusBadRequest)
+	stranger := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+	stranger.post(add, "account", first, "collection", collection).requireStatus(http.StatusNotFound)
+	readOnly := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
+	require.NotContains(t, mainText(readOnly.visit("/account")), "Add the chosen accounts")
+	readOnly.post(add, "account", first, "collection", collection).requireStatus(http.StatusForbidden)
+}
+
 func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -87,7 +87,7 @@ func TestCollectionPage_removesAnAccount(t *testing.T) {
 	v := c.newSignedInVisitor(t)
 	page := "/collection/" + spring.String()
 	require.Contains(t, mainText(v.visit(page)), "no longer count in the sums and gains of the collection on any day")
-	require.Contains(t, mainText(v.visit(page)), "The numbers are those of today. A report has the views that each account gained in the period.")
+	require.Contains(t, mainText(v.visit(page)), "The numbers are those of today.")
 	require.Contains(t, string(v.visit(page+"?start="+a.daysAgo(3)+"&end="+a.daysAgo(1)).body), "<h2>Accounts now</h2>")
 	target := v.post(page+"/remove", "account", account).requireStatus(http.StatusSeeOther).Header.Get("Location")
 	after := mainText(v.visit(target).requireStatus(http.StatusOK))

@@ -198,7 +198,15 @@ func TestCollectionPage_keepsItsViewAfterTheShareForm(t *testing.T) {
 		}
 	}
 	require.Contains(t, current, "7 days")
-	require.Equal(t, page+"?days=7&metric=views&notice=share-saved", v.post(action, "access", "public", "metric", "views").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+	saved := page + "?days=7&metric=views&notice=share-saved"
+	require.Equal(t, saved, v.post(action, "access", "public", "metric", "views").requireStatus(http.StatusSeeOther).Header.Get("Location"))
+	notice := findElements(v.visit(saved).parsePage(), "p")[0]
+	require.Contains(t, textOf(notice), "The share page was changed. Its address is http")
+	address := findElements(notice, "a")
+	require.Len(t, address, 1)
+	(&visitor{app: a, t: t}).visit(attributeValue(address[0], "href")).requireStatus(http.StatusOK)
+	v.post(action, "access", "private").requireStatus(http.StatusSeeOther)
+	require.Empty(t, findElements(findElements(v.visit(saved).parsePage(), "p")[0], "a"), "a private collection has no address")
 }
 
 func TestCollectionPage_saysWhatVisitorsOfTheSharePageSee(t *testing.T) {

@@ -93,9 +93,8 @@ type CollectionVideo struct {
 	EndViews   *int64   `gorm:"-"` // the views of EndDay; nil if no views are known
 	Gained     *int64   `gorm:"-"` // EndViews minus StartViews; nil if no views are known, or if EndDay is not after StartDay
 
-	// The following fields are only set if CollectionTotalsQuery.ForReport is true.
-	StoredPoints []Point      `gorm:"-"` // the points from which the counts are computed, the oldest first
-	Details      VideoDetails `gorm:"-"`
+	StoredPoints []Point      `gorm:"-"` // the points from which the counts are computed, the oldest first; only set if CollectionTotalsQuery.ForReport is true
+	Details      VideoDetails `gorm:"-"` // only set if CollectionTotalsQuery.ForReport is true, and by CollectionVideos
 }
 
 // VideoDetails are the facts that a report has of a video, besides its link and its counts.
@@ -235,6 +234,16 @@ func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (Co
 	return c, err
 }
 
+// CollectionVideos returns the videos of CollectionTotals with their details. q.ForReport must be false.
+func (o *Org) CollectionVideos(ctx context.Context, q CollectionTotalsQuery) ([]CollectionVideo, error) {
+	c, err := o.CollectionTotals(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	videos := slices.Clone(c.Videos) // the store keeps c for further calls
+	return videos, o.readVideoDetails(ctx, videos)
+}
+
 // readCollectionTotals is like CollectionTotals, but always reads the counts from the database. q.To must not be after today.
 func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
 	c := CollectionTotals{Days: []CollectionDay{}}
@@ -299,7 +308,7 @@ func (o *Org) readVideoDetails(ctx context.Context, videos []CollectionVideo) er
 			return db.Translate(err)
 		}
 		if len(found) != len(part) {
-			return errors.New("a video was deleted while the report was made")
+			return errors.New("a video was deleted while the videos were read")
 		}
 		for n := range part {
 			part[n].Details = found[n]

@@ -15,11 +15,12 @@ import (
 
 // accountsPage is the data for the template of the list of accounts.
 type accountsPage struct {
-	View      tableView
-	Filter    url.Values
-	Accounts  []client.Account
-	Platforms []string
-	Statuses  []string
+	View        tableView
+	Filter      url.Values
+	Accounts    []client.Account
+	Platforms   []string
+	Statuses    []string
+	Collections []client.Collection // collections to which the chosen accounts can be added
 }
 
 // accountFilters are the names of the filters for the list of accounts. The page takes them from its own query and sends them to the API.
@@ -60,7 +61,30 @@ func showAccounts(v *visit) error {
 	if v.redirectToLastPage(content.View) {
 		return nil
 	}
+	if content.Collections, err = v.collections(); err != nil {
+		return err
+	}
 	return v.renderPage(http.StatusOK, "accounts", "accounts", "Accounts", content)
+}
+
+// collectChosenAccounts adds the accounts that the visitor has chosen in the list to a collection, and shows the collection.
+func collectChosenAccounts(v *visit) error {
+	if err := v.r.ParseForm(); err != nil {
+		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
+	}
+	v.back = "/account"
+	ids, err := comparedIDs(v.r.PostForm, "account")
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return &Problem{Status: http.StatusBadRequest, Title: "No account", Detail: "Choose at least one account with the boxes at the left of the list."}
+	}
+	if err := v.addToCollection("account", ids, nil); err != nil {
+		return err
+	}
+	v.redirectTo("/collection/" + url.PathEscape(v.r.PostFormValue("collection")) + "?notice=accounts-added")
+	return nil
 }
 
 // accountPage is the data for the template of an account's page.
@@ -109,7 +133,7 @@ func showAccount(v *visit) error {
 	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a video is tracked, the sums rise by the counts that it already has. When its tracking is stopped, the sums fall by its counts. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
-		Detail: account.FetchDetail, Unknown: notGiven}
+		Unknown: notGiven}
 	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
 		// All points are newer than the last fetch of the account, so they come from fetches of its videos. The times of these fetches are unknown.
 		content.Chart.Missing.FetchedAt = nil
@@ -160,7 +184,7 @@ func showAccount(v *visit) error {
 	return v.renderPage(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
 }
 
-// loadAccountGains sets the fields Best and TooMany of the page. It reads the videos that are not among knownVideos from the API.
+// loadAccountGains sets the fields Best and TooMany of the page.
 func (v *visit) loadAccountGains(content *accountPage, p period, knownVideos []client.Video) error {
 	gains, tooMany, err := v.Backend.AccountGains(v.r.Context(), v.id, content.Account.AccountID, p.Start, p.End)
 	if err != nil {
@@ -170,17 +194,9 @@ func (v *visit) loadAccountGains(content *accountPage, p period, knownVideos []c
 	best := make([]client.CollectionGain, len(gains))
 	for n, g := range gains {
 		best[n] = client.CollectionGain{AdID: g.ID, StartDay: dateOrNil(g.StartDay), EndDay: dateOrNil(g.EndDay), ViewsAtEnd: g.EndViews, ViewsGained: g.Gained}
-		if slices.ContainsFunc(knownVideos, func(video client.Video) bool { return video.AdID == g.ID }) {
-			continue
-		}
-		var video client.Video
-		if err := v.getFromAPI("/videos/"+g.ID.String(), nil, &video); err != nil {
-			return err
-		}
-		knownVideos = append(knownVideos, video)
 	}
-	content.Best = rowsForGains(best, knownVideos)
-	return nil
+	content.Best, err = v.rowsForGains(best, knownVideos)
+	return err
 }
 
 // dateOrNil converts a day to the type of the API's client.

@@ -66,7 +66,6 @@ type missingNumbers struct {
 	AddedAt   time.Time  // when the organisation got the video or account
 	Unfetched bool       // true if nothing was fetched yet
 	FetchedAt *time.Time // when the newest numbers were fetched; nil if this is unknown or if nothing was fetched yet
-	Detail    *string    // the explanation of the fetch status by the API; nil if there is none
 	Unknown   string     // why the metric of the chart is unknown on a day with other numbers
 }
 
@@ -179,7 +178,7 @@ func (c chart) EmptyReason() string {
 	case c.Masked:
 		return "The organisation's tier hides the numbers."
 	case c.Joined && len(c.Points) == 0:
-		return "The collection had no videos in this period."
+		return "The collection had no videos in this period. A video counts from the day on which it is added."
 	case c.Gain && !c.Compared && !c.ShownMetric().PerDay:
 		return "No change is known in this period. A change of a day needs the numbers of this day and of the day before."
 	}
@@ -295,10 +294,7 @@ func (c chart) MissingReasons() string {
 		}
 	}
 	if len(withNumbers) == 0 && c.Missing.Unfetched {
-		if c.Missing.Detail == nil {
-			return "Nothing was fetched yet."
-		}
-		return *c.Missing.Detail
+		return "Nothing was fetched yet." // a notice at the top of the page has the reason
 	}
 	early, late := 0, 0
 	for day := c.Period.Start; day <= c.Period.End; day++ {

@@ -47,7 +47,8 @@ type collectionPage struct {
 	Chart                  chart
 	Best                   []gainRow
 	Worst                  []gainRow
-	SameGains              bool // true if Best and Worst have the same videos, so that the page shows only Best
+	AccountSums            []client.ReportAccount // sums over the videos of each account in the period, the account with the highest gain first
+	SameGains              bool                   // true if Best and Worst have the same videos, so that the page shows only Best
 	View                   tableView
 	Videos                 []client.Video
 	Highest                int64
@@ -97,7 +98,7 @@ func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period)
 // gainRow is a video with the views that it gained in the period.
 type gainRow struct {
 	client.CollectionGain
-	Video *client.Video // nil if the page does not show the video in its list of videos
+	Video client.Video
 }
 
 var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Views", false}, {"engagements", "Engagements", false}, {"videos", "Videos", false}}
@@ -137,12 +138,15 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 	}
 	content.Link = "?" + withParameters(v.r.URL.Query(), "subtree", other).Encode()
 	switch v.csvPart() {
-	case "history":
+	case "history", "accounts":
 		if err := v.loadGains(path, p, &content); err != nil {
 			return err
 		}
 		if content.Refused != nil {
 			return content.Refused
+		}
+		if v.csvPart() == "accounts" {
+			return v.sendAccountSums(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), content.AccountSums)
 		}
 		return v.sendHistory("collection-history", content.Chart)
 	case "videos":
@@ -169,7 +173,12 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 		return nil
 	}
 	content.fillEditForm()
-	content.Best, content.Worst = rowsForGains(content.Statistics.Best, content.Videos), rowsForGains(content.Statistics.Worst, content.Videos)
+	if content.Best, err = v.rowsForGains(content.Statistics.Best, content.Videos); err != nil {
+		return err
+	}
+	if content.Worst, err = v.rowsForGains(content.Statistics.Worst, content.Videos); err != nil {
+		return err
+	}
 	content.SameGains = haveSameVideos(content.Statistics.Best, content.Statistics.Worst)
 	var reports client.ReportPage
 	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {strconv.Itoa(maxReports)}}, &reports); err != nil {
@@ -309,7 +318,7 @@ func (v *visit) countVideosBelow(path string, content *collectionPage) error {
 	return nil
 }
 
-// loadGains reads the history and the gained views of a collection. If the API refuses the period
+// loadGains reads the history and the gained views of a collection and of its accounts. If the API refuses the period
 // because the collection has too many videos, loadGains sets content.Refused.
 func (v *visit) loadGains(path string, p period, content *collectionPage) error {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
@@ -323,7 +332,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		err = v.getFromAPI(path+"/history", query, &history)
 	}
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // getFromAPI returns a *Problem itself
-		content.Refused = problem
+		content.Refused, err = problem, nil
 	} else if err != nil {
 		return err
 	}
@@ -337,7 +346,20 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	content.Chart.setViewsGained(collectionGains(history))
 	content.Chart.Joined, content.Chart.Sums = true, true
 	content.Tiles = collectionTiles(content.Statistics.ReportStatistics, content.Chart, points, p)
-	return nil
+	if content.Refused == nil && v.csvPart() != "history" {
+		content.AccountSums, err = v.Backend.CollectionAccounts(v.r.Context(), v.id,
+			store.CollectionTotalsQuery{Collection: content.Collection.ID, IncludeChildren: content.Subtree, From: p.Start, To: p.End})
+	}
+	return err
+}
+
+// ListedAccountSums returns the accounts that the page lists: the first maxAccounts of AccountSums. It returns none if no gain is known, or if
+// the collection has a single account, whose sums are those of the collection.
+func (p collectionPage) ListedAccountSums() []client.ReportAccount {
+	if len(p.AccountSums) < 2 || p.AccountSums[0].ViewsGained == nil { // accounts without a known gain come last
+		return nil
+	}
+	return p.AccountSums[:min(len(p.AccountSums), maxAccounts)]
 }
 
 // collectionTiles returns the four tiles at the top of a collection or report: gained views, views at the end, engagements and videos.
@@ -376,17 +398,18 @@ func (p collectionPage) DeleteEffects() []string {
 	return effects
 }
 
-// rowsForGains returns one row for each gain. knownVideos has the videos for the rows. If the video of a gain is not in knownVideos, the row has
-// no video.
-func rowsForGains(gains []client.CollectionGain, knownVideos []client.Video) []gainRow {
+// rowsForGains returns one row for each gain. It reads the videos that are not among knownVideos from the API.
+func (v *visit) rowsForGains(gains []client.CollectionGain, knownVideos []client.Video) ([]gainRow, error) {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
 		out[n].CollectionGain = g
 		if at := slices.IndexFunc(knownVideos, func(video client.Video) bool { return video.AdID == g.AdID }); at >= 0 {
-			out[n].Video = &knownVideos[at]
+			out[n].Video = knownVideos[at]
+		} else if err := v.getFromAPI("/videos/"+g.AdID.String(), nil, &out[n].Video); err != nil {
+			return nil, err
 		}
 	}
-	return out
+	return out, nil
 }
 
 // haveSameVideos returns true if both lists have the same videos, in any order.

@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server/formula"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the id
@@ -53,6 +54,7 @@ type reportRow struct {
 	ViewsAtStart, ViewsGained, ViewsAtEnd *int64
 	Title                                 string // caption of the video; "" if it has none, or if it is unknown
 	Username                              string // name of the video's account; "" if it is unknown
+	Path                                  string // path of the page of the video; "" on a share page
 }
 
 // newReportRow returns the row of a video without its caption and its account.
@@ -61,12 +63,16 @@ func newReportRow(v client.ReportVideo) reportRow {
 		ViewsAtStart: v.ViewsAtStart, ViewsGained: v.ViewsGained, ViewsAtEnd: v.ViewsAtEnd}
 }
 
-// reportRows returns a row for each video of a report, with the captions and the names of the accounts.
+// reportRows returns a row for each video of a report, with the captions, the names of the accounts and the paths of the videos' pages.
 func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 	out := make([]reportRow, len(r.Videos))
 	for n, video := range r.Videos {
 		out[n] = newReportRow(video)
 		out[n].Title, out[n].Username = strings.TrimSpace(deref(video.Title)), deref(video.Username)
+		out[n].Path = "/video?q=" + url.QueryEscape(video.AdLink)
+		if parsed, err := link.Parse(video.AdLink); err == nil {
+			out[n].Path = "/video/" + string(parsed.Platform) + "/" + video.AdID.String()
+		}
 	}
 	if hasNames(r) {
 		return out, nil
@@ -110,7 +116,7 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 	name := fmt.Sprintf("report-%d", page.Report.Number)
 	switch {
 	case v.csvPart() == "accounts" && withNames:
-		return v.sendReportAccounts(name, page.Report.Accounts)
+		return v.sendAccountSums(name+"-accounts", page.Report.Accounts)
 	case v.csvPart() != "videos":
 		return v.sendHistory(name, page.Chart)
 	}
@@ -128,8 +134,8 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 	return v.sendCSV(name+"-videos", rows)
 }
 
-// sendReportAccounts sends the accounts of a report as a CSV file. The file name begins with reportName, for example "report-1".
-func (v *visit) sendReportAccounts(reportName string, accounts []client.ReportAccount) error {
+// sendAccountSums sends the accounts of a report or a collection as a CSV file.
+func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportAccount) error {
 	rows := [][]string{{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}}
 	for _, a := range accounts {
 		id := ""
@@ -139,7 +145,7 @@ func (v *visit) sendReportAccounts(reportName string, accounts []client.ReportAc
 		rows = append(rows, []string{id, formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
 			csvNumber(a.ViewsAtEnd), csvValue(a.UnknownViews)})
 	}
-	return v.sendCSV(reportName+"-accounts", rows)
+	return v.sendCSV(fileNamePrefix, rows)
 }
 
 // showReport shows the page of a report. A report contains the numbers that a collection had when the report was made. These numbers never

@@ -38,6 +38,9 @@ func (p *sharePanel) fill(v *visit, access client.Access, hash *string, closes *
 	}
 	if hash != nil && access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + sharePaths[kind] + *hash
+		if v.r.URL.Query().Get("notice") == shareSaved { // the panel with the address can be far below the notice
+			v.notice, v.noticeLink = noticeTexts[shareSaved]+" Its address is", noticeLink{p.ShareURL, sharePaths[kind] + *hash}
+		}
 		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *hash)
 	}
 	return err
@@ -130,7 +133,7 @@ func (v *visit) submitShare(page string, save func() error, render func(status i
 	if err != nil {
 		return err
 	}
-	notice := "share-saved"
+	notice := shareSaved
 	if hasClosed(closes, v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
 		notice = "share-closed"
 	}

@@ -59,8 +59,7 @@ func showVideo(v *visit) error {
 	video := &content.Video
 	content.Chart = v.newChart("Days are UTC.", p, videoMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
-	content.Chart.Missing = missingNumbers{AddedAt: video.CreatedAt, Unfetched: video.LatestUpdatedAt == nil, FetchedAt: video.LatestUpdatedAt, Detail: video.FetchDetail,
-		Unknown: notGiven}
+	content.Chart.Missing = missingNumbers{AddedAt: video.CreatedAt, Unfetched: video.LatestUpdatedAt == nil, FetchedAt: video.LatestUpdatedAt, Unknown: notGiven}
 	if v.csvPart() != "" {
 		return v.sendHistory("video-history", content.Chart)
 	}

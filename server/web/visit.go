@@ -146,6 +146,9 @@ func (v *visit) secondsToWait(nextFetch *time.Time) int {
 // refreshScheduled is the value of the query parameter "notice" after the visitor has requested new numbers of a video or account.
 const refreshScheduled = "refresh-scheduled"
 
+// shareSaved is the value of the query parameter "notice" after a share page was changed.
+const shareSaved = "share-saved"
+
 // savedReport is the first part of the value of the query parameter "notice" after a report was saved. The id of the report follows.
 const savedReport = "report-saved-"
 
@@ -170,10 +173,11 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"deleted":            "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":            "Tracking was stopped. The numbers so far are kept.",
 	"added":              "Added to the collection.",
+	"accounts-added":     "The accounts were added to the collection. Their videos belong to it and count from today on.",
 	"account-removed":    "The account was removed from the collection. Its videos stay tracked, and those that were added themselves or through a hashtag are still in the collection. If you add the account again, its videos count from that day on.",
 	"created":            "The collection was created.",
 	"collection-changed": "The collection was changed.",
-	"share-saved":        "The share page was changed.",
+	shareSaved:           "The share page was changed.",
 	"share-closed":       "The share page was changed. It is closed, because its last day has passed.",
 	"theme":              "The colours were changed in this browser.",
 	"token-revoked":      "The token was revoked.",

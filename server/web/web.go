@@ -170,6 +170,7 @@ func (p *Pages) routes() *http.ServeMux {
 	private("GET /compare", showComparison)
 	private("GET /search", showSearch)
 	private("GET /account", showAccounts)
+	private("POST /account/chosen/collect", collectChosenAccounts)
 	private("GET /account/{platform}/{id}", showAccount)
 	private("POST /account/{platform}/{id}/{action}", changeAccount)
 	private("GET /collection", showCollections)

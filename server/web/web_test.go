@@ -315,7 +315,6 @@ func TestMissingReasons_countsDaysByReason(t *testing.T) {
 		"Of the days without a number, 2 were before " + store.Date(103).String() + ", when tracking began.": {Missing: missingNumbers{AddedAt: day(103)}, Period: period{Start: 101, End: 107}}, // the time of the last fetch is unknown
 		"Of the days without a number, 3 were after the last fetch on " + store.Date(106).String() + ".":     {Missing: missingNumbers{AddedAt: day(103), FetchedAt: fetched(106)}, Period: period{Start: 107, End: 109}},
 		"Nothing was fetched yet.": {Missing: missingNumbers{AddedAt: day(103), Unfetched: true}, Period: period{Start: 101, End: 107}},
-		"The source is paused.":    {Missing: missingNumbers{AddedAt: day(103), Unfetched: true, Detail: new("The source is paused.")}, Period: period{Start: 101, End: 107}},
 	} {
 		c.Quality, c.Metrics = true, videoMetrics
 		require.Equal(t, want, c.MissingReasons())
@@ -353,7 +352,7 @@ func TestChart_saysWhyItIsEmpty(t *testing.T) {
 		"":                                     {{Points: []point{point2, point1}}, {Points: []point{point1}, Compared: true, Metric: 1}},
 		"There are no numbers in this period.": {{}, {Points: []point{point2}}, {Points: []point{point1}, Metric: 1}, {Points: []point{point2}, Compared: true, Gain: true}},
 		"The organisation's tier hides the numbers.":                                                                {{Points: []point{point2}, Masked: true}, {Masked: true, Joined: true}},
-		"The collection had no videos in this period.":                                                              {{Joined: true, Gain: true}},
+		"The collection had no videos in this period. A video counts from the day on which it is added.":            {{Joined: true, Gain: true}},
 		"No change is known in this period. A change of a day needs the numbers of this day and of the day before.": {{Points: []point{point1}, Gain: true}, {Gain: true}},
 	} {
 		for _, c := range charts {

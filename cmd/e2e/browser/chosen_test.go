@@ -27,7 +27,7 @@ func TestVideoList_choosesAllVideosOfThePageWithTheKeyboard(t *testing.T) {
 	b.runSteps(chromedp.Focus(all), chromedp.KeyEvent(" "), status(&texts[0]),
 		chromedp.Click("tbody .pick"), status(&texts[1]), chromedp.Evaluate(`document.querySelector("[data-choose] input").indeterminate`, &mixed),
 		chromedp.Focus(all), chromedp.KeyEvent(" "), chromedp.KeyEvent(" "), status(&texts[2]))
-	require.Equal(t, [3]string{"50 of 50 chosen", "49 of 50 chosen", "No video is chosen"}, texts)
+	require.Equal(t, [3]string{"50 of 50 chosen", "49 of 50 chosen", "Nothing is chosen"}, texts)
 	require.True(t, mixed)
 
 	var heading, result string
@@ -39,4 +39,21 @@ func TestVideoList_choosesAllVideosOfThePageWithTheKeyboard(t *testing.T) {
 	b.requireAccessible("chosen-stopped")
 	b.runSteps(chromedp.Click(`form[action="/video/chosen/track"] button`), chromedp.WaitVisible(`//strong[contains(., "Tracked again: 50 videos")]`, chromedp.BySearch),
 		chromedp.Navigate(d.url+"/video"), chromedp.WaitVisible(all))
+}
+
+func TestAccountList_addsAllAccountsOfThePageToACollection(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	d := startDashboard(t, nil, "Spring")
+	b := openBrowser(t)
+	b.signIn(d)
+	const all = "[data-choose] input"
+	var chosen, shown string
+	b.runSteps(chromedp.Navigate(d.url+"/account"), chromedp.WaitVisible(all), chromedp.Focus(all), chromedp.KeyEvent(" "), chromedp.Text("[data-choose] [role=status]", &chosen, chromedp.ByQuery),
+		chromedp.SetValue("#collection", d.collection.ID.String()), chromedp.Click(`button[formaction="/account/chosen/collect"]`), chromedp.WaitVisible(".notice"), chromedp.Text("main", &shown))
+	require.Equal(t, "12 of 12 chosen", chosen)
+	require.Contains(t, shown, "The accounts were added to the collection.")
+	var rows int
+	b.runSteps(chromedp.Evaluate(`document.querySelectorAll("#accounts tbody tr").length`, &rows))
+	require.Equal(t, 12, rows)
 }

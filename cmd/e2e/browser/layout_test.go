@@ -150,12 +150,31 @@ func TestDashboard_usesTheSpaceOfNarrowWindows(t *testing.T) {
 		chromedp.Evaluate(`scrollTo(0, 600); document.querySelector(".top").getBoundingClientRect().bottom`, &bottom))
 	require.Equal(t, []string{"Track"}, links)
 	require.LessOrEqual(t, bottom, 0.0, "the bar at the top must not cover a scrolled page")
+	for _, page := range []struct {
+		path string
+		wide bool
+		want []string
+	}{{"/video", false, []string{"q", "order_by", "order_direction"}}, {"/account", false, []string{"q", "order_by", "order_direction"}}, {"/video", true, []string{"q", "q", "order_by", "table"}}} {
+		var controls []string // the visible controls that search and sort
+		width := int64(390)
+		if page.wide {
+			width = 1280
+		}
+		b.runSteps(setWidth(width), chromedp.Navigate(d.url+page.path+"?include_linked=true"), chromedp.WaitReady("main"),
+			chromedp.Evaluate(`[...document.querySelectorAll(".search input, main input[name=q], select[name=order_by], select[name=order_direction], thead")].filter(e => e.checkVisibility()).map(e => e.name ?? "table")`, &controls))
+		require.Equal(t, page.want, controls, "%s at %d pixels", page.path, width)
+	}
 
 	var tops []float64
 	b.runSteps(setWidth(768), chromedp.Navigate(d.url+"/"), chromedp.WaitReady(".tiles"), chromedp.Evaluate(`[...document.querySelectorAll(".tile")].map(e => e.offsetTop)`, &tops))
 	require.Len(t, tops, 6)
 	require.Less(t, tops[0], tops[3], "the tiles must be in two rows")
 	require.Equal(t, []float64{tops[0], tops[0], tops[0], tops[3], tops[3], tops[3]}, tops)
+	var shares []float64 // the five tiles of a video fill their rows
+	b.runSteps(chromedp.Navigate(d.url+d.pagePaths(t)["video"]), chromedp.WaitReady(".tiles"), chromedp.Evaluate(`[...document.querySelectorAll(".tile")].map(e => e.offsetTop)`, &tops),
+		setWidth(390), chromedp.Evaluate(waitForLayout, nil, awaitPromise), chromedp.Evaluate(`[...document.querySelectorAll(".tile")].map(e => e.offsetWidth / e.parentElement.clientWidth)`, &shares))
+	require.Equal(t, []float64{tops[0], tops[0], tops[0], tops[0], tops[0]}, tops)
+	require.InDeltaSlice(t, []float64{0.5, 0.5, 0.5, 0.5, 1}, shares, 0.01)
 
 	var before, after float64
 	const left = `document.querySelector("#progress ~ table th:last-child").getBoundingClientRect().left`

@@ -109,7 +109,7 @@
       return points.map(p => p.value === null || highest <= 0 ? null : 100 * p.value / highest);
     });
     plot.replaceChildren();
-    const styles = [...document.querySelectorAll(".legend .swatch")].map(swatch => getComputedStyle(swatch));
+    const styles = [...document.querySelectorAll(".swatch")].map(swatch => getComputedStyle(swatch));
     const colours = styles.map(style => style.stroke), dashes = styles.map(style => (style.strokeDasharray.match(/[\d.]+/g) ?? []).map(Number));
     const measured = scaled.map((line, m) => line.map((value, n) => isComputed(tables[m].points[n]) ? null : value));
     const computed = scaled.map((line, m) => line.map((value, n) => withNeighbours(tables[m].points, n) ? value : null));
@@ -291,14 +291,14 @@
     document.querySelectorAll("form[method=get] :disabled, form.search :disabled").forEach(field => { field.disabled = false; });
   });
 
-  // A box above a list of videos chooses all of them. showChoice sets this box and the text beside it, which screen readers read out after a change.
+  // A box above a list of videos or accounts chooses all of them. showChoice sets this box and the text beside it, which screen readers read out after a change.
   function showChoice() {
     const line = document.querySelector("[data-choose]"), boxes = [...document.querySelectorAll("input.pick")];
     if (!line) return;
     const chosen = boxes.filter(box => box.checked).length, all = line.querySelector("input"), status = line.querySelector("[role=status]");
-    const text = chosen > 0 ? `${chosen} of ${boxes.length} chosen` : status.textContent && "No video is chosen";
+    const text = chosen > 0 ? `${chosen} of ${boxes.length} chosen` : status.textContent && "Nothing is chosen";
     line.hidden = false;
-    line.querySelector("button").hidden = chosen === 0;
+    for (const button of line.querySelectorAll("button")) button.hidden = chosen === 0;
     all.checked = chosen === boxes.length;
     all.indeterminate = chosen > 0 && chosen < boxes.length;
     if (status.textContent !== text) status.textContent = text;
