@@ -121,18 +121,21 @@ func TestCollector_holdsBackAFallOfAVideoThatIsTrackedAgain(t *testing.T) {
 	})
 }
 
-func TestCollector_showsImportedCountsToNoOtherOrganisation(t *testing.T) {
+func TestCollector_doesNotDelayOtherOrganisationsBecauseOfAnImport(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		s := newRefusalTest(t, db, 1, 0)
-		s.importCounts(store.Counts{Views: new(int64(49_900_000))})
-		other := storetest.NewOrg(t, db)
-		storetest.Track(t, other, storetest.VideoLink(t, 1))
-		s.answerWith(source.Facts{Views: new(int64(63_892))})
-		s.fetchAfter(0)
-		require.Equal(t, 1, s.callCount())
-		require.Equal(t, store.Counts{}, countsOf(t, other))
-		s.fetchForHours()
-		require.EqualValues(t, 63_892, *countsOf(t, other).Views)
-	})
+	for name, views := range map[string]int64{"far fewer views": 63_892, "zero views of a new video": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+				s := newRefusalTest(t, db, 1, 0)
+				s.importCounts(store.Counts{Views: new(int64(49_900_000))})
+				other := storetest.NewOrg(t, db)
+				storetest.Track(t, other, storetest.VideoLink(t, 1))
+				s.answerWith(source.Facts{Views: &views, UploadedAt: new(db.Clock.Now())})
+				s.fetchAfter(0)
+				require.Equal(t, 1, s.callCount())
+				require.Equal(t, store.Counts{Views: &views}, countsOf(t, other))
+			})
+		})
+	}
 }

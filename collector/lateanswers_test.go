@@ -79,6 +79,45 @@ func TestCollector_claimsNothingAfterManyFailedHeartbeats(t *testing.T) {
 	})
 }
 
+// stoppingSource is a source during whose fetch the collector is stopped. It then has an answer for only the first target.
+type stoppingSource struct {
+	source.Source
+	stop context.CancelFunc
+}
+
+func (s *stoppingSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
+	results, err := s.Source.Fetch(ctx, batch, budget)
+	s.stop()
+	for i := range results[1:] {
+		results[i+1] = source.Result{Target: batch[i+1], Class: source.Temporary, Detail: "missing from the vendor's answer"}
+	}
+	return results, err
+}
+
+func TestCollector_releasesTargetsWithoutAnAnswerIfItStopsDuringAFetch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newTestSystem(t, db)
+		world := w.sandbox.World()
+		tracked := w.trackVideos("https://youtu.be/"+world.Find(link.YouTube, sandbox.Normal), "https://youtu.be/"+world.Find(link.YouTube, sandbox.Viral))
+		ctx, stop := context.WithCancel(t.Context())
+		c := w.newCollectorOf(db.Store, &stoppingSource{w.newSources()[0], stop})
+		_, err := c.ClaimAndFetch(ctx)
+		require.NoError(t, err)
+		answered := 0
+		for _, v := range tracked {
+			if w.video(v).LatestViews != nil {
+				answered++
+				continue
+			}
+			require.Empty(t, w.video(v).FetchReason, "the attempt must not count as failed")
+		}
+		require.Equal(t, 1, answered)
+		require.Equal(t, []int{0, 0}, storetest.Column[int](t, db, "SELECT attempts FROM fetch_targets"))
+		require.Equal(t, []int{1}, storetest.Column[int](t, db, "SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NULL AND next_at <= ?", store.InstantOf(db.Clock.Now())))
+	})
+}
+
 // newCollectorOf returns a collector with the given sources.
 func (w *testSystem) newCollectorOf(s *store.Store, sources ...source.Source) *collector.Collector {
 	w.t.Helper()

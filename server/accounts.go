@@ -107,7 +107,7 @@ func ToAPIAccount(a store.Account, view View) api.Account {
 		MostViewed: view.Count(a.MostViewed), PercentOutperform10X: view.Ratio(a.PercentOutperform10x),
 		PercentOutperform25X: view.Ratio(a.PercentOutperform25x), TotalVideosTracked: view.Count(&a.TotalVideosTracked),
 		TotalViews: view.Count(a.TotalViews), TotalLikes: view.Count(a.TotalLikes), TotalComments: view.Count(a.TotalComments),
-		TotalBookmarks: view.Count(a.TotalBookmarks), TotalShares: view.Count(a.TotalShares), MetricsMasked: view.MetricsMasked(),
+		TotalBookmarks: view.Count(a.TotalBookmarks), TotalShares: view.Count(a.TotalShares), ViewsGained7D: view.Count(a.ViewsGained7d), MetricsMasked: view.MetricsMasked(),
 
 		FetchDetail: view.ExplainFetchStatus(&a.FetchState, link.Account), LastAttemptAt: view.Text(toAPITimePtr(a.LastAttemptAt)),
 		NextFetchAt: view.Text(toAPITimePtr(a.NextFetchAt)),

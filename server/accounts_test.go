@@ -72,7 +72,7 @@ func TestGetAccount_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 			"bio":null,"link":null,"latest_followers_count":null,"latest_following_count":null,"tracking_type":"latest_30","mean_views":null,
 			"median_views":null,"median_views_non_zero":null,"most_viewed":null,"percent_outperform_10x":null,"percent_outperform_25x":null,
 			"total_videos_tracked":0,"total_views":null,"total_likes":null,"total_comments":null,"total_bookmarks":null,"total_shares":null,
-			"last_uploaded_at":null,"label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
+			"last_uploaded_at":null,"views_gained_7d":null,"label_ids":[],"label_names":[],"fetch_status":"pending","fetch_detail":%q,"last_attempt_at":null,"next_fetch_at":%q}`,
 			c.org.ID, id, created, "The account has not been fetched since tracking began, and no collector is running; it is due on "+a.Clock.Now().Format("2006-01-02 15:04")+" UTC.",
 			created), string(got.body))
 	})
@@ -243,12 +243,13 @@ func newCallerWithFiveAccounts(t *testing.T, a *app) *caller {
 	return c
 }
 
-// Requirements in docs/coverage.md: 4-05
+// Requirements in docs/coverage.md: 4-05, 11.6-04
 func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWithFiveAccounts(t, a)
 		require.Equal(t, "emil,dora,bert,anna,cora", joinHandles(c.accounts("")), "newest first")
+		a.Exec(t, "UPDATE accounts SET views_gained_7d = CASE username WHEN 'anna' THEN 900 WHEN 'bert' THEN 20 WHEN 'dora' THEN -5 END")
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":             "cora,anna,bert,dora,emil",
 			"order_by=username&order_direction=asc":               "anna,bert,cora,dora,emil",
@@ -258,6 +259,8 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 			"order_by=total_views":                                "cora,anna,bert,dora,emil",
 			"order_by=median_views&order_direction=asc":           "dora,bert,anna,cora,emil",
 			"order_by=last_uploaded_at":                           "anna,bert,dora,cora,emil",
+			"order_by=views_gained_7d":                            "anna,bert,dora,emil,cora",
+			"order_by=views_gained_7d&order_direction=asc":        "dora,bert,anna,cora,emil",
 		} {
 			require.Equal(t, want, joinHandles(c.accounts(query)), query)
 			t.Run("reading all accounts by page number and by cursor: "+query, func(t *testing.T) {

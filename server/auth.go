@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/labstack/echo/v4"
 
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -62,8 +62,7 @@ func (s *Server) checkScope(c echo.Context, op *operation, next echo.HandlerFunc
 		return next(c)
 	}
 	if token := CallerFrom(c.Request().Context()).Token; !token.HasScope(op.scope) {
-		names := convertAll(token.Scopes, func(s store.Scope) string { return string(s) })
-		return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, english.WordSeries(names, "and"))
+		return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, words.JoinWithAnd(token.Scopes))
 	}
 	return next(c)
 }

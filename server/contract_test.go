@@ -298,6 +298,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				a.Clock.Advance(3 * time.Minute) // an export has only history points that are at least two minutes old
 				// Set the growth in the database. The server cannot compute it, because each video has only two history points.
 				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
+				a.Exec(t, "UPDATE accounts SET views_gained_7d = 1")
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String(),
 					"{report_id}", c.createReport(collections[0]).String()).Replace(op.Path)
 				if op.Operation.Parameters.GetByInAndName("query", "include_counts") != nil {

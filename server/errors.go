@@ -325,17 +325,27 @@ func (s *Server) writeError(err error, c echo.Context) {
 	if s.showErrorPage(c, e) {
 		return
 	}
-	body, encodeErr := json.Marshal(api.Problem{
-		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // no overflow, because an HTTP status has three digits
-		Detail: e.Detail, Error: e.Detail, Instance: instancePath(c), Code: string(info.Code), RequestID: requestID(c),
-		Errors: e.Faults,
-	})
+	body, encodeErr := e.encode(instancePath(c), requestID(c))
 	if encodeErr != nil {
 		s.logger.ErrorContext(r.Context(), "cannot encode the error response", "request_id", requestID(c), "error", encodeErr)
 	}
-	if err := c.Blob(info.Status, "application/problem+json", append(body, '\n')); err != nil {
+	if err := c.Blob(info.Status, problemType, body); err != nil {
 		s.logger.DebugContext(r.Context(), "cannot send the error response", "request_id", requestID(c), "error", err)
 	}
+}
+
+// problemType is the Content-Type of error responses.
+const problemType = "application/problem+json"
+
+// encode returns the body of the error response. The parameter instance is the path of the request.
+func (e *Error) encode(instance, requestID string) ([]byte, error) {
+	info := e.Code.info()
+	body, err := json.Marshal(api.Problem{
+		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // no overflow, because an HTTP status has three digits
+		Detail: e.Detail, Error: e.Detail, Instance: instance, Code: string(info.Code), RequestID: requestID,
+		Errors: e.Faults,
+	})
+	return append(body, '\n'), err
 }
 
 // withoutNames returns the error to write to the log. It removes the names of the missing objects
@@ -390,21 +400,20 @@ func wholeSeconds(d time.Duration) int {
 }
 
 // inSeconds returns d in whole seconds as text, such as "1 second". It rounds d in the same way as wholeSeconds.
-func inSeconds(d time.Duration) string { return countWithNoun(wholeSeconds(d), "second", "") }
+func inSeconds(d time.Duration) string { return countWithNoun(wholeSeconds(d), "second") }
 
 // inMinutes returns d as text for a reader of a page, such as "9 minutes". It rounds d up. A time of at most two minutes is given in seconds.
 func inMinutes(d time.Duration) string {
 	if d <= 2*time.Minute {
 		return inSeconds(d)
 	}
-	return countWithNoun(int(math.Ceil(d.Minutes())), "minute", "")
+	return countWithNoun(int(math.Ceil(d.Minutes())), "minute")
 }
 
-// countWithNoun returns a number with its noun, such as "2048 characters". If pluralNoun is empty,
-// the plural is formed by the regular rules of English.
-func countWithNoun(n int, singular, pluralNoun string) string {
+// countWithNoun returns a number with its noun in the singular or plural, such as "2048 characters".
+func countWithNoun(n int, noun string) string {
 	// The number has no thousands separators, so that programs can read it.
-	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, pluralNoun)
+	return strconv.Itoa(n) + " " + english.PluralWord(n, noun, "")
 }
 
 // unencodedLinkError returns an error if the path contains a link that is not percent-encoded, and nil

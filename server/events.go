@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -11,18 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultEvents is the maximum number of events in a response if the request has no query parameter "limit".
-const defaultEvents = 100
-
 // ListEvents answers GET /events with the organisation's events.
 func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
 	p := r.Params
 	p.Types = slices.Compact(slices.Sorted(slices.Values(p.Types))) // a cursor also belongs to the same types in another order
-	limit := int32(defaultEvents)
-	if p.Limit != nil {
-		limit = *p.Limit
-	}
-	page, err := s.readPage(ctx, "listEvents", pageParams{limit: &limit, cursor: p.Cursor, paginated: true}, store.Order{Column: "position"}, nil, p.Types)
+	page, err := s.readPage(ctx, "listEvents", pageParams{limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, store.Order{Column: "position"}, nil, p.Types)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
-	maxExportVideos = 200
+	maxExportVideos int32 = 200
 	// shortestFetch is the shortest time limit that ExportHistory assumes for a fetch of videos, even if no collector is running.
 	shortestFetch = time.Minute
 )
@@ -23,11 +24,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	if err != nil {
 		return nil, err
 	}
-	limit := int32(maxExportVideos)
-	if p.Limit != nil {
-		limit = *p.Limit
-	}
-	page, err := s.readPage(ctx, "exportHistory", pageParams{limit: &limit, cursor: p.Cursor, paginated: true}, store.Order{Column: "latest_updated_at"}, nil, since)
+	page, err := s.readPage(ctx, "exportHistory", pageParams{limit: cmp.Or(p.Limit, new(maxExportVideos)), cursor: p.Cursor, paginated: true}, store.Order{Column: "latest_updated_at"}, nil, since)
 	if err != nil {
 		return nil, err
 	}

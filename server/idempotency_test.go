@@ -179,6 +179,52 @@ func TestIdempotency_retryAfterACrashReturnsTheSameCollectionID(t *testing.T) {
 	})
 }
 
+// After each request, the test changes the database as if the server had crashed after the change and before it stored the response. The repetition runs
+// the operation again. It must find what the first request has left, and create nothing a second time.
+func TestIdempotency_repetitionAfterACrashHasNoSecondEffect(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		repeat := func(c *caller, method, path string, body any, id string) (first, again response) {
+			send := func() response { return c.send(method, path, body, "Idempotency-Key", "crash-"+id) }
+			first = send()
+			require.Less(t, first.StatusCode, 300, "%s: %s", id, first.body)
+			before := a.rowCounts(t)
+			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, content_type = NULL, body = NULL WHERE key = ?", "crash-"+id)
+			a.Clock.Advance(store.KeyLease + time.Second)
+			again = send()
+			require.Empty(t, again.Header.Get("Idempotent-Replayed"), id)
+			require.Equal(t, before, a.rowCounts(t), id)
+			return first, again
+		}
+		c := a.newCaller(t, store.TierPremium)
+		describesTheState := []string{"trackVideo", "trackVideos", "trackAccount", "trackAccounts", "addCollectionVideos", "addCollectionAccounts"}
+		for id, request := range c.postRequests() {
+			first, again := repeat(c, http.MethodPost, request[0].(string), request[1], id)
+			require.Equal(t, first.StatusCode, again.StatusCode, "%s: %s", id, again.body)
+			if !slices.Contains(describesTheState, id) {
+				withoutSecret := func(r response) string { return secretMember.ReplaceAllString(string(r.body), "") }
+				require.Equal(t, withoutSecret(first), withoutSecret(again), id)
+			}
+		}
+		other := a.newCaller(t, store.TierPremium)
+		for id, requests := range other.stopRequests() {
+			_, again := repeat(other, http.MethodDelete, requests[0].path, requests[0].body, id)
+			require.Contains(t, []int{http.StatusNotFound, http.StatusMultiStatus}, again.StatusCode, "%s: the repetition must find nothing to stop", id)
+		}
+	})
+}
+
+// rowCounts returns the number of rows that requests can create, by table, and the numbers of tracked videos and accounts.
+func (a *app) rowCounts(t *testing.T) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for _, from := range []string{"collections", "collection_videos", "collection_accounts", "collection_hashtags", "reports", "api_tokens", "webhooks", "webhook_deliveries",
+		"events", "videos", "accounts", "videos WHERE removed", "accounts WHERE removed", "fetch_targets", "fetch_subscriptions"} {
+		counts[from] = storetest.Column[int](t, a.DB, "SELECT COUNT(*) FROM "+from)[0]
+	}
+	return counts
+}
+
 // TestIdempotency_longRequestKeepsItsKey sends a request that creates a collection. Before the
 // INSERT, the request waits until the server renews the lease of the key.
 func TestIdempotency_longRequestKeepsItsKey(t *testing.T) {

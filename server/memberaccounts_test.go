@@ -95,11 +95,12 @@ func newCallerWithCollectionAccounts(t *testing.T, a *app) (*caller, uuid.UUID, 
 	return c, id, accounts
 }
 
-// Requirements in docs/coverage.md: 2.1-12, 4.1-34, 8-09
+// Requirements in docs/coverage.md: 2.1-12, 4.1-34, 8-09, 11.6-04
 func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id, accounts := newCallerWithCollectionAccounts(t, a)
+		a.Exec(t, "UPDATE accounts SET views_gained_7d = CASE username WHEN 'bert' THEN 5 WHEN 'carl' THEN -1 END")
 		for query, want := range map[string]string{
 			"": "dora,bert,anna,carl",
 			"order_by=created_at&order_direction=asc":  "carl,anna,bert,dora",
@@ -109,6 +110,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 			"order_by=total_views":                     "anna,dora,carl,bert",
 			"order_by=total_views&order_direction=asc": "carl,dora,anna,bert",
 			"order_by=median_views":                    "anna,dora,carl,bert",
+			"order_by=views_gained_7d":                 "bert,carl,dora,anna",
 			"limit=2&page=2":                           "anna,carl",
 			"page=2":                                   "",
 		} {

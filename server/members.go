@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,23 +13,12 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultMemberLimit is the page size of a list of a collection's videos or accounts if the request has no limit.
-const defaultMemberLimit = 100
-
-// memberLimit returns the requested page size, or defaultMemberLimit if limit is nil.
-func memberLimit(limit *int32) *int32 {
-	if limit == nil {
-		return new(int32(defaultMemberLimit))
-	}
-	return limit
-}
-
 // ListCollectionVideos answers GET /collections/{collection_id}/videos with the videos of a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionVideosRequestObject) (api.ListCollectionVideosResponseObject, error) {
 	p := r.Params
 	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
-	page, err := s.readPage(ctx, "listCollectionVideos", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
+	page, err := s.readPage(ctx, "listCollectionVideos", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
@@ -63,7 +53,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	p := r.Params
 	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
-	page, err := s.readPage(ctx, "listCollectionAccounts", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil,
+	page, err := s.readPage(ctx, "listCollectionAccounts", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err

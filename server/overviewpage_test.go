@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,33 @@ func TestOverviewPage_listsOnlyVideosWithAKnownGain(t *testing.T) {
 		require.Contains(t, topVideos(), "+30")
 		require.NotContains(t, topVideos(), "–")
 	})
+}
+
+func TestOverviewPage_listsTheTrackedAccountsThatGainedMost(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := newCallerWithFiveAccounts(t, a)
+		v := c.newSignedInVisitor(t)
+		const heading = "Accounts that gained most in 7 days"
+		require.NotContains(t, mainText(v.visit("/")), heading, "no gain is known yet")
+		a.Exec(t, "UPDATE accounts SET views_gained_7d = CASE username WHEN 'anna' THEN 900 WHEN 'bert' THEN 1234 WHEN 'dora' THEN -5 END")
+		a.Exec(t, "UPDATE organisation_totals SET version = version + 1")
+		_, list, _ := strings.Cut(mainText(v.visit("/")), heading)
+		require.Regexp(t, `^AccountGainedViews @bert\+1,234200@anna\+900300@dora−5100Show all accounts`, list)
+		require.NotContains(t, list, "@cora")
+		table := v.visit("/account?order_by=views_gained_7d&csv=accounts").table()
+		require.Equal(t, "views_gained_7d", table[0][5])
+		require.Equal(t, []string{"1234", "900", "-5", "", ""}, []string{table[1][5], table[2][5], table[3][5], table[4][5], table[5][5]})
+		require.Regexp(t, `Gained 7 d ↓.*@bert.*\+1,234.*@anna.*\+900`, mainText(v.visit("/account?order_by=views_gained_7d")))
+	})
+}
+
+func TestOverviewPage_listsFailingAccounts(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := newCallerWithFiveAccounts(t, a)
+	a.Exec(t, "UPDATE accounts SET fetch_status = 'failing', fetch_reason = 'The source is slow' WHERE username = 'bert'")
+	require.Regexp(t, `Collecting.*@bert.*The source is slow`, mainText(c.newSignedInVisitor(t).visit("/").requireStatus(http.StatusOK)))
 }
 
 func TestOverviewPage_doesNotShowTheViewsOfNewlyTrackedVideosAsAGain(t *testing.T) {

@@ -14,8 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultLimit is the page size of a list if the request has no limit.
-const defaultLimit = 5000
+// The page sizes of lists if the request has no limit. shortLimit is for the members and reports of a collection, deliveries and events, and
+// defaultLimit for all other lists.
+const (
+	defaultLimit       = 5000
+	shortLimit   int32 = 100
+)
 
 // pageParams are the query parameters that select a page of a list. The pointer to a parameter is nil if the request lacks the parameter.
 type pageParams struct {
@@ -58,7 +62,7 @@ const macLength = 16
 const faultConflict = "conflict"
 
 // orderOf returns the order of a list. If orderBy is nil, the list is ordered by defaultColumn. If direction is nil, the order is
-// descending.
+// descending. For a list with a single order, orderBy is nil.
 func orderOf[O ~string](orderBy *O, defaultColumn O, direction *api.OrderDirection) store.Order {
 	if orderBy == nil {
 		orderBy = &defaultColumn

@@ -34,7 +34,7 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	if !quota.Exceeded {
 		return nil
 	}
-	times := countWithNoun(int(limit), "time", "")
+	times := countWithNoun(int(limit), "time")
 	text := fmt.Sprintf("%s may be called %s a minute by your organisation.", name, times)
 	// The visitors of pages do not know the names of operations, so the text for them has no name.
 	if id, ok := pageCaller(c.Request().Context()); ok {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -150,8 +151,8 @@ func addKnown(sum **int64, unknown *int64, count *int64) {
 // ListReports answers GET /collections/{collection_id}/reports with the reports of a collection.
 func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject) (api.ListReportsResponseObject, error) {
 	p := r.Params
-	query := store.ReportQuery{CollectionID: r.CollectionID, Order: store.Order{Column: "number", Descending: p.OrderDirection == nil || *p.OrderDirection == api.OrderDirectionDesc}}
-	page, err := s.readPage(ctx, "listReports", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil, r.CollectionID)
+	query := store.ReportQuery{CollectionID: r.CollectionID, Order: orderOf(nil, "number", p.OrderDirection)}
+	page, err := s.readPage(ctx, "listReports", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil, r.CollectionID)
 	if err != nil {
 		return nil, err
 	}

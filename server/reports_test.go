@@ -188,6 +188,18 @@ func TestReportPage_showsPresentNamesForOlderReports(t *testing.T) {
 	require.NotContains(t, string(part.body), `"accounts"`)
 }
 
+func TestLargeCollections_areNotOrderedByVideoCountButListed(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	createVideosWithManyLabels(t, c, 500, store.MaxSumMembers/500) // the members of these collections are also 10 accounts
+	a.Exec(t, `INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
+		SELECT c.organisation_id, c.id, v.id, 0 FROM collections c JOIN videos v ON v.organisation_id = c.organisation_id`)
+	p := c.send(http.MethodGet, "/collections?limit=1&order_by=video_count", nil).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
+	require.Equal(t, "The collections have more than 500000 added videos and accounts in total; the counts of at most 500000 can be added up.", p.Detail)
+	c.send(http.MethodGet, "/collections?limit=1", nil).requireStatus(http.StatusOK)
+}
+
 func TestLargeCollections_areRefusedByStatisticsAndReports(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -59,8 +59,7 @@ func TestRequestCost_collectionsWithCommonHashtagsUseLittleTime(t *testing.T) {
 		"more than 200000 videos with their hashtags")
 	a.Exec(t, `INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
  SELECT c.organisation_id, c.id, v.id, 0 FROM collections c JOIN (SELECT organisation_id, id FROM videos LIMIT 500) AS v ON v.organisation_id = c.organisation_id`)
-	require.Contains(t, get("/collections?limit=1&order_by=video_count").requireProblem(http.StatusConflict, server.CodeCollectionTooLarge).Detail,
-		"more than 500000 added videos and accounts")
+	get("/collections?limit=1&order_by=video_count").requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
 	page := c.newSignedInVisitor(t).visit("/collection").requireStatus(http.StatusOK)
 	require.Contains(t, string(page.body), "more than 500000 added videos and accounts")
 	require.Contains(t, string(page.body), "Collection 999", "the page must list the collections without their numbers")

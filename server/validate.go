@@ -281,12 +281,12 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 		case allowed != "":
 			add("min_length", "must be %s, not %s", allowed, formatValue(e.Value))
 		default: // the message does not contain the value, because it can be a password
-			add("min_length", "must have at least %s, not %d", countWithNoun(int(schema.MinLength), "character", ""), textLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
+			add("min_length", "must have at least %s, not %d", countWithNoun(int(schema.MinLength), "character"), textLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
 		}
 	case "maxLength":
-		add(faultMaxLength, "must have at most %s, not %d", countWithNoun(int(*schema.MaxLength), "character", ""), textLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
+		add(faultMaxLength, "must have at most %s, not %d", countWithNoun(int(*schema.MaxLength), "character"), textLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "minItems":
-		add("min_items", "must have at least %s, not %d", countWithNoun(int(schema.MinItems), "entry", "entries"), arrayLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
+		add("min_items", "must have at least %s, not %d", countWithNoun(int(schema.MinItems), "entry"), arrayLength(e.Value)) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "maxItems":
 		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, arrayLength(e.Value))
 	case "pattern":

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"net/url"
@@ -121,8 +122,8 @@ func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSec
 // sent or must be sent to the webhook.
 func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDeliveriesRequestObject) (api.ListWebhookDeliveriesResponseObject, error) {
 	p := r.Params
-	query := store.DeliveryQuery{WebhookID: r.WebhookID, Order: store.Order{Column: "created_at", Descending: p.OrderDirection == nil || *p.OrderDirection == api.OrderDirectionDesc}}
-	page, err := s.readPage(ctx, "listWebhookDeliveries", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil, r.WebhookID)
+	query := store.DeliveryQuery{WebhookID: r.WebhookID, Order: orderOf(nil, "created_at", p.OrderDirection)}
+	page, err := s.readPage(ctx, "listWebhookDeliveries", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil, r.WebhookID)
 	if err != nil {
 		return nil, err
 	}

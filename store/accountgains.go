@@ -2,17 +2,11 @@ package store
 
 import (
 	"context"
-	"math"
-	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 )
-
-// accountGainsPointsSQL is the query collectionTotalsPoints for up to @limit tracked videos of an account.
-var accountGainsPointsSQL = strings.Replace(collectionTotalsPointsSQL, "v.id IN @ids",
-	"v.id IN (SELECT va.id FROM videos va WHERE va.organisation_id = @org AND va.linked_account_id = @account AND NOT va.removed ORDER BY va.id LIMIT @limit)", 1)
 
 // AccountGains returns up to n tracked videos of an account, those that gained the most views from the day "from" to the day "to" first. The gain of a
 // video begins with its views on the day before the period, or with its first known views. Videos whose gain is unknown are left out. Only the
@@ -31,17 +25,20 @@ func (o *Org) AccountGains(ctx context.Context, account uuid.UUID, from, to db.D
 	c, ok := o.s.totals.get(key)
 	if !ok {
 		allowed := min(MaxTotalsVideos, MaxTotalsVideoDays/int(q.To-q.From+1))
-		t := newTally(q)
-		_, err := o.eachVideoWithPoints(ctx, accountGainsPointsSQL, map[string]any{"account": account, "limit": allowed + 1}, q.From-1, q.To, math.MaxInt, func(video uuid.UUID, of []Point) {
-			v := CollectionVideo{ID: video}
-			t.addVideo(&v, of)
-			c.Videos = append(c.Videos, v)
+		videos := o.scopedQuery(ctx, "videos").Select("videos.id, videos.latest_views IS NOT NULL").
+			Where("videos.linked_account_id = ? AND NOT videos.removed", account).Order("videos.id").Limit(allowed + 1)
+		err := o.s.db.EachRow(ctx, videos, func(row *db.Values) error {
+			c.Videos = append(c.Videos, CollectionVideo{ID: row.ID(0), counted: countSet{row.IsTrue(1)}})
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 		if len(c.Videos) > allowed {
 			return nil, &TooManyVideosError{Limit: allowed}
+		}
+		if err := o.tallyVideos(ctx, q, newTally(q), c.Videos); err != nil {
+			return nil, err
 		}
 		o.s.totals.put(key, c)
 	}

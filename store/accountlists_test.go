@@ -75,6 +75,8 @@ func compareAccounts(o store.Order) func(a, b store.Account) int {
 			return countKey(a.LatestFollowersCount)
 		case "total_views":
 			return countKey(a.TotalViews)
+		case "views_gained_7d":
+			return countKey(a.ViewsGained7d)
 		case "median_views":
 			if a.MedianViews == nil {
 				return false, 0, ""

@@ -37,6 +37,7 @@ var AccountOrders = db.SortColumns{
 	"total_views":            db.SortByNullable("accounts", "total_views", db.IntegerColumn),
 	"median_views":           db.SortByNullable("accounts", "median_views", db.FloatColumn),
 	"last_uploaded_at":       db.SortByNullable("accounts", "last_uploaded_at", db.DateColumn),
+	"views_gained_7d":        db.SortByNullable("accounts", "views_gained_7d", db.IntegerColumn),
 }
 
 // ListAccounts returns one page of the accounts that match the query.

@@ -54,6 +54,7 @@ type Account struct {
 	TotalBookmarks       *int64
 	TotalShares          *int64
 	LastUploadedAt       *db.Date
+	ViewsGained7d        *int64 `gorm:"column:views_gained_7d"` // see GainedIn7Days
 
 	FetchState // FetchStatus is "" if the account was never tracked
 

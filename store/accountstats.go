@@ -56,24 +56,27 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp, events *
 	if err := events.AddOutliers(stats); err != nil {
 		return err
 	}
-	if err := db.RunWrites(tx, stats.BuildSQLUpdates(tx)...); err != nil {
+	if err := db.RunWrites(tx, stats.BuildSQLUpdates(tx, stamp.Day)...); err != nil {
 		return err
 	}
 	return db.RunWrites(tx, StatementsForAccountDays(tx, accounts, stamp)...)
 }
 
-// RefreshStatistics recomputes the statistics of accounts, and the outlier multipliers of their tracked videos. It adds no events.
+// RefreshStatistics recomputes the statistics of accounts, and the outlier multipliers of their tracked videos. It adds no events, and does not change
+// the gained views of accounts that have rows in account_days.
 func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	stats, err := ReadStatistics(tx, accounts, nil)
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(tx, stats.BuildSQLUpdates(tx)...)
+	return db.RunWrites(tx, stats.BuildSQLUpdates(tx, 0)...)
 }
 
 // AccountsStats has the statistics of several accounts.
 type AccountsStats struct {
 	Of map[db.RowKey]AccountStats // the map key identifies the account
+	// Gained has the views that the account's videos gained by the answers that are being stored. ReadStatistics does not set it.
+	Gained map[db.RowKey]int64
 	// newMultipliers has the videos whose outlier multiplier is wrong in the database.
 	newMultipliers []newMultiplier
 }
@@ -198,8 +201,9 @@ func Median(sorted []int64) float64 {
 }
 
 // BuildSQLUpdates returns statements that store the accounts' new statistics and correct the outlier
-// multipliers of videos. The caller itself must store the videos that it passed to ReadStatistics.
-func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
+// multipliers of videos. The caller itself must store the videos that it passed to ReadStatistics. After these statements, the caller must write the
+// rows of account_days for the given day.
+func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB, day db.Date) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
 	}
@@ -208,14 +212,19 @@ func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB) []db.Write {
 	for i, account := range accounts {
 		a := s.Of[account]
 		stats[i] = append([]any{account.Org, account.ID, a.Videos, a.MeanViews, a.MedianViews, a.MedianViewsNonZero, a.MostViewed, a.PercentOutperform10x,
-			a.PercentOutperform25x, a.LastUploadedAt}, a.Counts.Values()...)
+			a.PercentOutperform25x, a.LastUploadedAt, s.Gained[account]}, a.Counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
-		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}, MetricDefinitions("")...)
+		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date", "gained bigint"}, MetricDefinitions("")...)
+	// If the account has a row of a later day, the gain belongs to that row. The period of the seven days then stays the same.
 	writes := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.StatementsForExec(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
- `+MetricColumns("total_{m} = s.{m}")+`
- FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
+ `+MetricColumns("total_{m} = s.{m}")+`,
+ views_gained = CASE WHEN s.views IS NULL THEN accounts.views_gained ELSE COALESCE(accounts.views_gained, 0) + s.gained END,
+ views_gained_7d = CASE WHEN (SELECT MAX(l.day) FROM account_days l WHERE l.organisation_id = {org} AND l.account_id = s.id) > ? THEN accounts.views_gained_7d + s.gained
+  ELSE COALESCE(accounts.views_gained, 0) + s.gained - (SELECT d.views_gained FROM account_days d
+   WHERE d.organisation_id = {org} AND d.account_id = s.id AND d.day <= ? AND d.views_gained IS NOT NULL ORDER BY d.day DESC LIMIT 1) END
+ FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`, day, day-7)
 	if len(s.newMultipliers) == 0 {
 		return writes
 	}
@@ -234,8 +243,30 @@ type AccountDay struct {
 	Followers, Following      *int64
 	Videos                    int64
 	Counts
-	FetchedAt *db.Instant // time of the fetch that changed the statistics last; nil if there was none on this day
-	Source    *string     // source of this fetch
+	// ViewsGained is the sum of the views that the account's videos have gained until the end of the day, in the time in which they were tracked and
+	// linked to the account. Only differences between two days have a meaning. It is nil if no views were known yet, and in rows that an
+	// earlier release wrote.
+	ViewsGained *int64
+	FetchedAt   *db.Instant // time of the fetch that changed the statistics last; nil if there was none on this day
+	Source      *string     // source of this fetch
+}
+
+// HasUnknownGain returns true if an earlier release wrote the row: it has views, but not the views gained until the end of the day.
+func (d AccountDay) HasUnknownGain() bool { return d.Views != nil && d.ViewsGained == nil }
+
+// GainedIn7Days returns the views that an account gained in the seven days before the last of its rows, and on the day of this row. The rows must be
+// ordered by day. It returns nil if no views were known seven days before.
+func GainedIn7Days(days []AccountDay) *int64 {
+	if len(days) == 0 || days[len(days)-1].ViewsGained == nil {
+		return nil
+	}
+	last := days[len(days)-1]
+	for _, d := range slices.Backward(days) {
+		if d.Day <= last.Day-7 && d.ViewsGained != nil {
+			return new(*last.ViewsGained - *d.ViewsGained)
+		}
+	}
+	return nil
 }
 
 // DayStamp has the day for which the statistics of accounts are stored. It also says which fetch changed these statistics, if a fetch changed them.
@@ -253,14 +284,14 @@ func StatementsForAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp)
 	}
 	// An updated row keeps the source of its newest fetch.
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
-	return db.Keys(accounts).StatementsForExec(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
+	return db.Keys(accounts).StatementsForExec(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views_gained, `+MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,
   COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = {org} AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
-  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, `+MetricColumns("a.total_{m}")+`,
+  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.views_gained, `+MetricColumns("a.total_{m}")+`,
   CAST(? AS bigint), CAST(? AS text)
   FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = {org} AND a.id = wanted.id
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
-  `+MetricColumns("{m} = excluded.{m}")+`,
+  views_gained = excluded.views_gained, `+MetricColumns("{m} = excluded.{m}")+`,
   source = `+newest+`excluded.source ELSE account_days.source END, fetched_at = `+newest+`excluded.fetched_at ELSE account_days.fetched_at END`,
 		stamp.Day, stamp.Day, stamp.FetchedAt, stamp.Source)
 }

@@ -48,7 +48,8 @@ func newTally(q CollectionTotalsQuery) *tally {
 }
 
 // addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to
-// Gained. The points must be ordered by day. If a count of a day is unknown, the last known count before it is added.
+// Gained. The points must be ordered by day. If a count of a day is unknown, the last known count before it is added. The fields get copies of the
+// counts, because a count of a point is a part of a block with the counts of many points, which would stay in memory as long as the video.
 func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	firstDay, addedDay := v.gainStartDay(t.from), v.AddedAt.Day()
 	next := 0        // index of the first point after the day
@@ -74,7 +75,7 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 			d.addGain(before, known)
 		}
 		if known.Views != nil && v.StartViews == nil {
-			v.StartDay, v.StartViews = &d.Day, known.Views
+			v.StartDay, v.StartViews = &d.Day, new(*known.Views)
 		}
 		if ofDay.Views != nil {
 			if endDay = day; next == len(points) { // without a later point, the views are those of the last point
@@ -82,8 +83,8 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 			}
 		}
 	}
-	if v.EndViews = known.Views; v.EndViews != nil {
-		v.EndDay = &endDay
+	if known.Views != nil {
+		v.EndDay, v.EndViews = &endDay, new(*known.Views)
 		if endDay > *v.StartDay {
 			gained := *v.EndViews - *v.StartViews
 			v.Gained = &gained

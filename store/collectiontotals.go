@@ -3,10 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -23,8 +21,7 @@ const (
 	// MaxTotalsVideos is the highest number of videos whose counts CollectionTotals adds up. For a larger collection, CollectionTotals returns a
 	// *TooManyVideosError.
 	MaxTotalsVideos = 5000
-	// MaxTotalsVideoDays limits the number of videos multiplied by the number of days. At the
-	// limit, the server and PostgreSQL each need half a second.
+	// MaxTotalsVideoDays limits the number of videos multiplied by the number of days. docs/evidence/reads.md has the CPU time at the limit.
 	MaxTotalsVideoDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
@@ -87,6 +84,9 @@ type CollectionVideo struct {
 	Removed bool
 	AddedAt db.Instant // when the video became a member of the collection
 
+	// counted says for each metric whether a stored point can have its count.
+	counted countSet
+
 	StartDay   *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	EndDay     *db.Date `gorm:"-"` // the last day whose views are known, up to the end of the period; nil if no views are known
 	StartViews *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
@@ -144,10 +144,14 @@ func (e *TooManyPointsError) Error() string {
 	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
+// countedColumns has a SQL column for each metric: whether a stored point of the video v can have a count of it. A count without a latest value was never
+// known, except for likes that the platform hides now.
+var countedColumns = strings.Replace(MetricColumns("v.latest_{m} IS NOT NULL"), "v.latest_likes IS NOT NULL", "(v.latest_likes IS NOT NULL OR v.hidden_stats)", 1)
+
 // videosForTotalsQuery selects the videos in the collections @in. The column added_at tells when a video first became a member. For a member through
 // an account or hashtag, this is never before the video was tracked. For speed, the query reads the videos of each account and hashtag only once.
 // Their time is the earliest one at which one of the collections got the account or hashtag.
-const videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at FROM (
+var videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at, ` + countedColumns + ` FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
   UNION ALL
@@ -163,33 +167,34 @@ const videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// collectionTotalsPoints is a SQL query for stored points, ordered by video and day. It selects the points that determine the counts of the days from
-// @from to @to: the last point up to @from, the points after it, and for each count that this last point lacks, the last point that has the count. So
-// the number of rows hardly grows if a source no longer reports a metric. A row can occur twice. Without the word MATERIALIZED, SQLite would compute the part
-// "wanted" three times.
-const collectionTotalsPoints = `WITH wanted AS MATERIALIZED (SELECT v.id,
+// collectionTotalsPoints is a SQL query for stored points of the videos that {videos} selects. It selects the points that determine the counts of the
+// days from @from to @to: the last daily and weekly point up to @from, the points after them, and the first ones from @to on. The order of the rows is
+// undefined, because sorting them takes longer than reading them.
+var collectionTotalsPoints = `WITH wanted AS MATERIALIZED (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
   (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,
-  (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week,
-  COALESCE((SELECT {complete} FROM snapshots_daily p WHERE p.organisation_id = @org AND p.video_id = v.id AND p.day <= @from ORDER BY p.day DESC LIMIT 1),
-   (SELECT {complete} FROM snapshots_weekly p WHERE p.organisation_id = @org AND p.video_id = v.id AND p.week <= @before ORDER BY p.week DESC LIMIT 1)) AS complete
-  FROM videos v WHERE v.organisation_id = @org AND v.id IN @ids),
- known AS (SELECT v.id, {known_day}, {known_week} FROM wanted JOIN videos v ON v.organisation_id = @org AND v.id = wanted.id WHERE wanted.complete = 0)
-SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM wanted
+  (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week
+  FROM videos v WHERE v.organisation_id = @org AND {videos})
+SELECT ` + pointColumns + `, video_id, 0 AS weekly FROM wanted
   CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND d.video_id = wanted.id
    AND d.day >= COALESCE(wanted.first_day, @from) AND d.day <= COALESCE(wanted.last_day, @to)
 UNION ALL
-SELECT d.video_id, d.day, {d}, d.fetched_at, d.source, 0 AS weekly FROM known
-  CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND d.video_id = known.id AND d.day IN ({days})
-UNION ALL
-SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
+SELECT ` + pointColumns + `, video_id, 1 AS weekly FROM wanted
   CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = wanted.id
-   AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
+   AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)`
+
+// lastKnownPoints is a SQL query for the last daily and the last weekly point up to @from of each video that {videos} selects, of the points that have
+// the counts of the condition {known}. Its columns are those of collectionTotalsPoints.
+var lastKnownPoints = `WITH known AS MATERIALIZED (SELECT v.id,
+  (SELECT MAX(p.day) FROM snapshots_daily p WHERE p.organisation_id = @org AND p.video_id = v.id AND p.day <= @from AND ({known})) AS last_day,
+  (SELECT MAX(p.week) FROM snapshots_weekly p WHERE p.organisation_id = @org AND p.video_id = v.id AND p.week <= @before AND ({known})) AS last_week
+  FROM videos v WHERE v.organisation_id = @org AND {videos})
+SELECT ` + pointColumns + `, video_id, 0 AS weekly FROM known CROSS JOIN snapshots_daily d
+  WHERE d.organisation_id = @org AND d.video_id = known.id AND d.day = known.last_day
 UNION ALL
-SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM known
-  CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = known.id AND w.week IN ({weeks})
-ORDER BY 1, 2, weekly`
+SELECT ` + pointColumns + `, video_id, 1 AS weekly FROM known CROSS JOIN snapshots_weekly w
+  WHERE w.organisation_id = @org AND w.video_id = known.id AND w.week = known.last_week`
 
 // totalsKey identifies a result of CollectionTotals in memory.
 type totalsKey struct {
@@ -201,7 +206,7 @@ type totalsKey struct {
 
 // newTotalsCache returns an empty cache for results of CollectionTotals without stored points. So the statistics and the history of a
 // collection are computed only once for a page.
-func newTotalsCache() (*sizedCache[totalsKey, CollectionTotals], error) {
+func newTotalsCache() *sizedCache[totalsKey, CollectionTotals] {
 	return newSizedCache[totalsKey](maxCachedTotals, maxCachedTotalsRows, func(c CollectionTotals) int64 { return int64(len(c.Videos) + len(c.Days)) })
 }
 
@@ -254,8 +259,16 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery)
 		return c, err
 	}
 	args := map[string]any{"org": o.id, "in": ids, "until": db.InstantOf((q.To + 1).Time()), "limit": MaxTotalsVideos + 1}
-	if err := o.s.db.Read(ctx).Raw(videosForTotalsQuery, args).Scan(&c.Videos).Error; err != nil {
-		return c, db.Translate(err)
+	err = o.s.db.EachRow(ctx, o.s.db.Read(ctx).Raw(videosForTotalsQuery, args), func(row *db.Values) error {
+		v := CollectionVideo{ID: row.ID(0), Link: row.String(1), Removed: row.IsTrue(2), AddedAt: row.Instant(3)}
+		for n := range v.counted {
+			v.counted[n] = row.IsTrue(4 + n)
+		}
+		c.Videos = append(c.Videos, v)
+		return nil
+	})
+	if err != nil {
+		return c, err
 	}
 	if len(c.Videos) > MaxTotalsVideos {
 		return c, &TooManyVideosError{Limit: MaxTotalsVideos}
@@ -267,11 +280,8 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery)
 		return c, &TooManyDaysError{Videos: len(c.Videos), Days: days, Allowed: MaxTotalsVideoDays / len(c.Videos)}
 	}
 	t := newTally(q)
-	points := 0
-	for part := range slices.Chunk(c.Videos, db.InsertChunk) {
-		if err := o.tallyVideos(ctx, q, t, part, &points); err != nil {
-			return c, err
-		}
+	if err := o.tallyVideos(ctx, q, t, c.Videos); err != nil {
+		return c, err
 	}
 	c.Days = t.finishDays()
 	if q.ForReport {
@@ -325,137 +335,156 @@ func (o *Org) queriedCollections(ctx context.Context, q CollectionTotalsQuery) (
 	return found, db.Translate(err)
 }
 
-// tallyVideos reads the points of the videos and adds the counts to the tally. *pointsRead is the
-// number of points that all calls have read.
-func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally, videos []CollectionVideo, pointsRead *int) error {
-	ids := make([]uuid.UUID, len(videos))
-	for n := range videos {
-		ids[n] = videos[n].ID
-	}
-	from := q.From - 1
+// tallyVideos reads the points of the videos and adds the counts to the tally.
+func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally, videos []CollectionVideo) error {
+	r := totalsReader{org: o, query: q, from: q.From - 1}
 	if q.ForReport {
-		from = 0 // read all earlier points too, because the quality of a point depends on them
+		r.from = 0 // read all earlier points too, because the quality of a point depends on them
 	}
-	at := 0
-	finish := func(of []Point) {
-		if q.ForReport {
-			videos[at].StoredPoints = pointsForDays(of, videos[at].gainStartDay(q.From), q.To)
+	for part := range slices.Chunk(videos, db.InsertChunk) {
+		points, err := r.pointsOf(ctx, part)
+		if err != nil {
+			return err
 		}
-		t.addVideo(&videos[at], of)
-		at++
-	}
-	limit := math.MaxInt
-	if q.ForReport {
-		limit = MaxReportPoints - *pointsRead
-	}
-	read, err := o.eachVideoWithPoints(ctx, collectionTotalsPointsSQL, map[string]any{"ids": ids}, from, q.To, limit, func(video uuid.UUID, of []Point) {
-		for videos[at].ID != video {
-			finish(nil)
+		for n := range part {
+			v, of := &part[n], points[part[n].ID]
+			if q.ForReport {
+				v.StoredPoints = pointsForDays(of, v.gainStartDay(q.From), q.To)
+			}
+			t.addVideo(v, of)
+			r.unused = append(r.unused, of)
 		}
-		finish(of)
-	})
-	if *pointsRead += read; err != nil {
-		return err
-	}
-	for at < len(videos) {
-		finish(nil)
 	}
 	return nil
 }
 
-// eachVideoWithPoints runs a query like collectionTotalsPoints, and calls f with each video that has points, and with its points, the oldest first. f
-// must not keep the points. It returns the number of points. If there are more than limit points, the error is a *TooManyPointsError.
-func (o *Org) eachVideoWithPoints(ctx context.Context, query string, args map[string]any, from, to db.Date, limit int, f func(video uuid.UUID, of []Point)) (int, error) {
-	// A weekly point can be up to 6 days after the Monday of its week, and the query compares these Mondays
-	// with @before. So @before is 6 days earlier than @from.
-	args["org"], args["from"], args["before"], args["to"] = o.id, from, from-6, to
-	rows, err := o.s.db.Read(ctx).Raw(query, args).Rows()
+// totalsReader reads the points that determine the counts of videos in the period of a query and on the day before it.
+type totalsReader struct {
+	org    *Org
+	query  CollectionTotalsQuery
+	from   db.Date   // the first day whose counts are needed
+	read   int       // number of points that were read
+	unused [][]Point // slices whose memory can be used for further points
+}
+
+// pointsOf returns the points of each video, the oldest first.
+func (r *totalsReader) pointsOf(ctx context.Context, videos []CollectionVideo) (map[uuid.UUID][]Point, error) {
+	ids := make([]uuid.UUID, len(videos))
+	for n := range videos {
+		ids[n] = videos[n].ID
+	}
+	// A weekly point can be up to 6 days after the Monday of its week, and the queries compare these Mondays with lastWeek.
+	lastWeek := r.from - 6
+	points, err := r.run(ctx, collectionTotalsPoints, ids, r.from, lastWeek)
 	if err != nil {
-		return 0, db.Translate(err)
+		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err returns the errors of reading, so the error of Close is not needed
-	var of []Point
-	var video uuid.UUID
-	read := 0
-	var p pointRow
-	targets := p.fieldPointers()
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return read, db.Translate(err)
+	// If the last point up to the day r.from lacks counts, search for the last point that has at least one of them, and so on for the others.
+	searches := map[countSet]pointSearch{}
+	add := func(video uuid.UUID, of []Point, wanted countSet) {
+		if missing, last := missingCounts(of, r.from, wanted); missing != (countSet{}) {
+			s := searches[missing]
+			searches[missing] = pointSearch{append(s.videos, video), max(s.until, last)}
 		}
-		if read++; read > limit {
-			return read, &TooManyPointsError{Limit: MaxReportPoints}
-		}
-		if p.video != video && len(of) > 0 {
-			f(video, of)
-			of = of[:0]
-		}
-		video = p.video
-		point := p.toPoint()
-		// While a week is rolled up, a day can have two points. The weekly point supplies the
-		// counts that the daily point lacks.
-		if n := len(of); n > 0 && of[n-1].Day == point.Day {
-			point.Update(of[n-1].Counts)
-			of[n-1].Counts = point.Counts
-			continue
-		}
-		of = append(of, point)
 	}
-	if err := rows.Err(); err != nil {
-		return read, db.Translate(err)
+	for n := range videos {
+		add(videos[n].ID, points[videos[n].ID], videos[n].counted)
 	}
-	if len(of) > 0 {
-		f(video, of)
+	for len(searches) > 0 {
+		for wanted, s := range searches {
+			delete(searches, wanted)
+			found, err := r.run(ctx, strings.ReplaceAll(lastKnownPoints, "{known}", wanted.anyKnown("p.")), s.videos, s.until, min(s.until, lastWeek))
+			if err != nil {
+				return nil, err
+			}
+			for video, of := range found {
+				add(video, of, wanted)
+				points[video] = r.merge(points[video], of)
+			}
+		}
 	}
-	return read, nil
+	return points, nil
 }
 
-// collectionTotalsPointsSQL is collectionTotalsPoints with SQL text in place of each word in braces, such as the columns of the metrics in place of {d}.
-var collectionTotalsPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}"),
-	"{complete}", "CASE WHEN "+JoinMetrics("(p.{m} IS NOT NULL OR v.latest_{m} IS NULL)", " AND ")+" AND (p.likes IS NOT NULL OR NOT v.hidden_stats) THEN 1 ELSE 0 END",
-	"{known_day}", lastKnownSQL("snapshots_daily", "day", "@from"), "{known_week}", lastKnownSQL("snapshots_weekly", "week", "@before"),
-	"{days}", MetricColumns("known.{m}_day"), "{weeks}", MetricColumns("known.{m}_week")).Replace(collectionTotalsPoints)
+// countSet is a set of metrics. Its elements are in the order of the metrics.
+type countSet [MetricCount]bool
 
-// lastKnownSQL returns a SQL column for each metric: the day or week of the last point of the video v up to the limit that has a count of the metric. It
-// is NULL if no point can have one. A count without a latest value was never known, except for likes that the platform hides now.
-func lastKnownSQL(table, column, limit string) string {
-	format := "CASE WHEN v.latest_{m} IS NOT NULL THEN (SELECT MAX(k." + column + ") FROM " + table + " k WHERE k.organisation_id = @org AND k.video_id = v.id AND k." +
-		column + " <= " + limit + " AND k.{m} IS NOT NULL) END AS {m}_" + column
-	return strings.ReplaceAll(MetricColumns(format), "v.latest_likes IS NOT NULL", "(v.latest_likes IS NOT NULL OR v.hidden_stats)")
+// pointSearch is a search for the last points of videos with some counts. It begins at the day "until", because later points have none of them.
+type pointSearch struct {
+	videos []uuid.UUID
+	until  db.Date
 }
 
-// pointRow has the values of one row that the query collectionTotalsPoints returns.
-type pointRow struct {
-	video   uuid.UUID
-	day     db.Date
-	counts  [MetricCount]sql.Null[int64]
-	fetched db.Instant
-	source  string
-	weekly  int
-}
-
-// fieldPointers returns pointers to the fields of the row, in the order of the query's columns. rows.Scan fills the fields through these pointers.
-func (r *pointRow) fieldPointers() []any {
-	out := []any{&r.video, &r.day}
-	for n := range r.counts {
-		out = append(out, &r.counts[n])
+// missingCounts returns which of the wanted counts the last point up to a day lacks, and the day of this point. If there is no such point, it returns an
+// empty set. The points are ordered by day.
+func missingCounts(points []Point, until db.Date, wanted countSet) (missing countSet, last db.Date) {
+	n := len(points)
+	for n > 0 && points[n-1].Day > until {
+		n--
 	}
-	return append(out, &r.fetched, &r.source, &r.weekly)
+	if n == 0 {
+		return missing, 0
+	}
+	for m, count := range points[n-1].All() {
+		missing[m] = wanted[m] && count == nil
+	}
+	return missing, points[n-1].Day
 }
 
-// toPoint returns the row as a point. It allocates all values of a point together, because this is faster and a request can read up to 215,000 rows.
-func (r *pointRow) toPoint() Point {
-	values := &struct {
-		counts  [MetricCount]int64
-		fetched db.Instant
-		source  string
-	}{fetched: r.fetched, source: r.source}
-	p := Point{Day: r.day, Provenance: Provenance{Source: &values.source, FetchedAt: &values.fetched}}
-	for n, count := range p.Fields() {
-		if r.counts[n].Valid {
-			values.counts[n] = r.counts[n].V
-			*count = &values.counts[n]
+// anyKnown returns a SQL condition that is true if a point has at least one of the counts. The prefix is that of the columns, such as "p.".
+func (s countSet) anyKnown(prefix string) string {
+	var conditions []string
+	for n, column := range MetricNames(prefix) {
+		if s[n] {
+			conditions = append(conditions, column+" IS NOT NULL")
 		}
 	}
-	return p
+	return strings.Join(conditions, " OR ")
+}
+
+// run runs collectionTotalsPoints or lastKnownPoints, and returns the points of each video, the oldest first. If there are too many points for a report,
+// the error is a *TooManyPointsError.
+func (r *totalsReader) run(ctx context.Context, query string, videos []uuid.UUID, from, before db.Date) (map[uuid.UUID][]Point, error) {
+	d := r.org.s.db
+	ofVideos, ids := db.AnyOf(d.Read(ctx), "v.id", "@videos", videos)
+	q := d.Read(ctx).Raw(strings.ReplaceAll(query, "{videos}", ofVideos),
+		map[string]any{"org": r.org.id, "videos": ids, "from": from, "before": before, "to": r.query.To})
+	daily, weekly := make(map[uuid.UUID][]Point, len(videos)), map[uuid.UUID][]Point{}
+	err := d.EachRow(ctx, q, func(row *db.Values) error {
+		if r.read++; r.query.ForReport && r.read > MaxReportPoints {
+			return &TooManyPointsError{Limit: MaxReportPoints}
+		}
+		video, points := row.ID(MetricCount+3), daily
+		if row.Count(MetricCount+4) == 1 {
+			points = weekly
+		}
+		of := points[video]
+		if last := len(r.unused) - 1; of == nil && last >= 0 {
+			of, r.unused = r.unused[last][:0], r.unused[:last]
+		}
+		points[video] = append(of, readPoint(row))
+		return nil
+	})
+	for video, of := range daily {
+		daily[video] = r.merge(of, nil)
+	}
+	// While a week is rolled up, a day can have two points. The weekly point supplies the counts that the daily point lacks.
+	for video, of := range weekly {
+		daily[video] = r.merge(daily[video], of)
+	}
+	return daily, err
+}
+
+// merge returns the points of two lists, the oldest first. If several points have the same day, it returns one point for them: the first one, with the
+// counts that it lacks from the others. The lists must not be used after the call.
+func (r *totalsReader) merge(a, b []Point) []Point {
+	if a = append(a, b...); b != nil {
+		r.unused = append(r.unused, b)
+	}
+	slices.SortStableFunc(a, func(a, b Point) int { return int(a.Day - b.Day) })
+	merged := a[:0]
+	for _, p := range a {
+		merged = appendPoint(merged, p)
+	}
+	return merged
 }

@@ -38,7 +38,7 @@ func (o *Org) countRows(ctx context.Context, v Version, q *gorm.DB) (n int64, er
 	if err != nil {
 		return 0, err
 	}
-	if n, ok := o.s.counts.Get(key); ok {
+	if n, ok := o.s.counts.get(key); ok {
 		return n, nil
 	}
 	err = o.s.db.EachRow(ctx, q, func(row *db.Values) error {
@@ -46,7 +46,7 @@ func (o *Org) countRows(ctx context.Context, v Version, q *gorm.DB) (n int64, er
 		return nil
 	})
 	if err == nil {
-		o.s.counts.Add(key, n)
+		o.s.counts.put(key, n)
 	}
 	return n, err
 }

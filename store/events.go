@@ -156,8 +156,7 @@ type receiver struct {
 type pendingEvent struct {
 	org uuid.UUID
 	Event
-	only     *uuid.UUID // the only webhook to which the event is sent; nil if it is sent to all webhooks that get events of its type
-	delivery uuid.UUID  // id of the delivery, if the field `only` names its webhook; if this id is zero, each delivery of the event gets a new id
+	delivery uuid.UUID // id of the delivery of a test event; if it is zero, each delivery of the event gets a new id
 }
 
 // NewEventRecorder returns a recorder for the events of organisations. The transaction must already
@@ -431,7 +430,7 @@ func (r *EventRecorder) insertEvents() error {
 		}
 		events = append(events, []any{e.org, e.Position, e.ID, string(e.Type), e.CreatedAt, string(data)})
 		for _, to := range r.receivers[e.org] {
-			if e.only == nil && !to.types.contains(e.Type) || e.only != nil && *e.only != to.id {
+			if !to.types.contains(e.Type) {
 				continue
 			}
 			d := newDelivery(e.org, to.id, e.delivery, e.Event, r.at)

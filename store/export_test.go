@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"math"
 
 	"github.com/google/uuid"
 
@@ -18,7 +17,9 @@ func SetMaxCachedRows(s *Store, rows int64) { s.sequences.maxSize = rows }
 // CountCachedRows returns how many rows are in memory, added up over all lists.
 func CountCachedRows(s *Store) int64 { return s.sequences.total }
 
-// CountTotalsPoints returns the number of points that the query collectionTotalsPoints selects for one video.
+// CountTotalsPoints returns the number of points that are read for the sums of one video in a period, if the video once had each count.
 func CountTotalsPoints(ctx context.Context, o *Org, video uuid.UUID, from, to db.Date) (int, error) {
-	return o.eachVideoWithPoints(ctx, collectionTotalsPointsSQL, map[string]any{"ids": []uuid.UUID{video}}, from, to, math.MaxInt, func(uuid.UUID, []Point) {})
+	r := totalsReader{org: o, query: CollectionTotalsQuery{From: from, To: to}, from: from - 1}
+	_, err := r.pointsOf(ctx, []CollectionVideo{{ID: video, counted: countSet{true, true, true, true, true}}})
+	return r.read, err
 }

@@ -103,7 +103,8 @@ func (s *FetchState) FetchDetail(kind string, noCollector bool) *string {
 	if reason == "" || s.NextFetchAt == nil {
 		return s.FetchDetailWithoutTime(kind, noCollector)
 	}
-	format := "%s; the next fetch is due on %s UTC."
+	// This sentence must be true before and after the time, because no version changes when the time passes: see Version.Due.
+	format := "%s; the next fetch is due from %s UTC on."
 	switch waits := s.FetchReason == ""; {
 	case waits && s.FetchStatus == queue.FetchPending && !s.isDue:
 		format = "%s; it is due on %s UTC."

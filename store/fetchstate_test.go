@@ -101,7 +101,7 @@ func TestFetchState_showsOnlyAttemptsSinceTrackingBegan(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, queue.FetchFailing, v.FetchStatus)
 		require.NotNil(t, v.LastAttemptAt)
-		require.Equal(t, "The last 2 attempts failed; the next fetch is due on "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC.", *v.FetchDetail("video", false))
+		require.Equal(t, "The last 2 attempts failed; the next fetch is due from "+v.NextFetchAt.Time().Format("2006-01-02 15:04")+" UTC on.", *v.FetchDetail("video", false))
 
 		other := storetest.Track(t, second, clip)[0].ID
 		v, err = second.Video(t.Context(), store.Ref{ID: other})

@@ -6,8 +6,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
@@ -75,11 +73,4 @@ func textAfterHash(s string, hasFullWidth bool) (rest string, found bool) {
 // of package db.
 func FoldTag(s string) string {
 	return db.FoldText(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), fullWidth))
-}
-
-// VideoHashtag is a row of video_hashtags: a hashtag in a video's caption.
-type VideoHashtag struct {
-	OrganisationID uuid.UUID
-	Tag            string
-	VideoID        uuid.UUID
 }

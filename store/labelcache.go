@@ -29,9 +29,8 @@ type cachedLabels struct {
 }
 
 // newLabelCache returns an empty cache.
-func newLabelCache() (*labelCache, error) {
-	byOrg, err := newSizedCache[uuid.UUID](maxLabelledOrgs, maxCachedEntries, func(l cachedLabels) int64 { return l.labels.countEntries() })
-	return &labelCache{byOrg}, err
+func newLabelCache() *labelCache {
+	return &labelCache{newSizedCache[uuid.UUID](maxLabelledOrgs, maxCachedEntries, func(l cachedLabels) int64 { return l.labels.countEntries() })}
 }
 
 // get returns the labels of an organisation, or nil if the cache does not have the labels of the given version. If the result `load`

@@ -158,8 +158,8 @@ func TestAccounts_useAnIndexForEveryFilterInEveryOrder(t *testing.T) {
 		if db.Engine == "sqlite" {
 			day = "date('2026-01-01', (n % 100) || ' days')"
 		}
-		insertManyRows(t, db, o, "accounts", "platform, username, handle_current, link, created_at, tracked, fetch_status, latest_followers_count, total_views, median_views, last_uploaded_at",
-			"'tiktok', 'user' || {n}, true, 'https://www.tiktok.com/@user' || {n}, {n} % 3000, {n} % 5 > 0, 'ok', CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, CASE WHEN {n} % 3 > 0 THEN {n} % 600 END, CASE WHEN {n} % 3 > 0 THEN {n} % 500 / 7.0 END, CASE WHEN {n} % 3 > 0 THEN "+day+" END")
+		insertManyRows(t, db, o, "accounts", "platform, username, handle_current, link, created_at, tracked, fetch_status, latest_followers_count, total_views, median_views, last_uploaded_at, views_gained_7d",
+			"'tiktok', 'user' || {n}, true, 'https://www.tiktok.com/@user' || {n}, {n} % 3000, {n} % 5 > 0, 'ok', CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, CASE WHEN {n} % 3 > 0 THEN {n} % 600 END, CASE WHEN {n} % 3 > 0 THEN {n} % 500 / 7.0 END, CASE WHEN {n} % 3 > 0 THEN "+day+" END, CASE WHEN {n} % 3 > 0 THEN {n} % 400 - 200 END")
 		for name, query := range map[string]store.AccountQuery{
 			"tracked accounts":                           {},
 			"tracked and linked accounts":                {IncludeLinked: true},

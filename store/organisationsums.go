@@ -51,12 +51,12 @@ func StatementsForOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) [
 	return db.Orgs(db.Distinct(orgs)).StatementsForExec(tx, organisationDaysInsert(tx, ""), day, day, 0, 0)
 }
 
-// statementsForToday returns statements that write the organisation's totals for today, with the given numbers of videos and accounts added.
-// These numbers must be added to the totals later. Before the first fetch, the statements write nothing, because no counts are known.
-func (t Tracking) statementsForToday(videos, accounts int) []db.Write {
+// statementsForToday returns statements that write the organisation's totals for today, with the given number of videos added. This number must be
+// added to the totals later. Before the first fetch, the statements write nothing, because no counts are known.
+func (t Tracking) statementsForToday(newVideos int) []db.Write {
 	today := t.Now.Day()
 	return db.Orgs([]uuid.UUID{t.id}).StatementsForExec(t.Tx, organisationDaysInsert(t.Tx, " AND EXISTS (SELECT 1 FROM organisation_days d WHERE d.organisation_id = {org})"),
-		today, today, accounts, videos)
+		today, today, 0, newVideos)
 }
 
 // organisationDaysInsert returns an INSERT of totals into organisation_days. Its parameters are the day, twice, and the numbers of accounts and

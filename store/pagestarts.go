@@ -28,7 +28,7 @@ func readList[R any](ctx context.Context, o *Org, v Version, q *gorm.DB, spec db
 		return nil, db.Translate(err)
 	}
 	offset := w.Offset
-	if start, ok := o.s.pageStarts.Get(pageStart{key, offset}); ok {
+	if start, ok := o.s.pageStarts.get(pageStart{key, offset}); ok {
 		w.Offset, w.After = 0, &start
 	}
 	list, err := db.ReadList(ctx, o.s.db, q, spec, order, w)
@@ -36,10 +36,10 @@ func readList[R any](ctx context.Context, o *Org, v Version, q *gorm.DB, spec db
 		return nil, err
 	}
 	if list.Start != nil {
-		o.s.pageStarts.Add(pageStart{key, offset}, *list.Start)
+		o.s.pageStarts.put(pageStart{key, offset}, *list.Start)
 	}
 	if next := list.Next(); next != nil {
-		o.s.pageStarts.Add(pageStart{key, offset + list.Count()}, *next)
+		o.s.pageStarts.put(pageStart{key, offset + list.Count()}, *next)
 	}
 	return list, nil
 }

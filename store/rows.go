@@ -94,6 +94,7 @@ var accountColumns = []db.Column[Account]{
 	{Name: "total_bookmarks", Set: func(a *Account, row *db.Values, i int) { a.TotalBookmarks = row.OptionalInt(i) }},
 	{Name: "total_shares", Set: func(a *Account, row *db.Values, i int) { a.TotalShares = row.OptionalInt(i) }},
 	{Name: "last_uploaded_at", Set: func(a *Account, row *db.Values, i int) { a.LastUploadedAt = row.OptionalDate(i) }},
+	{Name: "views_gained_7d", Set: func(a *Account, row *db.Values, i int) { a.ViewsGained7d = row.OptionalInt(i) }},
 	{Name: "fetch_status", Set: func(a *Account, row *db.Values, i int) { a.FetchStatus = FetchStatus(row.String(i)) }},
 	{Name: "fetch_reason", Set: func(a *Account, row *db.Values, i int) { a.FetchReason = row.String(i) }},
 	{Name: "last_attempt_at", Set: func(a *Account, row *db.Values, i int) { a.LastAttemptAt = row.OptionalInstant(i) }},

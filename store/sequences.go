@@ -20,7 +20,7 @@ const (
 
 // newSequenceCache returns an empty cache for the order of lists of videos or accounts in collections: the ids of all rows, in order. The
 // value nil means that a list has too many rows for the cache.
-func newSequenceCache() (*sizedCache[listKey, *db.Sequence], error) {
+func newSequenceCache() *sizedCache[listKey, *db.Sequence] {
 	return newSizedCache[listKey](maxSequences, maxTotalSequenceRows, (*db.Sequence).Len)
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // sizedCache keeps values in memory. It limits the number of values and the sum of their sizes. If a limit is exceeded, it drops the least
-// recently used values. The methods get and put are safe for concurrent use.
+// recently used values. The methods get and put are safe for concurrent use. All caches of a Store are sizedCaches.
 type sizedCache[K comparable, V any] struct {
 	mu      sync.Mutex
 	values  *simplelru.LRU[K, V]
@@ -16,11 +16,15 @@ type sizedCache[K comparable, V any] struct {
 	total   int64 // sum of the sizes of all values
 }
 
-func newSizedCache[K comparable, V any](maxValues int, maxSize int64, size func(V) int64) (*sizedCache[K, V], error) {
+// newSizedCache returns an empty cache. maxValues must be at least 1.
+func newSizedCache[K comparable, V any](maxValues int, maxSize int64, size func(V) int64) *sizedCache[K, V] {
 	c := &sizedCache[K, V]{size: size, maxSize: maxSize}
-	var err error
-	c.values, err = simplelru.NewLRU(maxValues, func(_ K, dropped V) { c.total -= size(dropped) })
-	return c, err
+	values, err := simplelru.NewLRU(maxValues, func(_ K, dropped V) { c.total -= size(dropped) })
+	if err != nil { // NewLRU fails only for a size below 1
+		panic(err)
+	}
+	c.values = values
+	return c
 }
 
 // get returns the value of a key. It returns false if the cache does not have the key.

@@ -120,3 +120,66 @@ func (t Tracking) trackedIDs(refs []Ref) (unmatched []Ref, ids []uuid.UUID, acco
 	}
 	return unmatched, ids, LinkedAccounts(rows), nil
 }
+
+// StoppedVideos has the numbers of videos of an account whose tracking was stopped.
+type StoppedVideos struct {
+	Stopped      int64 // videos whose tracking was stopped with the account
+	StillTracked int64 // videos that stay tracked, because they were added by their own links
+}
+
+// StopAccount does the work of StopAccounts for one account and returns the numbers of its videos. It returns false if ref names no tracked account.
+func (o *Org) StopAccount(ctx context.Context, ref Ref) (videos StoppedVideos, found bool, err error) {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
+		unmatched, ids, stopped, err := o.stopAccounts(tx, []Ref{ref}, true)
+		videos, found = StoppedVideos{Stopped: stopped}, len(unmatched) == 0
+		if err != nil || !found {
+			return err
+		}
+		return db.Scoped(tx, "videos", o.id).Where("videos.linked_account_id IN ? AND NOT videos.removed", ids).Count(&videos.StillTracked).Error
+	})
+	return videos, found, err
+}
+
+// StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that
+// name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, it stops nothing.
+func (o *Org) StopAccounts(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
+	err = o.changeData(ctx, func(tx *gorm.DB) error {
+		unmatched, _, _, err = o.stopAccounts(tx, refs, allOrNothing)
+		return err
+	})
+	return unmatched, err
+}
+
+// stopAccounts does the work of StopAccounts in the transaction tx. It also returns the ids of the accounts that the refs name, and the number of
+// videos whose tracking was stopped.
+func (o *Org) stopAccounts(tx *gorm.DB, refs []Ref, allOrNothing bool) (unmatched []Ref, ids []uuid.UUID, stoppedVideos int64, err error) {
+	for _, ref := range refs {
+		var found []uuid.UUID
+		if err := addAccountCondition(db.Scoped(tx, "accounts", o.id), ref).Where("accounts.tracked").Pluck("id", &found).Error; err != nil {
+			return nil, nil, 0, err
+		}
+		if len(found) == 0 {
+			unmatched = append(unmatched, ref)
+		}
+		ids = append(ids, found...)
+	}
+	if len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
+		return unmatched, nil, 0, nil
+	}
+	ids = db.Distinct(ids)
+	stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(setStoppedStatus(map[string]any{"tracked": false, "removed": true}))
+	if stopped.Error != nil {
+		return nil, nil, 0, stopped.Error
+	}
+	if err := queue.Unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
+		return nil, nil, 0, err
+	}
+	err = tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",
+		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
+	stoppedVideos, err = t.stopTrackedVideos(db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids)
+	return unmatched, ids, stoppedVideos, err
+}

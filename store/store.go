@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"strings"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -25,8 +23,8 @@ type Store struct {
 
 	db              *db.DB
 	maxCollections  int
-	counts          *lru.Cache[listKey, int64]
-	pageStarts      *lru.Cache[pageStart, db.Position]
+	counts          *sizedCache[listKey, int64]
+	pageStarts      *sizedCache[pageStart, db.Position]
 	labels          *labelCache
 	sequences       *sizedCache[listKey, *db.Sequence]
 	totals          *sizedCache[totalsKey, CollectionTotals]
@@ -41,27 +39,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := lru.New[listKey, int64](maxCounts)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	pageStarts, err := lru.New[pageStart, db.Position](maxPageStarts)
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	labels, err := newLabelCache()
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	sequences, err := newSequenceCache()
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	totals, err := newTotalsCache()
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return &Store{Queue: queue.New(d), db: d, counts: counts, pageStarts: pageStarts, labels: labels, sequences: sequences, totals: totals, maxSequenceRows: maxSequenceRows, queries: newQueries(d),
+	return &Store{Queue: queue.New(d), db: d,
+		counts:     newSizedCache[listKey](maxCounts, maxCounts, func(int64) int64 { return 1 }),
+		pageStarts: newSizedCache[pageStart](maxPageStarts, maxPageStarts, func(db.Position) int64 { return 1 }),
+		labels:     newLabelCache(), sequences: newSequenceCache(), totals: newTotalsCache(), maxSequenceRows: maxSequenceRows, queries: newQueries(d),
 		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
@@ -172,7 +171,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	if len(missing) > 0 {
 		// In the other two cases, the organisation's points are written elsewhere: by updateSums, or by the import.
 		if len(restarted) == 0 && !r.Imported {
-			writes = append(writes, t.statementsForToday(len(missing), 0)...)
+			writes = append(writes, t.statementsForToday(len(missing))...)
 		}
 		videos := make([]Video, 0, len(missing))
 		for i := range r.Links {
@@ -457,40 +456,4 @@ func (t Tracking) updateSums(accounts []db.RowKey) error {
 		}
 	}
 	return db.RunWrites(t.Tx, StatementsForOrganisationDays(t.Tx, []uuid.UUID{t.id}, today)...)
-}
-
-// enqueuePending adds the organisation's pending videos, which are saved but not fetched, to the fetch queue. It also adds the tracked
-// accounts for which the queue has no subscription. It does nothing if the organisation has no subscription.
-func (o *Org) enqueuePending(ctx context.Context) error {
-	return o.changeData(ctx, func(tx *gorm.DB) error {
-		now := o.s.db.Now()
-		org, err := ReadOrganisation(tx, o.id)
-		if err != nil || org.isLimited() { // the subscription can have ended meanwhile
-			return err
-		}
-		// One statement both updates and returns the pending videos. With two statements, a video could become pending between them: it would
-		// be updated, but not added to the queue.
-		var videos []Video
-		err = db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
-		if err != nil {
-			return err
-		}
-		entries := make([]queue.Entry, 0, len(videos))
-		lane := LaneOf(org)
-		for i := range videos {
-			entries = append(entries, VideoEntry(&videos[i], lane, now))
-		}
-		accounts, unreachable, err := o.unsubscribedAccounts(tx)
-		if err != nil {
-			return err
-		}
-		if err := o.markUnreachable(tx, unreachable); err != nil {
-			return err
-		}
-		for i := range accounts {
-			entries = append(entries, AccountEntry(&accounts[i], accounts[i].TrackingType, 0, lane, now))
-		}
-		_, err = Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts(entries, lane)
-		return err
-	})
 }

@@ -58,8 +58,5 @@ type SchemaError = db.SchemaError
 // ClockError reports that the store's clock may be wrong. In that case, rows are not deleted by their age.
 type ClockError = db.ClockError
 
-// Engine has the name, version and current time of the database engine.
-type Engine = db.Engine
-
 // Retention says for how many days the points of histories are kept.
 type Retention = db.Retention

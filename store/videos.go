@@ -128,8 +128,8 @@ type VideoQuery struct {
 	WithoutTotal    bool // do not count the matching videos; List.Total is then 0
 	WithoutLabels   bool // do not set Video.Labels
 
-	// Each is an optional function. If it is set, ListVideos can pass the videos to this function instead of returning them: see
-	// db.ListSpec.Each.
+	// Each is an optional function. If it is set, ListVideos can pass the videos to this function instead of returning them. A video and its texts
+	// are valid only until Each returns.
 	Each func(*Video) error `json:"-"`
 }
 
@@ -157,11 +157,14 @@ var VideoOrders = db.SortColumns{
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	var v Version // read before the data: if the data change between the two reads, a client that compares versions notices the change
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
-		InIndexOrder: !query.hasFilters(), Each: query.Each,
+		InIndexOrder: !query.hasFilters(),
 		Complete: func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 			return o.AtVersion(v).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
 		},
-		Completer: func() func(*Video) { return o.videoFieldFiller(v, query.WithoutLabels) }}
+	}
+	if query.Each != nil {
+		spec.Each = func() func(*Video) error { return o.fillAndPass(v, query.WithoutLabels, query.Each) }
+	}
 	matching := o.matchingVideos(ctx, query).Session(&gorm.Session{})
 	if _, ok := o.RememberedVersion(); !ok && query.fitsOneRoundTrip() {
 		return o.listVideosInOneRoundTrip(ctx, query, matching, spec, &v)
@@ -254,20 +257,22 @@ func (o *Org) fillVideoFields(ctx context.Context, videos []Video, withoutLabels
 	return o.setVideoLabels(ctx, videos, maxBytes)
 }
 
-// videoFieldFiller returns a function that sets the same fields as fillVideoFields, but of a single video. If the labels are needed and those of
-// version v are not in memory, it returns nil.
-func (o *Org) videoFieldFiller(v Version, withoutLabels bool) func(*Video) {
+// fillAndPass returns a function that sets the same fields as fillVideoFields, but of a single video, and passes the video to the function each. If
+// the labels are needed and those of version v are not in memory, it returns nil.
+func (o *Org) fillAndPass(v Version, withoutLabels bool, each func(*Video) error) func(*Video) error {
 	now := o.s.db.Now()
-	if withoutLabels {
-		return func(video *Video) { video.setStatusAt(now, video.LatestUpdatedAt) }
+	var cached *labels
+	if !withoutLabels {
+		if cached = o.s.labels.peek(o.id, v.labels); cached == nil {
+			return nil
+		}
 	}
-	cached := o.s.labels.peek(o.id, v.labels)
-	if cached == nil {
-		return nil
-	}
-	return func(video *Video) {
+	return func(video *Video) error {
 		video.setStatusAt(now, video.LatestUpdatedAt)
-		video.Labels = cached.labelsOf(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
+		if cached != nil {
+			video.Labels = cached.labelsOf(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
+		}
+		return each(video)
 	}
 }
 

@@ -322,13 +322,10 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 			db.Assign(&made, repeated)
 			return err
 		}
-		recorder, err := NewEventRecorder(tx, o.s.db.Now(), o.id)
-		if err != nil {
-			return err
-		}
-		e := pendingEvent{org: o.id, Event: Event{ID: db.NewID(), Type: EventWebhookTest, CreatedAt: o.s.db.Now(), Data: EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL}}}}
-		e.only, e.delivery = &w.ID, effectID
-		recorder.pending = append(recorder.pending, e)
+		// Only this webhook gets the event, whatever types of events it gets otherwise.
+		recorder := EventRecorder{tx: tx, at: o.s.db.Now(), receivers: map[uuid.UUID][]receiver{o.id: {{id: w.ID}}}}
+		recorder.addEvent(o.id, EventWebhookTest, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL}})
+		recorder.pending[0].delivery = effectID
 		if err := recorder.Save(); err != nil {
 			return err
 		}

@@ -269,10 +269,10 @@ func TestFetchStatus_isTheSameInTheAPIAndOnTheCommandLine(t *testing.T) {
 		for status, detail := range map[string]string{
 			"pending":     "The video has not been fetched since tracking began, and no collector is running; it ",
 			"delayed":     "No collector has fetched the video in time, and no collector is running; it has been due since ",
-			"failing":     "attempts failed, because the vendor sandbox gave no usable answer; the next fetch is due on ",
-			"private":     "The vendor sandbox says that the video is private; the next fetch is due on ",
-			"restricted":  "The vendor sandbox says that the video is shown only to viewers of certain ages or regions; the next fetch is due on ",
-			"gone":        "The vendor sandbox did not find the video (3 attempts in a row); the next fetch is due on ",
+			"failing":     "attempts failed, because the vendor sandbox gave no usable answer; the next fetch is due from ",
+			"private":     "The vendor sandbox says that the video is private; the next fetch is due from ",
+			"restricted":  "The vendor sandbox says that the video is shown only to viewers of certain ages or regions; the next fetch is due from ",
+			"gone":        "The vendor sandbox did not find the video (3 attempts in a row); the next fetch is due from ",
 			"unsupported": "No configured source can fetch videos of Facebook.",
 			"stopped":     "The organisation stopped tracking the video.",
 		} {

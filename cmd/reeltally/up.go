@@ -116,9 +116,9 @@ func (u *up) openServices(ctx context.Context, apiListener net.Listener) ([]boot
 		}
 		u.listeners = append(u.listeners, l)
 		u.useSandbox(boot.URL(l))
-		services = append(services, boot.Service{Name: "sandbox", Run: func(ctx context.Context) error {
+		services = append(services, func(ctx context.Context) error {
 			return boot.Serve(ctx, l, u.sandboxServer.Handler(), u.log)
-		}})
+		})
 	}
 	sources, err := u.Sources.RequireSources(ctx, u.store, u.log)
 	if err != nil {
@@ -139,7 +139,7 @@ func (u *up) openServices(ctx context.Context, apiListener net.Listener) ([]boot
 	if u.api, err = serve.New(ctx, u.Config, apiListener, u.store, status, u.registry, u.traces, u.log); err != nil {
 		return nil, err
 	}
-	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil
+	return append(services, u.api.Run), nil
 }
 
 // closeListeners closes all listeners that are still open. There are such listeners if Run fails before it serves requests.

@@ -185,7 +185,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 	if calls := budget.Calls(); len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the plan has %d calls, but the source facebook needs a plan with 1 call", len(calls))}
 	}
-	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
+	if source.AreAccounts(batch) {
 		budget.MeterWithoutLimit()
 	}
 	return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
@@ -201,13 +201,9 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 
 // notReadable maps error codes of Meta to classes of results. Facebook often returns the same error
 // for a missing object and for a forbidden object.
-var notReadable = func() graph.ErrorClasses {
-	classes := graph.ErrorClasses{{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported, {Main: 10}: source.Unsupported}
-	for code := 200; code <= 299; code++ {
-		classes[graph.Code{Main: code}] = source.Unsupported
-	}
-	return classes
-}()
+var notReadable = graph.ErrorClasses{
+	{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported,
+}.WithPermissions(source.Unsupported)
 
 // getObject requests an object, such as a video or a page. If Facebook requires a page token,
 // getObject tries the tokens of the operator's pages.

@@ -14,16 +14,11 @@ import (
 
 // insightErrors are the classes of errors about insights. None of them means an invalid token, because the token was just used to read the
 // video.
-var insightErrors = func() graph.ErrorClasses {
-	classes := graph.ErrorClasses{{Main: 100}: graph.MetricUnknown, {Main: 10}: graph.PermissionMissing}
-	for code := 200; code <= 299; code++ {
-		classes[graph.Code{Main: code}] = graph.PermissionMissing
-	}
-	for _, sub := range []int{2069030, 2069031, 2069033} { // an error with this subcode means that the video does not support insights
-		classes[graph.Code{Main: 200, Sub: sub}] = graph.NoInsights
-	}
-	return classes
-}()
+var insightErrors = graph.ErrorClasses{
+	{Main: 100}: graph.MetricUnknown,
+	// An error with one of these subcodes means that the video does not support insights.
+	{Main: 200, Sub: 2069030}: graph.NoInsights, {Main: 200, Sub: 2069031}: graph.NoInsights, {Main: 200, Sub: 2069033}: graph.NoInsights,
+}.WithPermissions(graph.PermissionMissing)
 
 // warnInterval is the minimum time between two warnings that the insights of a page were refused. Without it, each video of the page
 // would cause a warning.

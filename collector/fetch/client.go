@@ -44,16 +44,12 @@ var (
 type Options struct {
 	Timeout time.Duration // timeout of a whole call, including reading the body; 0 means DefaultTimeout
 	MaxBody int64         // maximum size of an answer's body in bytes, after decompression; 0 means DefaultMaxBody
-	Version string        // version in the User-Agent header; "" means the version of the binary
-	// Proxy is the proxy for all requests. nil means no proxy, even if HTTP_PROXY is set. If a
-	// platform's base URL is http, the proxy can read API keys.
-	Proxy *url.URL
 	// RootCAs replaces the system's root certificates if it is not nil. Lookup and Dial are passed to [outbound.Guard], which uses its
 	// defaults if they are nil.
 	RootCAs *x509.CertPool
 	Lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	// Transport replaces the client's transport. Proxy, RootCAs, Lookup and Dial are then ignored; Timeout and MaxBody still apply.
+	// Transport replaces the client's transport. RootCAs, Lookup and Dial are then ignored; Timeout and MaxBody still apply.
 	Transport http.RoundTripper
 	Logger    *slog.Logger // logs one debug line for each request, without query, headers and bodies; nil disables logging
 }
@@ -77,7 +73,7 @@ func New(o Options) *Client {
 		options:   o,
 		timeout:   o.Timeout,
 		maxBody:   o.MaxBody,
-		userAgent: fmt.Sprintf("ReelTally/%s (+https://github.com/reeltally/reeltally)", cmp.Or(o.Version, binaryVersion())),
+		userAgent: fmt.Sprintf("ReelTally/%s (+https://github.com/reeltally/reeltally)", binaryVersion()),
 		log:       o.Logger,
 	}
 	if c.timeout <= 0 {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -70,13 +69,8 @@ func hasSameHost(u *url.URL, publicURL string) bool {
 // originOf returns the scheme, host and port of u in lower case, such as https://example.com:443.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// newTransport returns a transport that connects only to the given address. If a proxy is
-// configured, the transport connects only to that proxy.
+// newTransport returns a transport that connects only to the given address.
 func (c *Client) newTransport(address string, allowedAddresses outbound.Reach) *http.Transport {
-	proxy := c.options.Proxy
-	if proxy != nil {
-		address, allowedAddresses = proxyAddress(proxy), outbound.Operated
-	}
 	guard := &outbound.Guard{Lookup: c.options.Lookup, Dial: c.options.Dial, Reach: func(wanted string) outbound.Reach {
 		if wanted != address {
 			return outbound.NoAddress
@@ -92,22 +86,10 @@ func (c *Client) newTransport(address string, allowedAddresses outbound.Reach) *
 	t.MaxIdleConnsPerHost = 16
 	t.IdleConnTimeout = 90 * time.Second
 	t.MaxResponseHeaderBytes = 256 << 10
-	if proxy != nil {
-		t.Proxy = http.ProxyURL(proxy)
-	}
 	return t
 }
 
-// proxyAddress returns the host and port of a proxy, such as proxy.example:8080. The default port of a SOCKS proxy is 1080.
-func proxyAddress(proxy *url.URL) string {
-	if proxy.Port() == "" && strings.HasPrefix(proxy.Scheme, "socks5") {
-		return net.JoinHostPort(strings.ToLower(proxy.Hostname()), "1080")
-	}
-	return outbound.AddressOf(proxy)
-}
-
-// checkServer returns a failure if a URL is not on the endpoint's server or has credentials. The
-// transport cannot check this if it connects to a proxy.
+// checkServer returns a failure if a URL is not on the endpoint's server or has credentials.
 func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -106,36 +105,6 @@ func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 				require.Contains(t, f.Detail, "refused", "the failure's detail must say that the connection was refused")
 			}
 		})
-	}
-}
-
-func TestEndpoint_connectsToProxyOnly(t *testing.T) {
-	t.Parallel()
-	for raw, want := range map[string]string{"http://proxy.example:3128": "10.0.0.9:3128", "https://proxy.example": "10.0.0.9:443", "socks5://Proxy.example": "10.0.0.9:1080"} {
-		proxy, err := url.Parse(raw)
-		require.NoError(t, err)
-		var dialed string
-		client := fetch.New(fetch.Options{
-			Proxy: proxy,
-			Lookup: func(_ context.Context, _, host string) ([]netip.Addr, error) {
-				require.Equal(t, "proxy.example", strings.ToLower(host))
-				return []netip.Addr{netip.MustParseAddr("10.0.0.9")}, nil
-			},
-			Dial: func(_ context.Context, _, address string) (net.Conn, error) {
-				dialed = address
-				return nil, errors.New("dialled")
-			},
-		})
-		e, err := client.Endpoint("", "https://youtube.googleapis.com/")
-		require.NoError(t, err)
-		_, err = e.Do(t.Context(), fetch.Request{URL: e.Address()})
-		require.ErrorIs(t, err, fetch.ErrUnreachable)
-		require.Equal(t, want, dialed)
-
-		dialed = ""
-		_, err = e.Do(t.Context(), fetch.Request{URL: "https://169.254.169.254/"})
-		require.ErrorContains(t, err, "refused", "the proxy must get requests for the endpoint's server only")
-		require.Empty(t, dialed)
 	}
 }
 

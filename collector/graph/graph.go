@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -111,6 +112,16 @@ type Code struct{ Main, Sub int }
 // ErrorClasses maps error codes to classes. An error with the class AuthFailed concerns the whole
 // source. An error with another class concerns only the requested object.
 type ErrorClasses map[Code]source.Class
+
+// WithPermissions returns a copy of the classes that also has the given class for each error about a missing permission.
+func (c ErrorClasses) WithPermissions(class source.Class) ErrorClasses {
+	all := maps.Clone(c)
+	all[Code{Main: codePermission}] = class
+	for code := firstPermission; code <= lastPermission; code++ {
+		all[Code{Main: code}] = class
+	}
+	return all
+}
 
 // Get requests a path below the API version. The parameters alternate between names and values. An
 // error that concerns only the requested object is returned as a *TargetError.

@@ -27,13 +27,7 @@ type pageTokens struct {
 
 // noPageTokens has the error codes which mean that a token cannot list pages with me/accounts. An example is
 // the token of a page.
-var noPageTokens = func() ErrorClasses {
-	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
-	for code := firstPermission; code <= lastPermission; code++ {
-		classes[Code{Main: code}] = source.Unsupported
-	}
-	return classes
-}()
+var noPageTokens = ErrorClasses{{Main: codeParameter}: source.Unsupported}.WithPermissions(source.Unsupported)
 
 // GetWithPageToken does the same as Get, but with the token of a page. If Meta refuses this token,
 // GetWithPageToken retries once with a new token.

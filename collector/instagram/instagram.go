@@ -108,7 +108,7 @@ func (s *Source) Group(t queue.Target) string { return accountOf(t, "") }
 // Plan returns the number of calls to reserve for a batch. It returns nil while calls must be delayed
 // because of Meta's limit.
 func (s *Source) Plan(batch []queue.Target) [][]source.Call {
-	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
+	if source.AreAccounts(batch) {
 		calls := 0
 		for _, t := range batch {
 			calls += maxListRequests(t.Depth)
@@ -134,7 +134,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d); planned calls: %d (must be 1)", len(batch), batchSize, len(calls)),
 		}
 	}
-	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
+	if source.AreAccounts(batch) {
 		budget.MeterWithoutLimit()
 		return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 			if !s.canFetch(t) {
@@ -171,14 +171,10 @@ func (s *Source) fetchVideos(ctx context.Context, batch []queue.Target, budget *
 			}
 		}
 		r := results[name][t.ExternalID]
-		if r.Facts != nil {
-			facts := *r.Facts // the facts are copied, so that two results for the same video do not share them
-			r.Facts = &facts
-		}
 		if name == "" && t.Handle != own && r.Class == source.Missing {
 			r.Class, r.Detail = source.Unsupported, "the link does not contain the account, which Instagram needs to find a video: track a link that contains the account, such as instagram.com/USER/reel/CODE/, or track the account"
 		}
-		return r, nil
+		return r.ForTarget(t), nil
 	})
 }
 

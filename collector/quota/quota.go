@@ -102,7 +102,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []queue.Target)
 	if err := q.recordAnswer(writing, s, st, taken, reply.At); err != nil {
 		return nil, err
 	}
-	return q.splitReply(writing, s, st, reply, results)
+	return q.splitReply(writing, s, st, reply, results, errors.Is(ctx.Err(), context.Canceled))
 }
 
 // fetchBatch asks the source for a batch. The source may spend the reserved units. Afterwards, fetchBatch gives the unspent units
@@ -118,24 +118,31 @@ func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []queue.T
 }
 
 // splitReply returns a Reply for the targets that the source answered. If a request of the source failed, it
-// returns a second Reply for the targets that got no answer.
-func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
+// returns a second Reply for the targets that got no answer. If the collector is stopping, the fetch was possibly cut short: then a target with the
+// class Temporary has got no answer either, and the second Reply is Stopped, so that the targets do not count as failed.
+func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result, stopping bool) (replies []Reply, err error) {
 	var unanswered []queue.Target
 	var failure *source.Failure
 	batch := reply.Targets
 	reply.Targets = nil
 	for i, r := range results {
-		if r.Failed != nil {
+		if r.Failed != nil || stopping && r.Class == source.Temporary {
 			unanswered, failure = append(unanswered, batch[i]), r.Failed
 			continue
 		}
 		reply.Targets, reply.Results = append(reply.Targets, batch[i]), append(reply.Results, r)
 	}
-	if failure == nil {
-		return []Reply{reply}, nil
+	if len(reply.Targets) > 0 {
+		replies = append(replies, reply)
 	}
-	rest, err := q.handleFailure(ctx, s, st, unanswered, failure)
-	return []Reply{reply, rest}, err
+	if len(unanswered) == 0 {
+		return replies, nil
+	}
+	rest := Reply{Targets: unanswered, At: reply.At, Stopped: true}
+	if !stopping {
+		rest, err = q.handleFailure(ctx, s, st, unanswered, failure)
+	}
+	return append(replies, rest), err
 }
 
 // Fail handles a failure outside of the call to the source, such as a panic while the answer is

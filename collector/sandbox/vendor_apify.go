@@ -89,6 +89,7 @@ func (r *apifyRuns) find(id string) (apifyRun, bool) {
 //   - POST /acts/ACTOR/run-sync-get-dataset-items runs an actor and returns its results.
 //   - POST /acts/ACTOR/runs starts a run of an actor.
 //   - GET /actor-runs/RUN returns the state of a run, and GET /actor-runs/RUN/dataset/items its results.
+//   - POST /actor-runs/RUN/abort also returns the state. It does nothing, like Apify for a run that has ended.
 func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	area, rest, _ := strings.Cut(path, "/")
 	name, verb, _ := strings.Cut(rest, "/")
@@ -98,9 +99,14 @@ func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	if area == "actor-runs" {
 		run, ok := s.runs.find(name)
 		c.platform, c.method = string(run.platform), strings.TrimSuffix("actor-runs/"+verb, "/")
-		method, known = http.MethodGet, ok
+		known = ok
+		if verb != "abort" {
+			method = http.MethodGet
+		}
+		state := func(*call) reply { return apifyRunReply(http.StatusOK, name, "SUCCEEDED", run.started) }
 		serve = map[string]func(*call) reply{
-			"":              func(*call) reply { return apifyRunReply(http.StatusOK, name, "SUCCEEDED", run.started) },
+			"":              state,
+			"abort":         state,
 			"dataset/items": func(*call) reply { return apifyItemsReply(http.StatusOK, run.items) },
 		}[verb]
 	} else {

@@ -414,7 +414,11 @@ func TestApify_startsRunsAndReturnsTheirItems(t *testing.T) {
 	require.Equal(t, http.StatusOK, items.StatusCode)
 	require.JSONEq(t, r.runApify(t, input).text, items.text, "both ways to run an actor must give the same results")
 
-	for path, status := range map[string]int{run + "/abort": 404, "/vendor/actor-runs/other": 404, "/vendor/actor-runs/other/dataset/items": 404} {
+	aborted := r.mustSend(t, http.MethodPost, run+"/abort", "", headers...)
+	require.Equal(t, http.StatusOK, aborted.StatusCode)
+	require.Equal(t, "SUCCEEDED", valueAt(t, aborted.decodeJSON(t), "data", "status"), "Apify does not abort a run that has ended")
+
+	for path, status := range map[string]int{run + "/abort": 405, run + "/other": 404, "/vendor/actor-runs/other": 404, "/vendor/actor-runs/other/dataset/items": 404} {
 		require.Equal(t, status, r.mustSend(t, http.MethodGet, path, "", headers...).StatusCode, path)
 	}
 	require.Equal(t, http.StatusUnauthorized, r.mustSend(t, http.MethodGet, run, "").StatusCode)

@@ -17,6 +17,17 @@ type Budget struct {
 	Window func(now time.Time) (id string, ends time.Time)
 }
 
+// LimitOf returns the Limit of a Budget: defaultLimit if the configured limit is 0, and 0 if it is negative, which means that the limit is not known.
+func LimitOf(configured, defaultLimit int64) int64 {
+	switch {
+	case configured == 0:
+		return defaultLimit
+	case configured < 0:
+		return 0
+	}
+	return configured
+}
+
 // Call says how many units are taken from one budget. The units can be for several requests.
 type Call struct {
 	Bucket string // name of the budget from which the units are taken
@@ -33,7 +44,6 @@ type CallBudget struct {
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
 	smallest int64        // maximum number of requests: each request takes one unit of every budget, so the budget with the fewest units decides
-	setSpent []Call       // the arguments of all calls of SetSpent so far
 }
 
 const (
@@ -55,17 +65,12 @@ func NewCallBudget(calls []Call) *CallBudget {
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
 // Meter makes each later call of Spend take one reserved unit from each budget. If a source calls
-// neither Meter, MeterWithoutLimit nor SetSpent, all reserved units count as spent.
+// neither Meter nor MeterWithoutLimit, all reserved units count as spent.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
 // MeterWithoutLimit is like Meter, but Spend always returns true. It is for sources that do not know in
 // advance how many requests they will send.
 func (b *CallBudget) MeterWithoutLimit() { b.meter.Store(counted) }
-
-// SetSpent records how many units of a budget the source has spent. bucket is the name of the budget.
-func (b *CallBudget) SetSpent(bucket string, units int64) {
-	b.setSpent = append(b.setSpent, Call{bucket, units})
-}
 
 // Spend must be called before each request. If it returns false, a budget has no unit left and the
 // request must not be sent.
@@ -97,15 +102,11 @@ func (b *CallBudget) EndedEarly(budgets []Budget) bool {
 // units.
 func (b *CallBudget) Spent() []Call {
 	spent := b.Calls()
+	if b.meter.Load() == unmetered {
+		return spent
+	}
 	for i := range spent {
-		if b.meter.Load() != unmetered {
-			spent[i].Units = min(spent[i].Units, b.spent.Load())
-		}
-		for _, s := range b.setSpent {
-			if s.Bucket == spent[i].Bucket {
-				spent[i].Units = max(0, min(spent[i].Units, s.Units))
-			}
-		}
+		spent[i].Units = min(spent[i].Units, b.spent.Load())
 	}
 	return spent
 }

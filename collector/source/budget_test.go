@@ -56,15 +56,6 @@ func TestCallBudget_meterWithoutLimitAllowsRequestsBeyondTheReservedUnits(t *tes
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, b.Spent(), "the spent units must not exceed the reserved units")
 }
 
-func TestSetSpent_isLimitedToTheReservedUnits(t *testing.T) {
-	t.Parallel()
-	for units, want := range map[int64]int64{-5: 0, 2: 2, 500: 3} {
-		b := source.NewCallBudget([]source.Call{{Bucket: "records", Units: 3}, {Bucket: "calls", Units: 1}})
-		b.SetSpent("records", units)
-		require.Equal(t, []source.Call{{Bucket: "records", Units: want}, {Bucket: "calls", Units: 1}}, b.Spent())
-	}
-}
-
 func TestCallBudget_nilBudgetAllowsAnyRequest(t *testing.T) {
 	t.Parallel()
 	var b *source.CallBudget

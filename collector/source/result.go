@@ -58,6 +58,16 @@ type Result struct {
 	Failed *Failure
 }
 
+// ForTarget returns the result with the given target and a copy of the facts. So two results for the same video do not share their facts.
+func (r Result) ForTarget(t queue.Target) Result {
+	r.Target = t
+	if r.Facts != nil {
+		facts := *r.Facts
+		r.Facts = &facts
+	}
+	return r
+}
+
 // AddResult adds the result for one item of an answer to results, which maps the id of each item to its result. If the answer has a different
 // item for the same id, it is not known which item is right. The result for the id is then Temporary.
 func AddResult(results map[string]Result, id string, r Result) {

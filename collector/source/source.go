@@ -50,3 +50,8 @@ type Source interface {
 	// data.
 	Fetch(ctx context.Context, batch []queue.Target, budget *CallBudget) ([]Result, error)
 }
+
+// AreAccounts returns true if the targets of the batch are accounts. All targets of a batch have the same kind, so the first one decides.
+func AreAccounts(batch []queue.Target) bool {
+	return len(batch) > 0 && batch[0].Kind == queue.KindAccount
+}

@@ -202,16 +202,3 @@ func minuteOf(now time.Time) (id string, ends time.Time) {
 	start := now.UTC().Truncate(time.Minute)
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
-
-// limitOf returns the limit of a budget, or 0 if the limit is not known. A negative configuredLimit
-// means that the limit is not known.
-func limitOf(configuredLimit, defaultLimit int64) int64 {
-	switch {
-	case configuredLimit == 0:
-		return defaultLimit
-	case configuredLimit < 0:
-		return 0
-	default:
-		return configuredLimit
-	}
-}

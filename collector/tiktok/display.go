@@ -78,7 +78,7 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Display{app: a, name: o.Name, budget: []source.Budget{{Name: BudgetRequests, Limit: limitOf(o.Limit, displayLimit), Window: minuteOf}}}
+	d := &Display{app: a, name: o.Name, budget: []source.Budget{{Name: BudgetRequests, Limit: source.LimitOf(o.Limit, displayLimit), Window: minuteOf}}}
 	if d.name == "" {
 		d.name = DisplayName
 	}
@@ -130,7 +130,7 @@ func (d *Display) OwnAccountsOnly() bool { return true }
 // profile, and more calls for its list of videos.
 func (d *Display) Plan(batch []queue.Target) [][]source.Call {
 	units := int64(1)
-	if len(batch) > 0 && batch[0].Kind == queue.KindAccount {
+	if source.AreAccounts(batch) {
 		units = 0
 		for _, t := range batch {
 			units += 1 + maxPages(t)
@@ -142,7 +142,7 @@ func (d *Display) Plan(batch []queue.Target) [][]source.Call {
 // Fetch calls video/query for up to 20 videos, or user/info and video/list for one account.
 func (d *Display) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
-	account := len(batch) > 0 && batch[0].Kind == queue.KindAccount
+	account := source.AreAccounts(batch)
 	if len(batch) > displayBatch || account && len(batch) > 1 || len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest,
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d videos or one account); planned calls: %d (must be 1)", len(batch), displayBatch, len(calls))}

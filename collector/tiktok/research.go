@@ -64,8 +64,8 @@ func NewResearch(o ResearchOptions) (*Research, error) {
 		return nil, err
 	}
 	return &Research{app: a, tokens: &clientTokens{app: a, ctxMutex: newCtxMutex()}, budgets: []source.Budget{
-		{Name: BudgetRequests, Limit: limitOf(o.Requests, researchRequests), Window: utcDay},
-		{Name: BudgetRecords, Limit: limitOf(o.Records, researchRecords), Window: utcDay},
+		{Name: BudgetRequests, Limit: source.LimitOf(o.Requests, researchRequests), Window: utcDay},
+		{Name: BudgetRecords, Limit: source.LimitOf(o.Records, researchRecords), Window: utcDay},
 	}}, nil
 }
 
@@ -163,7 +163,7 @@ func (r *Research) Plan(batch []queue.Target) [][]source.Call {
 // error. If a later query fails, its videos get source.UnansweredResult.
 func (r *Research) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
-	account := len(batch) > 0 && batch[0].Kind == queue.KindAccount
+	account := source.AreAccounts(batch)
 	if len(batch) > researchBatch || account && len(batch) > 1 || len(calls) != 2 {
 		return nil, &source.Failure{Class: source.BadRequest,
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d videos or one account); planned calls: %d (must be 2)", len(batch), researchBatch, len(calls))}

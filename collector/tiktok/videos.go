@@ -56,12 +56,8 @@ func (v *videos) addPage(page videos) {
 // resultFor returns the result for a video, and false if the video is missing from the answer.
 func (v videos) resultFor(t queue.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
-	if r.Facts != nil {
-		facts := *r.Facts // the facts are copied, so that two results for the same video do not share them
-		r.Facts = &facts
-	}
-	r.Target, r.Sandbox = t, v.sandbox
-	return r, ok
+	r.Sandbox = v.sandbox
+	return r.ForTarget(t), ok
 }
 
 // video is a video in an answer of the Display or Research API. Each API returns only some of the

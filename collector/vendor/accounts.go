@@ -17,11 +17,6 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// areAccounts returns true if the targets of the batch are accounts. All targets of a batch have the same kind, so the first one decides.
-func areAccounts(batch []queue.Target) bool {
-	return len(batch) > 0 && batch[0].Kind == queue.KindAccount
-}
-
 // wantedEntries returns the number of newest videos to request from an account's list. It is the maximum of required (the number that the
 // collector requires), l.Fresh and l.Page.
 func (l *List) wantedEntries(required int) int {

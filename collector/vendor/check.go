@@ -92,7 +92,11 @@ func (c Config) check() error {
 		p.add("calls", "must have at least one call")
 	}
 	for i, call := range c.Calls {
-		call.check(&p, fmt.Sprintf("calls[%d]", i))
+		memberPath := fmt.Sprintf("calls[%d]", i)
+		call.check(&p, memberPath)
+		if c.Run != nil && call.Kind == queue.KindVideo && call.Missing != source.Temporary {
+			p.add(memberPath+".missing", `must be "temporary" if "run" is set, because a run that has not succeeded can lack videos that exist`)
+		}
 	}
 	return errors.Join(p...)
 }

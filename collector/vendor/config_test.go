@@ -51,6 +51,7 @@ func TestDecode_refusesInvalidDescriptions(t *testing.T) {
 		"a second JSON value":                                              {"}]\n}", "}]\n} {}", "the text has more than one JSON value"},
 		"a run without an id":                                              {`"name"`, `"run": {}, "name"`, "run.id is missing\nrun.status.path must begin with / and have no query, not \"\"\nrun.status must have {run} in its path, query or body"},
 		"a run whose request names the target":                             {`"name"`, `"run": {"id": "a|b", "status": {"path": "/{id}"}}, "name"`, "run.id[0] must be a simple gjson path such as data.items, without modifiers, pipes and multipaths, not \"a|b\"\nrun.status.path has the unknown placeholder {id}; use {run}"},
+		"a run with a call after which a missing video is gone":            {`"name"`, `"run": {}, "name"`, "calls[0].missing must be \"temporary\" if \"run\" is set"},
 		"a name with a space and capital letters":                          {`"mine"`, `"My Vendor"`, `name must be up to 40 lower-case letters, digits and hyphens, not "My Vendor"`},
 		"a base address with a query":                                      {`https://vendor.example`, `https://vendor.example?x=1`, `base_url must be an http or https address without credentials, query and fragment, not "https://vendor.example?x=1"`},
 		"an unknown value of auth.in":                                      {`"bearer"`, `"cookie"`, `auth.in must be header, bearer or query, not "cookie"`},

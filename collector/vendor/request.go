@@ -115,9 +115,9 @@ func (b batchValues) replacePlaceholders(template string) string {
 	return strings.Join(expanded, b.join)
 }
 
-// buildRequest returns the HTTP request that the template describes, with the placeholder values of the targets. The key is the credential.
-func (r Request) buildRequest(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
-	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
+// buildRequest returns the HTTP request that a template describes, with the placeholder values of the targets and the credential of the vendor.
+func (s *Source) buildRequest(r Request, b batchValues) fetch.Request {
+	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: time.Duration(s.config.Timeout), Secrets: []string{s.key}}
 	var query []string
 	for _, q := range r.Query {
 		// The request for the first page has no cursor, so it does not have these parameters.
@@ -126,13 +126,13 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 		}
 		query = append(query, url.QueryEscape(q.Name)+"="+url.QueryEscape(b.replacePlaceholders(q.Value)))
 	}
-	switch auth.In {
+	switch auth := s.config.Auth; auth.In {
 	case "query":
-		query = append(query, url.QueryEscape(auth.Name)+"="+url.QueryEscape(key))
+		query = append(query, url.QueryEscape(auth.Name)+"="+url.QueryEscape(s.key))
 	case "bearer":
-		out.Header.Set("Authorization", "Bearer "+key)
+		out.Header.Set("Authorization", "Bearer "+s.key)
 	default:
-		out.Header.Set(auth.Name, key)
+		out.Header.Set(auth.Name, s.key)
 	}
 	path := r.Path
 	if placeholder.MatchString(path) {
@@ -141,7 +141,7 @@ func (r Request) buildRequest(base string, auth Auth, key string, timeout time.D
 		v.cursor, v.page, v.run = url.PathEscape(v.cursor), url.PathEscape(v.page), url.PathEscape(v.run)
 		path = v.replacePlaceholders(path)
 	}
-	out.URL = strings.TrimSuffix(base, "/") + path
+	out.URL = strings.TrimSuffix(s.Address(), "/") + path
 	if len(query) > 0 {
 		out.URL += "?" + strings.Join(query, "&")
 	}

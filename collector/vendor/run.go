@@ -29,6 +29,10 @@ type Run struct {
 	Succeeded Condition `json:"succeeded"`
 	// Items is the request for the items of a run. It contains {run}. The answer has the format that Call.Items describes.
 	Items Request `json:"items"`
+	// Abort is the request that ends a run early. It contains {run}. It is sent if the collector stops during the run. The next fetch starts another
+	// run, so the vendor would otherwise be paid twice for the rest of this one. The answer has the state of the run. Abort is nil if the vendor cannot
+	// end a run.
+	Abort *Request `json:"abort,omitempty"`
 }
 
 const (
@@ -37,6 +41,8 @@ const (
 	runPause = 5 * time.Second
 	// maxRunPause is the longest pause before a request about a run is repeated, unless the vendor asks for a longer one.
 	maxRunPause = time.Minute
+	// stopTime is how long a stopping collector waits for the start of a run, to abort a run, and for its items.
+	stopTime = 10 * time.Second
 )
 
 // errRun is the cause of a failure after a run was started. It wraps source.ErrNoAnswer, so that the collector does not divide the batch: each
@@ -48,22 +54,22 @@ var errRun = fmt.Errorf("%w from the run of a vendor", source.ErrNoAnswer)
 //
 // A run that has not succeeded can have a part of its items. videoCall is the call for videos whose items can be used in part. If videoCall is
 // nil, a part is a failure.
-func (s *Source) finishRun(ctx context.Context, started *fetch.Response, videoCall *Call) (*fetch.Response, error) {
+//
+// If ctx is cancelled, finishRun aborts the run and uses the items that the run has found. It sends these requests with stopping, the context that
+// cancelLate has made of ctx.
+func (s *Source) finishRun(ctx, stopping context.Context, started *fetch.Response, videoCall *Call) (*fetch.Response, error) {
 	run := s.config.Run
 	state, class, _ := s.classifyAnswer(started)
 	id := fetch.ParseID(readCursor(state, run.ID))
 	if class != string(source.OK) || id == "" {
 		return started, nil
 	}
-	for asked := false; run.Running.isTrue(state); asked = true {
-		if asked {
-			_ = pause(ctx, runPause) // if ctx is done, the next request fails
-		}
-		res, err := s.askAboutRun(ctx, run.Status, id)
-		if err != nil {
-			return nil, err
-		}
-		state = gjson.ParseBytes(res.Body)
+	state, err := s.awaitRun(ctx, id, state)
+	if errors.Is(err, context.Canceled) && run.Abort != nil {
+		state, err = s.stateOfRun(stopping, *run.Abort, id)
+	}
+	if err != nil {
+		return nil, err
 	}
 	succeeded := run.Succeeded.isTrue(state)
 	failure := &source.Failure{
@@ -73,7 +79,7 @@ func (s *Source) finishRun(ctx context.Context, started *fetch.Response, videoCa
 	if !succeeded && videoCall == nil {
 		return nil, failure
 	}
-	res, err := s.askAboutRun(ctx, run.Items, id)
+	res, err := s.askAboutRun(stopping, run.Items, id)
 	if err != nil || videoCall == nil {
 		return res, err
 	}
@@ -87,10 +93,30 @@ func (s *Source) finishRun(ctx context.Context, started *fetch.Response, videoCa
 	return res, nil
 }
 
+// awaitRun asks for the state of a run until the run has ended. It returns the last state.
+func (s *Source) awaitRun(ctx context.Context, id string, state gjson.Result) (last gjson.Result, err error) {
+	for asked := false; err == nil && s.config.Run.Running.isTrue(state); asked = true {
+		if asked {
+			_ = pause(ctx, runPause) // if ctx is done, the next request fails
+		}
+		state, err = s.stateOfRun(ctx, s.config.Run.Status, id)
+	}
+	return state, err
+}
+
+// stateOfRun sends a request about a run whose answer has the state of the run.
+func (s *Source) stateOfRun(ctx context.Context, r Request, id string) (gjson.Result, error) {
+	res, err := s.askAboutRun(ctx, r, id)
+	if err != nil {
+		return gjson.Result{}, err
+	}
+	return gjson.ParseBytes(res.Body), nil
+}
+
 // askAboutRun sends a request about a run. It returns a successful answer or an error. If the vendor does not answer, or answers that it has
 // failed or is busy, askAboutRun repeats the request with growing pauses until ctx is done. The requests take no units of a budget.
 func (s *Source) askAboutRun(ctx context.Context, r Request, id string) (*fetch.Response, error) {
-	req := r.buildRequest(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), batchValues{targets: []values{{run: id}}})
+	req := s.buildRequest(r, batchValues{targets: []values{{run: id}}})
 	for wait := runPause; ; wait = min(2*wait, maxRunPause) {
 		res, err := s.api.Do(ctx, req)
 		mayRepeat, untilRetry := errors.Is(err, source.ErrNoAnswer), time.Duration(0)
@@ -128,6 +154,23 @@ func (s *Source) runFailure(res *fetch.Response, body gjson.Result, class source
 	return f
 }
 
+// cancelLate returns a context that is cancelled stopTime after ctx was cancelled. If ctx has a deadline, the context has the same deadline.
+func cancelLate(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if deadline, ok := ctx.Deadline(); ok {
+		cancel()
+		late, cancel = context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = pause(late, stopTime)
+		cancel()
+	})
+	return late, func() {
+		stop()
+		cancel()
+	}
+}
+
 // pause waits for the given time, or until ctx is done. In the second case, it returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
@@ -150,6 +193,9 @@ func (r Run) check(p *problems, memberPath string) {
 	}
 	r.Status.check(p, memberPath+".status", runPlaceholders)
 	r.Items.check(p, memberPath+".items", runPlaceholders)
+	if r.Abort != nil {
+		r.Abort.check(p, memberPath+".abort", runPlaceholders)
+	}
 	r.Running.check(p, memberPath+".running")
 	r.Succeeded.check(p, memberPath+".succeeded")
 }

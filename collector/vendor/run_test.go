@@ -1,10 +1,12 @@
 package vendor_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -29,14 +31,16 @@ type apifyRunTest struct {
 	states []string
 	// items has the answers to requests for the items in the same form; an answer that is not one of these is the body.
 	items    []string
-	requests []string // the paths of the received requests
+	abort    string        // the answer to the request that aborts the run, in the same form
+	start    time.Duration // the time until the answer to the start of the run
+	requests []string      // the paths of the received requests
 }
 
 // newApifyRunTest returns an apifyRunTest. It does not read answers of more than 1,000 bytes. If itemPath is not "", the items of a video are at
 // this path of an answer.
 func newApifyRunTest(t *testing.T, states, items []string, itemPath string) *apifyRunTest {
 	t.Helper()
-	w := &apifyRunTest{states: states, items: items}
+	w := &apifyRunTest{states: states, items: items, abort: "ABORTING"}
 	config, err := vendor.Load("apify")
 	require.NoError(t, err)
 	if itemPath != "" {
@@ -55,11 +59,19 @@ func (w *apifyRunTest) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w.requests = append(w.requests, r.Method+" "+r.URL.RequestURI())
 	if strings.HasSuffix(r.URL.Path, "/runs") {
+		select {
+		case <-time.After(w.start):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
 		return runAnswer(http.StatusCreated, `{"data":{"id":"run1","status":"READY","defaultDatasetId":"set1"}}`), nil
 	}
 	answers, format := &w.states, `{"data":{"id":"run1","status":%q}}`
-	if strings.HasSuffix(r.URL.Path, "/items") {
+	switch path.Base(r.URL.Path) {
+	case "items":
 		answers, format = &w.items, "%s"
+	case "abort":
+		answers = &[]string{w.abort}
 	}
 	answer := (*answers)[0]
 	if len(*answers) > 1 {
@@ -93,6 +105,7 @@ const (
 	runStart  = "POST /acts/clockworks~tiktok-scraper/runs?timeout=540"
 	runStatus = "GET /actor-runs/run1?waitForFinish=60"
 	runItems  = "GET /actor-runs/run1/dataset/items"
+	runAbort  = "POST /actor-runs/run1/abort"
 )
 
 // A run must be started only once, because each run is paid. So a failure after the start must have the cause ErrNoAnswer: the collector then
@@ -220,18 +233,50 @@ func TestSource_usesNoPartOfAListFromARun(t *testing.T) {
 	require.Len(t, results[0].Account.Videos, 1)
 }
 
-func TestSource_stopsWaitingForRunIfCancelled(t *testing.T) {
+// A stopping collector must not leave a run behind, because the next fetch starts and pays another one. The items that the run has found are paid already.
+func TestSource_abortsRunAndUsesItsItemsIfCancelled(t *testing.T) {
 	t.Parallel()
-	for _, state := range []string{"RUNNING", "502", "429 600"} {
-		t.Run(state, func(t *testing.T) {
+	part := []string{`[{"id":"` + pancakes + `","playCount":7}]`}
+	batch := []queue.Target{tiktokTarget(pancakes, "mira.cooks"), tiktokTarget(train, "mira.cooks")}
+	for name, tt := range map[string]struct {
+		state, abort string
+		items        []string
+		start        time.Duration
+		cancelled    time.Duration // from the beginning of the fetch
+		took         time.Duration
+		answered     bool
+		last         []string // the last requests
+	}{
+		"during a run": {state: "RUNNING", items: part, cancelled: 62 * time.Second, took: 62 * time.Second, answered: true, last: []string{runStatus, runAbort, runItems}},
+		"during a run of a vendor that has failed":   {state: "502", items: part, cancelled: 62 * time.Second, took: 62 * time.Second, answered: true, last: []string{runStatus, runAbort, runItems}},
+		"during a run of a vendor that is busy":      {state: "429 600", items: part, cancelled: 62 * time.Second, took: 62 * time.Second, answered: true, last: []string{runStatus, runAbort, runItems}},
+		"during a run that has found nothing":        {state: "RUNNING", items: []string{"[]"}, cancelled: 62 * time.Second, took: 62 * time.Second, last: []string{runStatus, runAbort, runItems}},
+		"while a run starts":                         {state: "RUNNING", items: part, start: 8 * time.Second, cancelled: time.Second, took: 8 * time.Second, answered: true, last: []string{runStart, runAbort, runItems}},
+		"while a run takes too long to start":        {start: time.Minute, cancelled: time.Second, took: 11 * time.Second, last: []string{runStart}},
+		"during the second request for the items":    {state: "SUCCEEDED", items: []string{"503", part[0]}, cancelled: time.Second, took: 5 * time.Second, answered: true, last: []string{runItems, runItems}},
+		"during a run that cannot be aborted":        {state: "RUNNING", abort: "502", cancelled: 62 * time.Second, took: 72 * time.Second, last: []string{runStatus, runAbort, runAbort}},
+		"before the fetch":                           {},
+		"during a run that the vendor does not know": {state: "RUNNING", abort: "404", cancelled: 62 * time.Second, took: 62 * time.Second, last: []string{runStatus, runAbort}},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				w, began := newApifyRunTest(t, []string{state}, nil, ""), time.Now()
-				time.AfterFunc(time.Minute, cancel)
-				_, err := w.Fetch(ctx, []queue.Target{tiktokTarget(pancakes, "mira.cooks")}, source.NewCallBudget(nil))
-				require.ErrorIs(t, err, context.Canceled)
-				require.Equal(t, time.Minute, time.Since(began))
+				ctx, cancel := context.WithCancel(fetchContext(t))
+				w, began := newApifyRunTest(t, []string{tt.state}, tt.items, ""), time.Now()
+				w.abort, w.start = cmp.Or(tt.abort, w.abort), tt.start
+				if tt.cancelled == 0 {
+					cancel()
+				}
+				time.AfterFunc(tt.cancelled, cancel)
+				results, err := w.Fetch(ctx, batch, source.NewCallBudget(nil))
+				require.Equal(t, tt.took, time.Since(began))
+				require.Equal(t, tt.last, w.requests[len(w.requests)-len(tt.last):])
+				if !tt.answered {
+					require.Error(t, err)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, []source.Class{source.OK, source.Temporary}, []source.Class{results[0].Class, results[1].Class})
 			})
 		})
 	}

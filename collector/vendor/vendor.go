@@ -96,7 +96,7 @@ func (s *Source) Budgets() []source.Budget { return s.budgets }
 // Plan returns the number of calls to reserve in each budget. A batch of videos usually needs one call.
 func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	var calls int
-	if areAccounts(batch) {
+	if source.AreAccounts(batch) {
 		calls = s.maxAccountCalls(batch)
 	} else {
 		calls = len(s.splitBatch(batch))
@@ -206,7 +206,7 @@ func (s *Source) splitBatch(batch []queue.Target) []chunk {
 // Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure.
 // After a later failure, the targets without an answer get source.UnansweredResult.
 func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
-	if areAccounts(batch) {
+	if source.AreAccounts(batch) {
 		budget.Meter()
 		return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 			return s.fetchAccount(ctx, budget, t)
@@ -235,12 +235,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 		if !ok || t.Platform != batch[0].Platform {
 			r = source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("%s has no call for this target", s.config.Name)}
 		}
-		if r.Facts != nil {
-			facts := *r.Facts // the facts are copied, so that two results for the same target do not share them
-			r.Facts = &facts
-		}
-		r.Target = t
-		results[i] = r
+		results[i] = r.ForTarget(t)
 	}
 	return results, nil
 }
@@ -281,15 +276,24 @@ func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, default
 func (s *Source) Group(queue.Target) string { return "" }
 
 // sendRequest sends the request that a template describes, with the placeholder values of the targets. If the request starts a run, sendRequest
-// returns the answer with the items of the run. videoCall is explained at finishRun.
+// returns the answer with the items of the run. It waits for the start even if ctx is cancelled, because it could not abort a run without its id.
+// videoCall is explained at finishRun.
 func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r Request, b batchValues, videoCall *Call) (*fetch.Response, error) {
-	req := r.buildRequest(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
+	req := s.buildRequest(r, b)
 	req.Budget = budget
-	res, err := s.api.Do(ctx, req)
-	if err != nil || s.config.Run == nil {
-		return res, err
+	if s.config.Run == nil {
+		return s.api.Do(ctx, req)
 	}
-	return s.finishRun(ctx, res, videoCall)
+	if err := ctx.Err(); errors.Is(err, context.Canceled) { // the collector is stopping, so it starts no run
+		return nil, err
+	}
+	stopping, cancel := cancelLate(ctx)
+	defer cancel()
+	res, err := s.api.Do(stopping, req)
+	if err != nil {
+		return nil, err
+	}
+	return s.finishRun(ctx, stopping, res, videoCall)
 }
 
 // classifyAnswer returns the parsed body, the class and the log detail of an answer. If the answer is

@@ -50,7 +50,7 @@ func TestFetch_sendsRequestsAsDocumented(t *testing.T) {
 			t.Parallel()
 			r := &recorder{t: t, answer: `{"items": []}`}
 			s, err := youtube.New(youtube.Options{APIKey: "secret-key", Now: time.Now,
-				Client: fetch.New(fetch.Options{Transport: r, Version: "test"})})
+				Client: fetch.New(fetch.Options{Transport: r})})
 			require.NoError(t, err)
 			require.Equal(t, "https://youtube.googleapis.com/youtube/v3/", s.Address())
 			batch := []queue.Target{videoTarget(pancakes, c.details), videoTarget(train, c.details)}

@@ -33,18 +33,14 @@ func (v videos) resultFor(t queue.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
 	case ok:
-		if r.Facts != nil {
-			facts := *r.Facts // the facts are copied, so that two results for the same video do not share them
-			r.Facts = &facts
-		}
 	case v.incomplete != "":
 		// The video may exist.
 		r = source.Result{Class: source.Temporary, Detail: v.incomplete}
 	default:
 		r = source.Result{Class: source.Gone, Detail: "missing from YouTube's answer: the video is deleted or private, or its channel is terminated"}
 	}
-	r.Target, r.Sandbox = t, v.sandbox
-	return r
+	r.Sandbox = v.sandbox
+	return r.ForTarget(t)
 }
 
 // fetchVideos requests the videos with the given ids, which must be valid and without duplicates. It calls batchGetStats if bucket is

@@ -101,28 +101,10 @@ func New(o Options) (*Source, error) {
 	}
 	s.handles = newHandleCache(handlesCached, handleTTL, s.now)
 	s.budgets = []source.Budget{
-		{Name: BudgetCommon, Limit: limitOf(o.CommonLimit), Window: s.pacificDay},
-		{Name: BudgetStats, Limit: limitOf(o.StatsLimit), Window: s.pacificDay},
+		{Name: BudgetCommon, Limit: source.LimitOf(o.CommonLimit, defaultLimit), Window: s.pacificDay},
+		{Name: BudgetStats, Limit: source.LimitOf(o.StatsLimit, defaultLimit), Window: s.pacificDay},
 	}
 	return s, nil
-}
-
-// areAccounts returns true if the targets of the batch are accounts. All targets of a batch have the same kind, so the first one decides.
-func areAccounts(batch []queue.Target) bool {
-	return len(batch) > 0 && batch[0].Kind == queue.KindAccount
-}
-
-// limitOf converts a limit in Options to a limit in source.Budget. In source.Budget, 0 means that no
-// limit is known.
-func limitOf(configuredLimit int64) int64 {
-	switch {
-	case configuredLimit == 0:
-		return defaultLimit
-	case configuredLimit < 0:
-		return 0
-	default:
-		return configuredLimit
-	}
 }
 
 // pacificDay returns the current date in Pacific time and the midnight at which this date ends.
@@ -179,7 +161,7 @@ func (s *Source) canFetch(t queue.Target) bool {
 // Plan returns the possible plans for a batch, the preferred plan first. While YouTube refuses
 // batchGetStats, videos have only the plan with videos.list.
 func (s *Source) Plan(batch []queue.Target) [][]source.Call {
-	if areAccounts(batch) {
+	if source.AreAccounts(batch) {
 		return [][]source.Call{{{Bucket: BudgetCommon, Units: maxAccountUnits(batch)}}}
 	}
 	stats := []source.Call{{Bucket: BudgetStats, Units: 1}}
@@ -213,7 +195,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d); planned calls: %d (must be 1)", len(batch), batchSize, len(calls)),
 		}
 	}
-	if areAccounts(batch) {
+	if source.AreAccounts(batch) {
 		budget.Meter()
 		return s.fetchAccounts(ctx, batch, budget)
 	}

@@ -34,6 +34,7 @@ const (
 	AccountOrderMedianViews          AccountOrder = "median_views"
 	AccountOrderTotalViews           AccountOrder = "total_views"
 	AccountOrderUsername             AccountOrder = "username"
+	AccountOrderViewsGained7D        AccountOrder = "views_gained_7d"
 )
 
 // Defines values for AccountVideoOrder.
@@ -292,6 +293,7 @@ type Account struct {
 	TotalViews           *int64               `json:"total_views"`
 	TrackingType         *string              `json:"tracking_type"`
 	Username             string               `json:"username"`
+	ViewsGained7D        *int64               `json:"views_gained_7d"`
 }
 
 // AccountArray defines model for AccountArray.

@@ -34,6 +34,7 @@ const (
 	AccountOrderMedianViews          AccountOrder = "median_views"
 	AccountOrderTotalViews           AccountOrder = "total_views"
 	AccountOrderUsername             AccountOrder = "username"
+	AccountOrderViewsGained7D        AccountOrder = "views_gained_7d"
 )
 
 // Defines values for AccountVideoOrder.
@@ -286,7 +287,7 @@ type Account struct {
 
 	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
 	//
-	// Example: TikTok says that the account is private; the next fetch is due on 2026-11-24 06:00 UTC.
+	// Example: TikTok says that the account is private; the next fetch is due from 2026-11-24 06:00 UTC on.
 	FetchDetail *string `json:"fetch_detail"`
 
 	// FetchStatus The fetch status of the account; null if the account is only linked from videos.
@@ -393,6 +394,14 @@ type Account struct {
 	//
 	// Example: northwind.studio
 	Username string `json:"username"`
+
+	// ViewsGained7D The views that the account's videos gained since the end of the newest point of its history that is at least 7 days older than the newest point.
+	// The views that a video had when it was first fetched are no gain. A video that is stopped, or gets another account, gains nothing more for
+	// this account, but its earlier gains stay. Negative if the views fell. Null if no views of the account's videos were known 7 days before the newest point.
+	//
+	//
+	// Example: 52516
+	ViewsGained7D *int64 `json:"views_gained_7d"`
 }
 
 // AccountArray Accounts, in the requested order.
@@ -2512,7 +2521,7 @@ type Video struct {
 
 	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
 	//
-	// Example: TikTok says that the video is private; the next fetch is due on 2026-11-24 06:00 UTC.
+	// Example: TikTok says that the video is private; the next fetch is due from 2026-11-24 06:00 UTC on.
 	FetchDetail *string `json:"fetch_detail"`
 
 	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: one of the last two attempts

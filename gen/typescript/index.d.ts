@@ -81,6 +81,8 @@ export interface Account {
   tracking_type: string | null;
   /** The handle of the account, in lower case, without `@`. */
   username: string;
+  /** The views that the account's videos gained since the end of the newest point of its history that is at least 7 days older than the newest point. */
+  views_gained_7d: number | null;
 }
 
 /** Accounts, in the requested order. */
@@ -125,7 +127,7 @@ export interface AccountHistoryPoint {
 export type AccountList = AccountArray | AccountPage;
 
 /** The members by which a list of accounts can be sorted. */
-export type AccountOrder = "created_at" | "username" | "latest_followers_count" | "total_views" | "median_views" | "last_uploaded_at";
+export type AccountOrder = "created_at" | "username" | "latest_followers_count" | "total_views" | "median_views" | "last_uploaded_at" | "views_gained_7d";
 
 /** One page of accounts. */
 export interface AccountPage {

@@ -125,9 +125,9 @@ func (v *visit) sendVideos(name string, t tableView, path string, query url.Valu
 
 // sendAccounts sends the list of accounts of the API as a CSV file.
 func (v *visit) sendAccounts(query url.Values) error {
-	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
+	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "views_gained_7d", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
 	err := eachListEntry(v, "/accounts", query, maxCSVRows, func(a *client.Account) {
-		rows = append(rows, []string{formula.Escape(a.AccountLink), string(a.Platform), formula.Escape(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
+		rows = append(rows, []string{formula.Escape(a.AccountLink), string(a.Platform), formula.Escape(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews), csvNumber(a.ViewsGained7D),
 			formatPlain(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), textOrEmpty(a.FetchStatus)})
 	})
 	if err != nil {

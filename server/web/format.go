@@ -56,6 +56,9 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"add":         func(a, b int) int { return a + b },
 		"list":        func(items ...any) []any { return items },
 		"gain":        gainWithDays,
+		"accountGain": func() string {
+			return "views that the tracked videos of the account gained in the 7 days before its newest numbers"
+		},
 		"order": func(v any, column, label string, meaning ...string) sortHead {
 			return sortHead{v, column, label, strings.Join(meaning, "")}
 		},

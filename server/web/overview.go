@@ -20,7 +20,8 @@ type overviewPage struct {
 	FailingVideos   []client.Video   // videos whose fetches fail; the first one has the newest numbers
 	FailingAccounts []client.Account // accounts whose fetches fail
 	Latest          []client.Video
-	Top             []client.Video // the videos that gained the most views in 7 days
+	Top             []client.Video   // the videos that gained the most views in 7 days
+	TopAccounts     []client.Account // the tracked accounts that gained the most views in 7 days
 }
 
 // trackedCounts says how many videos or accounts are tracked, and how many of them get no new numbers.
@@ -92,7 +93,7 @@ func showOverview(v *visit) error {
 	content.Accounts = trackedCounts{"/account", "account", accounts.Total, statusesWithoutNewNumbers(accounts.ByStatus)}
 	if accounts.ByStatus.Failing > 0 {
 		var found client.AccountPage
-		if err := v.getFromAPI("/accounts", url.Values{"fetch_status": {"failing"}, "limit": {"8"}}, &found); err != nil {
+		if err := v.getFromAPI("/accounts", url.Values{"fetch_status": {"failing"}, "paginated": {"true"}, "limit": {"8"}}, &found); err != nil {
 			return err
 		}
 		content.FailingAccounts = found.Data
@@ -118,6 +119,13 @@ func showOverview(v *visit) error {
 	}
 	// Videos without a known gain are at the end of the list.
 	content.Top = slices.DeleteFunc(content.Top, func(video client.Video) bool { return video.ViewsGained7D == nil })
+	if accounts.Total > 0 {
+		var found client.AccountPage
+		if err := v.getFromAPI("/accounts", url.Values{"order_by": {"views_gained_7d"}, "paginated": {"true"}, "limit": {"8"}}, &found); err != nil {
+			return err
+		}
+		content.TopAccounts = slices.DeleteFunc(found.Data, func(account client.Account) bool { return account.ViewsGained7D == nil })
+	}
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 

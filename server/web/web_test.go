@@ -230,8 +230,8 @@ func TestGainOfDay_isUnknownIfAllVideosWereAddedOnThisDay(t *testing.T) {
 
 func TestFormatTimes_marksTheTimesOfAText(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, `<b> & the next fetch is due on <time datetime="2026-11-29T03:50:00Z" title="2026-11-29 03:50 UTC" data-clock>2026-11-29 03:50 UTC</time>.`,
-		html.UnescapeString(string(formatTimes(new("<b> & the next fetch is due on 2026-11-29 03:50 UTC.")))))
+	require.Equal(t, `<b> & the next fetch is due from <time datetime="2026-11-29T03:50:00Z" title="2026-11-29 03:50 UTC" data-clock>2026-11-29 03:50 UTC</time> on.`,
+		html.UnescapeString(string(formatTimes(new("<b> & the next fetch is due from 2026-11-29 03:50 UTC on.")))))
 	require.NotContains(t, formatTimes("<b> 2026-11-29 03:50 UTC"), "<b>")
 	require.EqualValues(t, "2026-99-99 03:50 UTC, 2026-11-29", formatTimes("2026-99-99 03:50 UTC, 2026-11-29"))
 	require.Empty(t, formatTimes((*string)(nil)))

@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -20,6 +21,7 @@ type dayChange struct {
 	counts [store.MetricCount]int64 // for each metric: the change in the sum
 	known  [store.MetricCount]int64 // for each metric: the change in the number of videos whose value is known
 	videos int64                    // the change in the number of videos
+	gained int64                    // the change in the gained views; only for an account
 
 	firstViews int64 // the change in the sum of the first views; only for an organisation
 	accounts   int64 // the change in the number of tracked accounts; only for an organisation
@@ -32,6 +34,7 @@ func (d *dayChange) addAmounts(o dayChange) {
 		d.known[n] += o.known[n]
 	}
 	d.videos += o.videos
+	d.gained += o.gained
 	d.firstViews += o.firstViews
 	d.accounts += o.accounts
 }
@@ -87,6 +90,9 @@ func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSi
 				c.known[n] = sign
 			}
 		}
+		if was[viewsMetric] != nil && s.day >= firstDay { // the first known views are no gain, and the account has not gained what the video gained before firstDay
+			c.gained = c.counts[viewsMetric]
+		}
 		h.addChange(max(s.day, firstDay), c)
 	}
 	if hiddenSince != nil && known.Likes != nil {
@@ -96,8 +102,11 @@ func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSi
 	}
 }
 
-// likesMetric is the index of the likes in the list that store.Counts.All returns.
-var likesMetric = slices.Index(store.MetricNames(""), "likes")
+// likesMetric and viewsMetric are the indexes of the likes and of the views in the list that store.Counts.All returns.
+var (
+	likesMetric = slices.Index(store.MetricNames(""), "likes")
+	viewsMetric = slices.Index(store.MetricNames(""), "views")
+)
 
 // areLikesHidden returns true if the platform hides the likes of the stored video. The video then has no latest likes, although older points can have
 // likes.
@@ -311,13 +320,16 @@ func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history)
 		of[r.AccountID] = append(of[r.AccountID], r)
 	}
 	var out []store.AccountDay
+	var gains [][]any
 	for _, id := range ids {
-		rows := of[id]
-		days := make([]db.Date, len(rows))
+		rows, first := of[id], len(out)
+		// An earlier release wrote rows without gained views. The gains of earlier days are then unknown, too.
+		hasUnknownGains := slices.ContainsFunc(rows, store.AccountDay.HasUnknownGain)
+		storedDays := make([]db.Date, len(rows))
 		for n := range rows {
-			days[n] = rows[n].Day
+			storedDays[n] = rows[n].Day
 		}
-		changesByAccount[id].eachDay(days, func(day db.Date, row int, c dayChange) {
+		changesByAccount[id].eachDay(storedDays, func(day db.Date, row int, c dayChange) {
 			d := store.AccountDay{OrganisationID: i.ID(), AccountID: id}
 			if row >= 0 {
 				d = rows[row]
@@ -326,12 +338,26 @@ func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history)
 				d.Day, d.FetchedAt, d.Source = day, nil, new(ImportSource)
 			}
 			d.Videos += c.videos
+			viewsUnknown := d.Views == nil
 			c.addToSums(&d.Counts)
+			if d.ViewsGained != nil || viewsUnknown && d.Views != nil && !hasUnknownGains {
+				d.ViewsGained = new(valueOrZero(d.ViewsGained) + c.gained)
+			}
 			out = append(out, d)
 		})
+		// The changed rows come last, so that they replace the stored rows of the same days.
+		days := slices.Concat(rows, out[first:])
+		slices.SortStableFunc(days, func(a, b store.AccountDay) int { return cmp.Compare(a.Day, b.Day) })
+		if len(days) > 0 {
+			gains = append(gains, []any{i.ID(), id, days[len(days)-1].ViewsGained, store.GainedIn7Days(days)})
+		}
 	}
-	return i.upsertDays("account_days", []string{"organisation_id", "account_id", "day"},
-		append(store.MetricNames(""), "videos"), out, len(out))
+	if err := i.upsertDays("account_days", []string{"organisation_id", "account_id", "day"},
+		append(store.MetricNames(""), "videos", "views_gained"), out, len(out)); err != nil {
+		return err
+	}
+	list := db.OrgRows{Name: "g", Columns: []string{"organisation_id uuid", "id uuid", "total bigint", "gained bigint"}, Rows: gains}
+	return list.Exec(i.Tx, "UPDATE accounts SET views_gained = g.total, views_gained_7d = g.gained FROM g WHERE accounts.organisation_id = {org} AND accounts.id = g.id")
 }
 
 // upsertDays inserts n rows into a table. If a row with the same key exists, the values in the

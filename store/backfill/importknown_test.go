@@ -18,10 +18,11 @@ import (
 func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		age := 48 * time.Hour // of the imported point
 		importCounts := func(o *store.Org, l link.Link, counts store.Counts) {
 			t.Helper()
 			_, err := backfill.Import(t.Context(), o, []backfill.ImportVideo{{Link: l, Points: []backfill.Point{
-				{At: store.InstantOf(db.Clock.Now().Add(-48 * time.Hour)), Counts: counts}}}}, false)
+				{At: store.InstantOf(db.Clock.Now().Add(-age)), Counts: counts}}}}, false)
 			require.NoError(t, err)
 		}
 		known := func(l link.Link) []*int64 {
@@ -42,10 +43,13 @@ func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
 		require.Equal(t, unknown, known(waiting), "no fetch serves an organisation without a subscription to the target, so its import does not matter")
 		importCounts(o, waiting, store.Counts{Views: million[0], Likes: million[1]})
 		require.Equal(t, million, known(waiting))
-		storetest.Track(t, other, waiting)
-		require.Nil(t, storetest.VideoOf(t, other, waiting).LatestViews, "imported counts do not become numbers of another organisation")
-		importCounts(other, waiting, store.Counts{Views: new(int64(3))})
-		require.Equal(t, million, known(waiting), "a target keeps its known counts")
+		importCounts(o, waiting, store.Counts{Views: new(int64(3))})
+		require.Equal(t, million, known(waiting), "the second import has no new point")
+		age, million[0] = 24*time.Hour, new(int64(6_000_000))
+		importCounts(o, waiting, store.Counts{Views: million[0]})
+		_, err := o.RefreshVideo(t.Context(), store.Ref{Link: waiting}, nil)
+		require.NoError(t, err)
+		require.Equal(t, million, known(waiting), "the target must have the last known counts of its only organisation")
 		importCounts(o, fetched, store.Counts{Views: million[0], Likes: million[1]})
 		require.Equal(t, []*int64{new(int64(10)), nil}, known(fetched), "the counts of a fetch stay")
 
@@ -56,5 +60,14 @@ func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
 		storetest.Track(t, other, shared)
 		importCounts(o, shared, store.Counts{Views: million[0], Likes: million[1]})
 		require.Equal(t, unknown, known(shared), "an import must not delay the first numbers of another organisation")
+
+		later := storetest.VideoLink(t, 4)
+		importCounts(o, later, store.Counts{Views: million[0], Likes: million[1]})
+		require.Equal(t, million, known(later))
+		storetest.Track(t, other, later)
+		require.Nil(t, storetest.VideoOf(t, other, later).LatestViews, "imported counts do not become numbers of another organisation")
+		require.Equal(t, unknown, known(later), "an earlier import must not delay the first numbers of another organisation")
+		importCounts(other, later, store.Counts{Views: million[0]})
+		require.Equal(t, unknown, known(later))
 	})
 }

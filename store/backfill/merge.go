@@ -251,5 +251,5 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	day := v.LatestUpdatedAt.Day()
-	ingest.SetGrowth(v, day, lastDayWithViews(points), func(d db.Date) *int64 { return viewsOn(points, d) })
+	ingest.SetGrowth(v, day, lastDayWithViews(points), viewsBefore(points, day))
 }

@@ -3,6 +3,7 @@ package backfill_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -32,8 +33,10 @@ type operations struct {
 	videos      []link.Link
 	collections []uuid.UUID
 	begin       store.Date
-	pointToday  bool     // the organisation had a point on the day of an operation
-	log         []string // the operations, for the message of a failure
+	lastVideos  map[uuid.UUID]store.Video // the videos after the previous operation
+	mixed       map[uuid.UUID]bool        // accounts that a video left, or that got a video which had views before
+	pointToday  bool                      // the organisation had a point on the day of an operation
+	log         []string                  // the operations, for the message of a failure
 }
 
 // operationKinds says which operations a sequence can have besides those of every sequence.
@@ -283,6 +286,7 @@ func (s *operations) check() {
 		s.checkVideo(&videos[i])
 	}
 	s.checkTotals(videos)
+	s.findMixedAccounts(videos)
 	s.checkAccounts(videos)
 	s.checkCollections()
 }
@@ -398,6 +402,71 @@ func zeroIfNil(n *int64) int64 {
 	return *n
 }
 
+// findMixedAccounts adds accounts to s.mixed: those of videos that were stopped, tracked again, or moved by the last operation.
+func (s *operations) findMixedAccounts(videos []store.Video) {
+	last := s.lastVideos
+	s.lastVideos = map[uuid.UUID]store.Video{}
+	for _, v := range videos {
+		s.lastVideos[v.ID] = v
+		was, known := last[v.ID]
+		if known && was.Removed == v.Removed && reflect.DeepEqual(was.LinkedAccountID, v.LinkedAccountID) || !known && !v.Removed {
+			continue
+		}
+		for _, id := range []*uuid.UUID{was.LinkedAccountID, v.LinkedAccountID} {
+			if id != nil && (was.LinkedAccountID != nil || was.LatestViews != nil || v.Removed) {
+				s.mixed[*id] = true
+			}
+		}
+	}
+}
+
+// checkGains compares the gained views of an account with its history. Unless videos left the account, or came with views, it also compares them with the
+// points of the account's videos.
+func (s *operations) checkGains(a *store.Account, history []store.AccountPoint, own []store.Video) {
+	const unknown = math.MinInt64
+	gains := storetest.Column[int64](s.t, s.db, "SELECT COALESCE(views_gained, ?) FROM account_days WHERE organisation_id = ? AND account_id = ? ORDER BY day DESC", int64(unknown), s.o.ID(), a.ID)
+	s.requireEqual(len(history), len(gains), "days of the account")
+	present := storetest.Column[int64](s.t, s.db, "SELECT COALESCE(views_gained, ?) FROM accounts WHERE organisation_id = ? AND id = ?", int64(unknown), s.o.ID(), a.ID)
+	if len(history) == 0 {
+		s.requireEqual([]int64{unknown}, present, "gained views of an account without history")
+		s.requireEqual((*int64)(nil), a.ViewsGained7d, "gain of an account without history")
+		return
+	}
+	s.requireEqual(gains[:1], present, "present sum of gained views")
+	var want *int64
+	for n, p := range history {
+		if p.Day <= history[0].Day-7 && gains[n] != unknown {
+			want = new(gains[0] - gains[n])
+			break
+		}
+	}
+	s.requireEqual(want, a.ViewsGained7d, "views gained in 7 days")
+	if s.rollUp || s.inexact || s.mixed[a.ID] {
+		return
+	}
+	gainedUntil := make([]int64, len(history))
+	for n := range gainedUntil {
+		gainedUntil[n] = unknown
+	}
+	for i := range own {
+		points, err := s.o.History(s.t.Context(), store.Ref{ID: own[i].ID}, s.begin-200, storetest.Today(s.db))
+		require.NoError(s.rt, err)
+		points = slices.DeleteFunc(points, func(p store.Point) bool { return p.Quality == store.QualityInterpolated || p.Views == nil })
+		for n, p := range history {
+			if at := slices.IndexFunc(points, func(of store.Point) bool { return of.Day <= p.Day }); at >= 0 {
+				if gainedUntil[n] == unknown {
+					gainedUntil[n] = 0
+				}
+				gainedUntil[n] += *points[at].Views - *points[len(points)-1].Views
+			}
+		}
+	}
+	if s.late {
+		gains, gainedUntil = gains[:1], gainedUntil[:1] // the points of late answers have an earlier day than the rows of the account
+	}
+	s.requireEqual(gainedUntil, gains, "gained views on each day")
+}
+
 // checkAccounts compares the statistics and the last points of the accounts with their videos.
 func (s *operations) checkAccounts(videos []store.Video) {
 	page, err := s.o.ListAccounts(s.t.Context(), store.AccountQuery{IncludeRemoved: true, IncludeLinked: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
@@ -406,6 +475,7 @@ func (s *operations) checkAccounts(videos []store.Video) {
 	for i := range page.Rows {
 		a := &page.Rows[i]
 		var own []store.AccountVideo
+		var ownVideos []store.Video
 		for _, v := range videos {
 			if v.LinkedAccountID == nil || *v.LinkedAccountID != a.ID {
 				continue
@@ -414,6 +484,7 @@ func (s *operations) checkAccounts(videos []store.Video) {
 			if !v.Removed {
 				s.requireEqual(a.Username, v.Username, "handle of the video")
 				own = append(own, store.AccountVideo{Counts: v.LatestCounts(), UploadedAt: v.UploadedAt})
+				ownVideos = append(ownVideos, v)
 			}
 		}
 		want := store.StatsOf(own)
@@ -431,6 +502,7 @@ func (s *operations) checkAccounts(videos []store.Video) {
 			s.requireEqual(want.Counts, points[0].Counts, "sums of the account's last point")
 			s.requireEqual([]*int64{a.LatestFollowersCount, a.LatestFollowingCount}, []*int64{points[0].Followers, points[0].Following}, "followers of the account's last point")
 		}
+		s.checkGains(a, points, ownVideos)
 	}
 	for i := range videos {
 		if videos[i].LinkedAccountID != nil {
@@ -476,7 +548,7 @@ func TestNumbers_areThoseOfAComputationFromScratch(t *testing.T) {
 		for _, kinds := range []operationKinds{{maxSteps: 14}, {maxSteps: 10, late: true}, {maxSteps: 10, rollUp: true}, {maxSteps: 10, late: true, rollUp: true, inexact: true}} {
 			rapid.Check(t, func(rt *rapid.T) {
 				n++
-				s := &operations{t: t, rt: rt, db: db, o: storetest.NewOrg(t, db), n: n, begin: storetest.Today(db), operationKinds: kinds}
+				s := &operations{t: t, rt: rt, db: db, o: storetest.NewOrg(t, db), n: n, begin: storetest.Today(db), operationKinds: kinds, mixed: map[uuid.UUID]bool{}}
 				for i := range 4 {
 					s.videos = append(s.videos, storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/7301234%04d%08d", s.handle(i%3), n, i)))
 				}

@@ -242,12 +242,13 @@ func (s *seedState) addAccount(in *SeedAccount) error {
 	for _, c := range in.Collections {
 		s.accountsInCollections = append(s.accountsInCollections, []any{s.ID(), c, a.ID, a.CreatedAt})
 	}
+	gained := s.addDays(&a, in)
 	s.accounts = append(s.accounts, append([]any{s.ID(), a.ID, a.Platform, a.ExternalID, a.Username, a.HandleCurrent, a.Name, a.Link, a.CreatedAt,
 		a.Tracked, a.Removed, a.TrackingType, a.TrackedAt, a.DiscoveredAt, a.CheckedAt, a.Private, a.Empty, a.Bio, a.ProfileLink,
 		a.LatestFollowersCount, a.LatestFollowingCount, stats.MeanViews, stats.MedianViews, stats.MedianViewsNonZero, stats.MostViewed,
-		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.LastUploadedAt, seededStatus(a.Tracked, a.Removed, a.CheckedAt), a.CheckedAt}, stats.Counts.Values()...))
+		stats.PercentOutperform10x, stats.PercentOutperform25x, stats.Videos, stats.LastUploadedAt, seededStatus(a.Tracked, a.Removed, a.CheckedAt), a.CheckedAt,
+		gained.total, gained.in7Days}, stats.Counts.Values()...))
 	s.countAccount(&a)
-	s.addDays(&a, in)
 	return nil
 }
 
@@ -255,7 +256,8 @@ func (s *seedState) addAccount(in *SeedAccount) error {
 var accountColumns = append([]string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
 	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
-	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
+	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at",
+	"views_gained", "views_gained_7d"}, store.MetricNames("total_")...)
 
 // seededStatus returns the fetch status that Seed writes for a video or account. The argument countedAt is the time of the last counts, or nil if
 // there are none.
@@ -330,7 +332,7 @@ func (s *seedState) writeRows() error {
 		{"snapshots_weekly", weeklyColumns, s.weekly},
 		{"collection_videos", []string{"organisation_id", "collection_id", "video_id", "added_at"}, s.inCollections},
 		{"collection_accounts", []string{"organisation_id", "collection_id", "account_id", "added_at"}, s.accountsInCollections},
-		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos"}, pointColumns), s.accountDays},
+		{"account_days", slices.Concat([]string{"organisation_id", "account_id", "day", "followers", "following", "videos", "views_gained"}, pointColumns), s.accountDays},
 	}
 	var before store.OrganisationTotals
 	if err := db.Scoped(s.tx, "organisation_totals", s.ID()).Take(&before).Error; err != nil {

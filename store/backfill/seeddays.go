@@ -23,12 +23,23 @@ type daySums struct {
 	fetchedAt *db.Instant // time of the last fetch on the day; nil if there was no fetch
 }
 
+// gainedViews are the columns views_gained and views_gained_7d of an account.
+type gainedViews struct{ total, in7Days *int64 }
+
+// viewsGained returns the views that the videos have gained until the end of the day, or nil if no views are known.
+func (d *daySums) viewsGained() *int64 {
+	if d.counts.Views == nil {
+		return nil
+	}
+	return new(*d.counts.Views - d.firstViews)
+}
+
 // addDays adds the sums over the account's videos on each day to s.accountDays and s.days. If a value of a day is unknown, addDays uses the last known
-// value.
-func (s *seedState) addDays(a *store.Account, in *SeedAccount) {
+// value. It returns the views that the account has gained until today.
+func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedViews) {
 	first, today := firstDay(in), s.now.Day()
 	if first > today {
-		return
+		return gained
 	}
 	days := make([]daySums, today-first+1)
 	for i := range in.Videos {
@@ -69,7 +80,7 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) {
 			db.AssignPointer(&known.Following, in.Days[next].Following)
 			next++
 		}
-		row := slices.Concat([]any{s.ID(), a.ID, day, known.Followers, known.Following, d.videos}, d.counts.Values(), []any{d.fetchedAt, nil})
+		row := slices.Concat([]any{s.ID(), a.ID, day, known.Followers, known.Following, d.videos, d.viewsGained()}, d.counts.Values(), []any{d.fetchedAt, nil})
 		if d.fetchedAt != nil {
 			row[len(row)-1] = s.source
 		}
@@ -87,6 +98,13 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) {
 			of.followers, of.following = addKnown(of.followers, known.Followers), addKnown(of.following, known.Following)
 		}
 	}
+	gained.total = days[today-first].viewsGained()
+	if today-first >= 7 {
+		if before := days[today-first-7].viewsGained(); before != nil {
+			gained.in7Days = new(*gained.total - *before)
+		}
+	}
+	return gained
 }
 
 // addKnown returns a + b. If one of them is nil, it returns the other. If both are nil, it returns nil.

@@ -32,20 +32,22 @@ func (s *seedState) newVideo(in *SeedVideo, account uuid.UUID) (store.Video, err
 	v.LatestEngagement = v.LatestCounts().Engagement()
 	if n := len(in.Points); n > 0 {
 		day := in.Points[n-1].At.Day()
-		ingest.SetGrowth(&v, day, lastDayWithViews(in.Points), func(d db.Date) *int64 { return viewsOn(in.Points, d) })
+		ingest.SetGrowth(&v, day, lastDayWithViews(in.Points), viewsBefore(in.Points, day))
 	}
 	return v, nil
 }
 
-// viewsOn returns the last known views at the end of the given day, or nil if no point up to this
-// day has views.
-func viewsOn(points []Point, day db.Date) *int64 {
-	for _, p := range slices.Backward(points) {
-		if p.At.Day() <= day && p.Views != nil {
-			return p.Views
+// viewsBefore returns the last known views before a fetch on the given day.
+func viewsBefore(points []Point, day db.Date) (before ingest.ViewsBefore) {
+	for n, days := range ingest.GrowthPeriods {
+		for _, p := range slices.Backward(points) {
+			if p.At.Day() <= day-days && p.Views != nil {
+				before[n] = p.Views
+				break
+			}
 		}
 	}
-	return nil
+	return before
 }
 
 // lastDayWithViews returns the day of the last point that has views, or nil if no point has views.

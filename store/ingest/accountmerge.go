@@ -166,14 +166,30 @@ func (d discovery) mergeDays(oldID, keptID uuid.UUID) error {
 				sum.FetchedAt, sum.Source = row.FetchedAt, row.Source
 			}
 		}
+		gained, unknown := (*int64)(nil), false
 		for _, row := range last {
 			sum.Videos += row.Videos
 			sum.Add(row.Counts)
+			unknown = unknown || row.HasUnknownGain()
+			if row.ViewsGained != nil {
+				total := *row.ViewsGained
+				if gained != nil {
+					total += *gained
+				}
+				gained = &total
+			}
+		}
+		if !unknown {
+			sum.ViewsGained = gained
 		}
 		merged, stored = append(merged, sum), stored[n:]
 	}
 	if err := d.tx.Exec("DELETE FROM account_days WHERE organisation_id = ? AND account_id IN ?", d.org, []uuid.UUID{oldID, keptID}).Error; err != nil {
 		return err
 	}
-	return d.tx.Table("account_days").CreateInBatches(merged, db.InsertChunk).Error
+	if err := d.tx.Table("account_days").CreateInBatches(merged, db.InsertChunk).Error; err != nil {
+		return err
+	}
+	return d.tx.Exec("UPDATE accounts SET views_gained = ?, views_gained_7d = ? WHERE organisation_id = ? AND id = ?",
+		merged[len(merged)-1].ViewsGained, store.GainedIn7Days(merged), d.org, keptID).Error
 }

@@ -64,21 +64,27 @@ func StatementsForTotals(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
-// earlierViews has the views of a video at the start of each period of Growth.
+// GrowthPeriods are the periods of store.Growth in days.
+var GrowthPeriods = [...]db.Date{1, 7, 14, 30}
+
+// ViewsBefore has, for each of GrowthPeriods, the last known views of a video so many days before a fetch. They are nil if no views were known.
+type ViewsBefore [len(GrowthPeriods)]*int64
+
+// earlierViews has the views of a video before a fetch.
 type earlierViews struct {
-	video            db.RowKey
-	v1, v7, v14, v30 *int64   // the views that were known 1, 7, 14 and 30 days before the fetch; nil if no views were known
-	counted          *db.Date // day of the last point that has views; if the fetch reports views, the query returns nil, and computeGrowth uses the day of the fetch
+	video   db.RowKey
+	before  ViewsBefore
+	counted *db.Date // day of the last point that has views; if the fetch reports views, the query returns nil, and computeGrowth uses the day of the fetch
 }
 
 // earlierViewsColumns are the columns of the query in the method computeGrowth.
 var earlierViewsColumns = []db.Column[earlierViews]{
 	{Name: "organisation_id", Set: func(e *earlierViews, row *db.Values, i int) { e.video.Org = row.ID(i) }},
 	{Name: "id", Set: func(e *earlierViews, row *db.Values, i int) { e.video.ID = row.ID(i) }},
-	{Name: "v1", Set: func(e *earlierViews, row *db.Values, i int) { e.v1 = row.OptionalInt(i) }},
-	{Name: "v7", Set: func(e *earlierViews, row *db.Values, i int) { e.v7 = row.OptionalInt(i) }},
-	{Name: "v14", Set: func(e *earlierViews, row *db.Values, i int) { e.v14 = row.OptionalInt(i) }},
-	{Name: "v30", Set: func(e *earlierViews, row *db.Values, i int) { e.v30 = row.OptionalInt(i) }},
+	{Name: "v1", Set: func(e *earlierViews, row *db.Values, i int) { e.before[0] = row.OptionalInt(i) }},
+	{Name: "v7", Set: func(e *earlierViews, row *db.Values, i int) { e.before[1] = row.OptionalInt(i) }},
+	{Name: "v14", Set: func(e *earlierViews, row *db.Values, i int) { e.before[2] = row.OptionalInt(i) }},
+	{Name: "v30", Set: func(e *earlierViews, row *db.Values, i int) { e.before[3] = row.OptionalInt(i) }},
 	{Name: "counted", Set: func(e *earlierViews, row *db.Values, i int) { e.counted = row.OptionalDate(i) }},
 }
 
@@ -114,43 +120,29 @@ func (w videoWriter) computeGrowth(videos []measuredVideo) error {
 		if w.outcomes[r.video].Facts.Views != nil {
 			r.counted = &day
 		}
-		// r.v1 are the last views before today. If there are none, today is the first day with views, and this fetch replaces the first views. If
+		// r.before[0] are the last views before today. If there are none, today is the first day with views, and this fetch replaces the first views. If
 		// the first views of a video with earlier views are unknown, they stay unknown.
-		if views := v.viewsBefore; views == nil || r.v1 == nil && v.FirstViews != nil && *v.FirstViews == *views {
+		if views := v.viewsBefore; views == nil || r.before[0] == nil && v.FirstViews != nil && *v.FirstViews == *views {
 			v.FirstViews = v.LatestViews
 		}
-		SetGrowth(v.Video, day, r.counted, func(d db.Date) *int64 {
-			switch d {
-			case day - 1:
-				return r.v1
-			case day - 7:
-				return r.v7
-			case day - 14:
-				return r.v14
-			case day - 30:
-				return r.v30
-			}
-			return nil
-		})
+		SetGrowth(v.Video, day, r.counted, r.before)
 	}
 	return err
 }
 
-// SetGrowth computes the fields of Growth. The argument lastDayWithViews is nil if no point has
-// views. The function viewsOn returns the last known views on a day, or nil.
-func SetGrowth(v *store.Video, fetchDay db.Date, lastDayWithViews *db.Date, viewsOn func(db.Date) *int64) {
-	// The growth in a period is unknown if no point in the period has views.
-	before := func(days db.Date) *int64 {
+// SetGrowth computes the fields of Growth after a fetch on fetchDay. The argument lastDayWithViews is nil if no point has views.
+func SetGrowth(v *store.Video, fetchDay db.Date, lastDayWithViews *db.Date, before ViewsBefore) {
+	for n, days := range GrowthPeriods {
+		// The growth in a period is unknown if no point in the period has views.
 		if lastDayWithViews == nil || *lastDayWithViews <= fetchDay-days {
-			return nil
+			before[n] = nil
 		}
-		return viewsOn(fetchDay - days)
 	}
 	v.Growth = store.Growth{
-		Increase1d: Increase(v.LatestViews, before(1)), Increase7d: Increase(v.LatestViews, before(7)),
-		Increase14d: Increase(v.LatestViews, before(14)), Increase30d: Increase(v.LatestViews, before(30)),
+		Increase1d: Increase(v.LatestViews, before[0]), Increase7d: Increase(v.LatestViews, before[1]),
+		Increase14d: Increase(v.LatestViews, before[2]), Increase30d: Increase(v.LatestViews, before[3]),
 	}
-	if b := before(7); v.LatestViews != nil && b != nil {
+	if b := before[1]; v.LatestViews != nil && b != nil {
 		v.ViewsGained7d = new(*v.LatestViews - *b)
 	}
 }

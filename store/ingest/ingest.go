@@ -236,6 +236,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	if err != nil {
 		return err
 	}
+	stats.Gained = gainedByAccount(before, videos)
 	for i := range videos {
 		if v := &videos[i]; v.LinkedAccountID != nil {
 			s := stats.Of[db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}]
@@ -247,7 +248,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 		return err
 	}
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), VideoWrites(w.tx, videos), stats.BuildSQLUpdates(w.tx), StatementsForTotals(w.tx, store.SumsByOrganisation(before), sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), VideoWrites(w.tx, videos), stats.BuildSQLUpdates(w.tx, w.fetchedAt.Day()), StatementsForTotals(w.tx, store.SumsByOrganisation(before), sums))...)
 	if err != nil {
 		return err
 	}
@@ -263,6 +264,24 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	// The statements below read the rows that the calls above have written.
 	return db.RunWrites(w.tx, slices.Concat(w.statementsForMoved(moved), w.statementsForAccountDays(touched),
 		store.StatementsForOrganisationDays(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
+}
+
+// gainedByAccount adds up the views that videos gained by a write, for each account that has the videos after the write. before[i] is the video
+// after[i] before the write. The first known views of a video are no gain.
+func gainedByAccount(before, after []store.Video) map[db.RowKey]int64 {
+	gained := map[db.RowKey]int64{}
+	for i := range after {
+		was, is := &before[i], &after[i]
+		if is.LinkedAccountID == nil || was.LatestViews == nil || is.LatestViews == nil {
+			continue
+		}
+		n := *is.LatestViews - *was.LatestViews
+		if was.FirstViews != nil && is.FirstViews != nil {
+			n -= *is.FirstViews - *was.FirstViews // a later fetch of the first day replaces the first views
+		}
+		gained[db.RowKey{Org: is.OrganisationID, ID: *is.LinkedAccountID}] += n
+	}
+	return gained
 }
 
 // statementsForMoved returns the statements that set counted_since of videos that got another account to the day of the fetch.

@@ -135,7 +135,8 @@ type Entry struct {
 	NeedsOlderVideos bool
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
-	// Known are the counts with which a new target begins. An existing target keeps its own counts: SaveKnownCounts adds those that a target lacks before its first fetch.
+	// Known are the counts with which a new target begins. An existing target keeps its own counts. If it was never fetched, it loses those that differ from
+	// Known, because they are the counts of another organisation.
 	Known KnownCounts
 	// Saved is true if the row of the video or account already has the values of NextAt and Unsupported. They are then not written again.
 	Saved bool
@@ -151,10 +152,9 @@ func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
 // KnownCounts are the last counts of a video or account that the organisation of an entry has, for example from an import or
 // from an earlier time of tracking. For an account, Views are the followers. A count is nil if it is unknown.
 //
-// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. The counts of
-// one organisation never become numbers of another organisation that tracks the target, although an import can contain invented
-// counts. Such counts can only delay the numbers of the other organisation, until further answers have confirmed these numbers.
-// If the video has zero views, its numbers are delayed until it has views.
+// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. An import can contain invented
+// counts. The counts of one organisation therefore never become numbers of another organisation that tracks the target, and they do not
+// delay its first numbers either: a target has known counts before its first fetch only while a single organisation tracks it.
 type KnownCounts struct{ Views, Likes, Comments, Shares, Bookmarks *int64 }
 
 // targetRow returns the row that adds the entry's target to the queue. The values have the order of
@@ -277,6 +277,11 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 	const served = "excluded.fetched_at IS NOT NULL"
 	// The name of the target is the handle of the entry. The target can have another handle, if an account that had this handle before was renamed.
 	const namedByHandle = "fetch_targets.external_id = '@' || excluded.handle"
+	// Before the first fetch, the counts of a target are the known counts of its only organisation. If the entry of another organisation has other known
+	// counts, or none, the target forgets them.
+	known := func(count string) string {
+		return "CASE WHEN fetch_targets.fetched_at IS NOT NULL OR excluded." + count + " = fetch_targets." + count + " THEN fetch_targets." + count + " END"
+	}
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
 	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
@@ -295,7 +300,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
  state = CASE WHEN `+served+` THEN fetch_targets.state ELSE '`+StateActive+`' END,
  attempts = CASE WHEN `+served+` THEN fetch_targets.attempts ELSE 0 END,
  refused_as = CASE WHEN `+served+` THEN fetch_targets.refused_as ELSE '' END,
- refusals = CASE WHEN `+served+` THEN fetch_targets.refusals ELSE 0 END`)
+ refusals = CASE WHEN `+served+` THEN fetch_targets.refusals ELSE 0 END,
+ views = `+known("views")+`, likes = `+known("likes")+`, comments = `+known("comments")+`, shares = `+known("shares")+`, bookmarks = `+known("bookmarks"))
 }
 
 // saveSubscriptions returns the statements that insert the subscriptions of entries, or update those that exist already.
@@ -331,8 +337,8 @@ var subscriptionColumns = []db.Column[FetchSubscription]{
 	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},
 }
 
-// SaveKnownCounts stores Entry.Known for those targets that were never fetched, as Enqueue does for new targets. A target keeps the known counts that it has
-// already. A target to which the organisation has no subscription does not change.
+// SaveKnownCounts stores Entry.Known for those targets that were never fetched, as Enqueue does for new targets. A target keeps a count that Entry.Known lacks.
+// A target to which the organisation has no subscription, or to which another organisation has one, does not change.
 func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 	columns := []string{"source text", "kind text", "external_id text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
 	for chunk := range slices.Chunk(entries, db.InsertChunk) {
@@ -341,8 +347,8 @@ func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 			rows[i] = []any{e.Platform, e.Kind, e.ExternalID, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
 		}
 		list, args := db.WithRows(tx, "u", columns, rows)
-		err := tx.Exec(list+`UPDATE fetch_targets SET views = COALESCE(fetch_targets.views, u.views), likes = COALESCE(fetch_targets.likes, u.likes),
-  comments = COALESCE(fetch_targets.comments, u.comments), shares = COALESCE(fetch_targets.shares, u.shares), bookmarks = COALESCE(fetch_targets.bookmarks, u.bookmarks)
+		err := tx.Exec(list+`UPDATE fetch_targets SET views = COALESCE(u.views, fetch_targets.views), likes = COALESCE(u.likes, fetch_targets.likes),
+  comments = COALESCE(u.comments, fetch_targets.comments), shares = COALESCE(u.shares, fetch_targets.shares), bookmarks = COALESCE(u.bookmarks, fetch_targets.bookmarks)
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
   AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND s.bucket = fetch_targets.bucket
    AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)

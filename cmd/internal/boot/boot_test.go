@@ -152,12 +152,12 @@ func TestRunAll_stopsServicesInReverseOrder(t *testing.T) {
 	order := make(chan string, 3)
 	started := make(chan struct{}, 3)
 	service := func(name string) boot.Service {
-		return boot.Service{Name: name, Run: func(ctx context.Context) error {
+		return func(ctx context.Context) error {
 			started <- struct{}{}
 			<-ctx.Done()
 			order <- name
 			return nil
-		}}
+		}
 	}
 	done := make(chan error)
 	go func() { done <- boot.RunAll(ctx, service("first"), service("second"), service("third")) }()
@@ -173,8 +173,8 @@ func TestRunAll_stopsAllServicesIfOneFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	err := boot.RunAll(t.Context(),
-		boot.Service{Run: func(ctx context.Context) error { <-ctx.Done(); return nil }},
-		boot.Service{Run: func(context.Context) error { return broken }})
+		func(ctx context.Context) error { <-ctx.Done(); return nil },
+		func(context.Context) error { return broken })
 	require.ErrorIs(t, err, broken)
 }
 
@@ -265,9 +265,9 @@ func TestMetrics_servesMetricsOnlyIfAnAddressIsSet(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- boot.RunAll(ctx, append(metrics, boot.Service{Run: func(ctx context.Context) error {
+		done <- boot.RunAll(ctx, append(metrics, func(ctx context.Context) error {
 			return boot.Serve(ctx, api, handler, slog.New(slog.DiscardHandler))
-		}})...)
+		})...)
 	}()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	requireBody(t, client, boot.URL(api))

@@ -71,7 +71,7 @@ func (m Metrics) Services(ctx context.Context, r *prometheus.Registry, status ht
 	for _, name := range []string{"allocs", "goroutine", "heap"} {
 		routes.Handle("GET /debug/pprof/"+name, pprof.Handler(name))
 	}
-	return []Service{{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}}, nil
+	return []Service{func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}, nil
 }
 
 // CountRequests returns a handler that passes requests to the given handler, and records the number and the duration of the requests in metrics of

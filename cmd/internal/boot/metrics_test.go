@@ -27,7 +27,7 @@ func TestMetrics_servesProfilesButNotTheCommandLine(t *testing.T) {
 	require.NoError(t, json.Unmarshal(log.Bytes(), &line))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- services[0].Run(ctx) }()
+	go func() { ended <- services[0](ctx) }()
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-ended)

@@ -7,11 +7,8 @@ import (
 )
 
 // Service is a part of a program, such as the API, that runs concurrently with the program's other
-// services.
-type Service struct {
-	Name string
-	Run  func(context.Context) error // returns nil when its context ends; if it returns earlier, RunAll stops the program
-}
+// services. It returns nil when its context ends. If it returns earlier, RunAll stops the program.
+type Service func(context.Context) error
 
 // RunAll runs services until ctx ends or one service returns. It then stops them one by one in
 // reverse order. List a service before the services that use it.
@@ -25,11 +22,11 @@ func RunAll(ctx context.Context, services ...Service) error {
 	base := context.WithoutCancel(ctx)
 	ended := make(chan struct{}, len(services))
 	started := make([]running, len(services))
-	for i, s := range services {
+	for i, run := range services {
 		serviceCtx, stop := context.WithCancel(base)
 		started[i] = running{stop, make(chan error, 1)}
 		go func() {
-			started[i].done <- s.Run(serviceCtx)
+			started[i].done <- run(serviceCtx)
 			ended <- struct{}{}
 		}()
 	}

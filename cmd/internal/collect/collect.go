@@ -167,21 +167,21 @@ func Describe(sources []source.Source) func(time.Time) []queue.Source {
 func (c Config) NewService(st *store.Store, sources []source.Source, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (boot.Service, error) {
 	intervals, err := schedule.ParseIntervals(c.FetchIntervals)
 	if err != nil {
-		return boot.Service{}, err
+		return nil, err
 	}
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: "reeltally_collector_panics_total", Help: "Panics that were recovered while collecting. Each is logged with its stack."})
 	registry.MustRegister(panics)
 	options := collector.Options{Store: st, Sources: sources, Now: time.Now, Logger: logger, Traces: traces.Provider, Panicked: panics.Inc, Intervals: intervals}
 	if c.Thumbnails {
 		if options.Thumbnails, err = thumbnail.New(thumbnail.Options{BaseURL: c.ThumbnailBaseURL}); err != nil {
-			return boot.Service{}, boot.InvalidSetting("REELTALLY_THUMBNAIL_BASE_URL", c.ThumbnailBaseURL, "an http or https URL")
+			return nil, boot.InvalidSetting("REELTALLY_THUMBNAIL_BASE_URL", c.ThumbnailBaseURL, "an http or https URL")
 		}
 	}
 	service, err := collector.New(options)
 	if err != nil {
-		return boot.Service{}, err
+		return nil, err
 	}
-	return boot.Service{Name: "collector", Run: service.Run}, nil
+	return service.Run, nil
 }
 
 // Command is the main function of cmd/collector. It runs a collector until ctx ends.

@@ -183,7 +183,7 @@ func TestService_saysThatCountedSourcesServeOnlyOwnAccounts(t *testing.T) {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- service.Run(ctx) }()
+	go func() { done <- service(ctx) }()
 	var v store.Video
 	require.Eventually(t, func() bool {
 		v, err = org.Video(t.Context(), store.Ref{Link: l})
@@ -216,7 +216,7 @@ func TestService_recoversFromPanicOfSourceAndCountsIt(t *testing.T) {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- service.Run(ctx) }()
+	go func() { done <- service(ctx) }()
 	require.Eventually(t, func() bool {
 		families, err := registry.Gather()
 		for _, f := range families {

@@ -245,7 +245,7 @@ func (a *API) Run(ctx context.Context) error {
 	sending, stopSending := context.WithCancel(ctx)
 	var senders sync.WaitGroup
 	senders.Go(func() { a.server.SendWebhooks(sending) })
-	err := boot.Serve(serving, a.listener, boot.CountRequests(a.registry, a.server.Handler()), a.logger)
+	err := boot.Serve(serving, a.server.Listener(a.listener), boot.CountRequests(a.registry, a.server.Handler()), a.logger)
 	stopSending()
 	senders.Wait()
 	a.server.Close()
@@ -298,5 +298,5 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
-	return boot.RunAll(ctx, append(services, boot.Service{Name: "api", Run: api.Run})...)
+	return boot.RunAll(ctx, append(services, api.Run)...)
 }

@@ -229,8 +229,9 @@ func TestMigrate_foldsCaptionsAndHashtags(t *testing.T) {
 		other := storetest.CreateOrgWithData(t, d)
 		videos := storetest.Track(t, o, links...)
 		c := storetest.Collection(t, o, "Campaign", nil)
-		for _, lost := range []string{"videos SET first_views = NULL", "organisation_days SET first_views = NULL", "organisation_totals SET first_views = 0"} {
-			d.Exec(t, "UPDATE "+lost) // as after the revert of the migration that adds these columns
+		for _, lost := range []string{"account_days SET views_gained = NULL", "accounts SET views_gained = NULL", "videos SET first_views = NULL",
+			"organisation_days SET first_views = NULL", "organisation_totals SET first_views = 0"} {
+			d.Exec(t, "UPDATE "+lost) // as after the revert of the migrations that add these columns
 		}
 		unchanged := storetest.StoredRows(t, d, other)
 		versions := func() []int64 {

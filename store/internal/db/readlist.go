@@ -46,18 +46,16 @@ type ListSpec[R any] struct {
 	// Complete, if set, fills the fields that are not columns of Table. If these fields take more than maxBytes,
 	// it may leave out the last rows, but never the first row.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
-	// Each, if set, gets every row of the window as soon as the row is read. A row and its texts
-	// are valid only until Each returns.
-	Each func(row *R) error
-	// Completer must be set if Each is set. It returns a function that completes a single row before Each gets
-	// it. If Completer returns nil, ReadList collects the rows and does not call Each.
-	Completer func() func(row *R)
+	// Each, if set, is called once, before the first row and after the statement in Before. It returns a function that gets every row of the window
+	// as soon as the row is read, and fills the fields that are not columns of Table. The row and its texts are valid only until this function
+	// returns. If Each returns nil, ReadList collects the rows.
+	Each func() func(row *R) error
 }
 
 // List is the result of ReadList: a window of an ordered list. The rows of a window are consecutive in the list.
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
-	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
+	Rows  []R   // rows of the window, in order; nil if the rows were passed to the function of ListSpec.Each
 	// Start is the position directly before the first row of the window. It is nil at the beginning of the list,
 	// if OFFSET skipped the rows before the window, or if ListSpec.Sequence is set.
 	Start *Position
@@ -70,17 +68,17 @@ type List[R any] struct {
 	id     func(*R) uuid.UUID
 	more   bool // the list has rows after the window
 
-	// The other fields are set if the rows are passed to ListSpec.Each.
-	passed  int       // number of rows for which ListSpec.Each returned nil
-	present R         // the row for which ListSpec.Each is called at present
+	// The other fields are set if the rows are passed to the function of ListSpec.Each.
+	passed  int       // number of rows for which the function returned nil
+	present R         // the row for which the function is called at present
 	lastKey sortKey   // the row with the id lastID has this value in the column that orders the list
-	lastID  uuid.UUID // id of the last row for which ListSpec.Each returned nil
+	lastID  uuid.UUID // id of the last row for which the function returned nil
 }
 
-// Count returns the number of rows in the window. This includes the rows that were passed to the callback ListSpec.Each.
+// Count returns the number of rows in the window. This includes the rows that were passed to the function of ListSpec.Each.
 func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
 
-// ErrEnough ends the window before the row for which ListSpec.Each returns this error. ReadList then returns no
+// ErrEnough ends the window before the row for which the function of ListSpec.Each returns this error. ReadList then returns no
 // error.
 var ErrEnough = errors.New("enough rows")
 
@@ -124,18 +122,18 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	}
 	l.Start = start.After
 	columns := ColumnNames(spec.Table, spec.Columns)
-	begun, complete := false, (func(*R))(nil)
+	begun, each := false, (func(*R) error)(nil)
 	start.Limit++ // read one row more than the window has, to find out whether the list has rows after the window
 	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := l.Count(), l.TextBytes
 		rows := Select{InIndexOrder: spec.InIndexOrder, Query: selectColumns(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {
 			if !begun && spec.Each != nil {
 				// The statement in spec.Before has already run.
-				complete = spec.Completer()
+				each = spec.Each()
 			}
 			begun = true
-			if complete != nil {
-				return l.passRowToCallback(row, spec, complete, w.Limit)
+			if each != nil {
+				return l.passRow(row, spec.Columns, each, w.Limit)
 			}
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
@@ -168,18 +166,17 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	return err
 }
 
-// passRowToCallback completes the row that was read and passes it to spec.Each. If spec.Each
-// already got `limit` rows, passRowToCallback only sets l.more and returns ErrEnough.
-func (l *List[R]) passRowToCallback(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
+// passRow passes the row that was read to the function each, which ListSpec.Each has returned. If each already got `limit` rows, passRow only sets
+// l.more and returns ErrEnough.
+func (l *List[R]) passRow(row *Values, columns []Column[R], each func(*R) error, limit int) error {
 	if l.passed == limit {
 		l.more = true
 		return ErrEnough
 	}
 	row.reuseMemory()
 	l.present = *new(R)
-	setFields(&l.present, spec.Columns, row, 1)
-	complete(&l.present)
-	if err := spec.Each(&l.present); err != nil {
+	setFields(&l.present, columns, row, 1)
+	if err := each(&l.present); err != nil {
 		l.more = errors.Is(err, ErrEnough)
 		return err
 	}

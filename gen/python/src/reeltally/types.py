@@ -81,6 +81,8 @@ class Account(TypedDict):
     tracking_type: str | None
     # The handle of the account, in lower case, without `@`.
     username: str
+    # The views that the account's videos gained since the end of the newest point of its history that is at least 7 days older than the newest point.
+    views_gained_7d: int | None
 
 
 class AccountHistoryPoint(TypedDict):
@@ -1793,7 +1795,7 @@ AccountHistory: TypeAlias = "list[AccountHistoryPoint]"
 
 AccountList: TypeAlias = "Union[AccountArray, AccountPage]"
 
-AccountOrder: TypeAlias = "Literal[\"created_at\", \"username\", \"latest_followers_count\", \"total_views\", \"median_views\", \"last_uploaded_at\"]"
+AccountOrder: TypeAlias = "Literal[\"created_at\", \"username\", \"latest_followers_count\", \"total_views\", \"median_views\", \"last_uploaded_at\", \"views_gained_7d\"]"
 
 AccountVideoList: TypeAlias = "Union[VideoArray, AccountVideoPage]"
 

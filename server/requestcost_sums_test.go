@@ -1,0 +1,94 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// databaseCPU returns the CPU time that the PostgreSQL connections to the test's database have used. It is 0 on SQLite, which runs in the process of the
+// test.
+func (a *app) databaseCPU() time.Duration {
+	a.t.Helper()
+	if a.Engine == "sqlite" {
+		return 0
+	}
+	var sum time.Duration
+	for _, pid := range storetest.Column[int64](a.t, a.DB, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()") {
+		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid)) // the first number in this file is the CPU time in nanoseconds
+		require.NoError(a.t, err, "PostgreSQL must run on the machine of the test")
+		var used time.Duration
+		_, err = fmt.Sscan(string(content), &used)
+		require.NoError(a.t, err)
+		sum += used
+	}
+	return sum
+}
+
+// seedHistories adds 5,000 videos to a collection. Each has a point for each of the last 90 days, and for each week of the last 730 days.
+func (c *caller) seedHistories(collection uuid.UUID) {
+	c.t.Helper()
+	now := c.app.Clock.Now()
+	for first := 0; first < store.MaxTotalsVideos; first += 500 {
+		account := backfill.SeedAccount{Account: store.Account{ID: store.NewID(), Platform: "tiktok", Username: fmt.Sprintf("author%d", first),
+			Link: fmt.Sprintf("https://www.tiktok.com/@author%d", first), CreatedAt: store.InstantOf(now.AddDate(-3, 0, 0))}}
+		for n := first; n < first+500; n++ {
+			l := storetest.VideoLink(c.t, n)
+			v := backfill.SeedVideo{Collections: []uuid.UUID{collection}, Video: store.Video{ID: store.NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
+				Direct: true, Username: account.Username, CreatedAt: account.CreatedAt, Title: "Five things to do on a rainy day #diy"}}
+			for age := 728; age >= 0; age-- {
+				if age > 98 && age%7 != 0 {
+					continue
+				}
+				p := backfill.Point{At: store.InstantOf(now.AddDate(0, 0, -age))}
+				for m, count := range p.Fields() {
+					*count = new(int64(1_000_000 - 1_000*age + 10*n + m))
+				}
+				v.Points = append(v.Points, p)
+			}
+			account.Videos = append(account.Videos, v)
+		}
+		require.NoError(c.t, backfill.Seed(c.t.Context(), c.app.Org(c.org.ID), backfill.SeedBatch{Accounts: []backfill.SeedAccount{account}, Source: "test"}))
+	}
+}
+
+// TestRequestCost_sumsOfLargeCollectionsUseLittleTime reads the sums of 5,000 videos, of one day and of the longest allowed period.
+//
+//nolint:paralleltest // the test measures the time of the whole process
+func TestRequestCost_sumsOfLargeCollectionsUseLittleTime(t *testing.T) {
+	storetest.SkipIfShort(t)
+	for _, engine := range storetest.StoreEngines() {
+		t.Run(engine, func(t *testing.T) {
+			a := newApp(t, storetest.New(t, engine))
+			c := a.newCaller(t, store.TierPremium)
+			id := c.createNamedCollection("Launch")
+			c.seedHistories(id)
+			if engine != "sqlite" {
+				a.Exec(t, "VACUUM ANALYZE") // as autovacuum does
+			}
+			c.send(http.MethodGet, "/collections/"+id.String(), nil).requireStatus(http.StatusOK) // open a connection before the measurement
+			longest := store.MaxTotalsVideoDays / store.MaxTotalsVideos
+			for _, days := range []int{1, longest} {
+				path := fmt.Sprintf("/collections/%s/statistics?start_date=%s", id, a.daysAgo(days-1))
+				before, databaseBefore := measureCost(t), a.databaseCPU()
+				got := c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)
+				inDatabase := a.databaseCPU() - databaseBefore
+				after := measureCost(t)
+				used, allocated := after.cpu-before.cpu+inDatabase, after.bytes-before.bytes
+				t.Logf("%d days: %v of processor time, of which %v in PostgreSQL, %.1f MiB allocated", days, used, inDatabase, float64(allocated)/(1<<20))
+				require.Contains(t, string(got.body), `"videos":5000`)
+				require.Less(t, used, maxRequestCPU, "%d days", days)
+				require.Less(t, allocated, uint64(maxRequestBytes), "%d days", days)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// This file is about videos and accounts that are saved but not fetched, because the organisation had no subscription when it tracked them.
+
+// enqueuePending adds the organisation's pending videos, which are saved but not fetched, to the fetch queue. It also adds the tracked
+// accounts for which the queue has no subscription. It does nothing if the organisation has no subscription.
+func (o *Org) enqueuePending(ctx context.Context) error {
+	return o.changeData(ctx, func(tx *gorm.DB) error {
+		now := o.s.db.Now()
+		org, err := ReadOrganisation(tx, o.id)
+		if err != nil || org.isLimited() { // the subscription can have ended meanwhile
+			return err
+		}
+		// One statement both updates and returns the pending videos. With two statements, a video could become pending between them: it would
+		// be updated, but not added to the queue.
+		var videos []Video
+		err = db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
+		if err != nil {
+			return err
+		}
+		entries := make([]queue.Entry, 0, len(videos))
+		lane := LaneOf(org)
+		for i := range videos {
+			entries = append(entries, VideoEntry(&videos[i], lane, now))
+		}
+		accounts, unreachable, err := o.unsubscribedAccounts(tx)
+		if err != nil {
+			return err
+		}
+		if err := o.markUnreachable(tx, unreachable); err != nil {
+			return err
+		}
+		for i := range accounts {
+			entries = append(entries, AccountEntry(&accounts[i], accounts[i].TrackingType, 0, lane, now))
+		}
+		_, err = Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts(entries, lane)
+		return err
+	})
+}
+
+// markPendingAccounts sets Pending in the results of those accounts that were tracked before the request and are not in the fetch queue. The
+// parameter ids has the accounts that were tracked before.
+func (t Tracking) markPendingAccounts(results []Tracked, ids []uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	fetched, err := t.subscribedAccounts(t.Tx, "AND subject_id IN ?", ids)
+	for i, r := range results {
+		if r.Already {
+			results[i].Pending = !fetched[r.ID]
+		}
+	}
+	return err
+}
+
+// subscribedAccounts returns the accounts for which the organisation has a subscription in the fetch queue. The parameter condition is an
+// additional condition on fetch_subscriptions with its arguments, or "".
+func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (map[uuid.UUID]bool, error) {
+	var ids []uuid.UUID
+	err := tx.Raw(`SELECT subject_id FROM fetch_subscriptions WHERE organisation_id = ? AND kind = ? `+condition, append([]any{o.id, queue.KindAccount}, args...)...).Scan(&ids).Error
+	subscribed := make(map[uuid.UUID]bool, len(ids))
+	for _, id := range ids {
+		subscribed[id] = true
+	}
+	return subscribed, err
+}
+
+// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue. "unreachable" has the ids of those
+// whose target belongs to another account, and "accounts" has the others. An account is unreachable if it has no id, and another account has its handle.
+func (o *Org) unsubscribedAccounts(tx *gorm.DB) (accounts []Account, unreachable []uuid.UUID, err error) {
+	fetched, err := o.subscribedAccounts(tx, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	// The account that has the handle now comes last, so the target belongs to it, even if an earlier account with this handle has a subscription.
+	err = db.Scoped(tx, "accounts", o.id).Where("accounts.tracked").Order("accounts.handle_current, accounts.id").Find(&accounts).Error
+	owners := make(map[string]uuid.UUID, len(accounts))
+	key := func(a *Account) string { return queue.TargetKey(a.Platform, accountTarget(a)) }
+	for i := range accounts {
+		a := &accounts[i]
+		if _, owned := owners[key(a)]; !owned || fetched[a.ID] || a.HandleCurrent {
+			owners[key(a)] = a.ID
+		}
+	}
+	accounts = slices.DeleteFunc(accounts, func(a Account) bool {
+		lost := !fetched[a.ID] && owners[key(&a)] != a.ID
+		if lost {
+			unreachable = append(unreachable, a.ID)
+		}
+		return lost || fetched[a.ID]
+	})
+	return accounts, unreachable, err
+}
