@@ -146,7 +146,7 @@ func TestCollectionPage_sumsTheGainsOfEachAccountInThePeriod(t *testing.T) {
 		file := v.visit(page + query + "&csv=accounts").requireStatus(http.StatusOK)
 		require.Contains(t, file.Header.Get("Content-Disposition"), "collection-accounts-"+a.daysAgo(3)+"-to-"+a.daysAgo(1))
 		var lines []string
-		for _, line := range strings.Split(strings.TrimSpace(string(file.body)), "\n") {
+		for line := range strings.SplitSeq(strings.TrimSpace(string(file.body)), "\n") {
 			_, rest, _ := strings.Cut(line, ",")
 			lines = append(lines, rest)
 		}
