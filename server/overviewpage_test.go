@@ -119,6 +119,9 @@ func TestOverviewPage_listsOnlyVideosWithAKnownGain(t *testing.T) {
 		c.track(videoURL(2))
 		require.Contains(t, topVideos(), "+30")
 		require.NotContains(t, topVideos(), "–")
+		a.Exec(t, "UPDATE videos SET fetch_status = 'gone' WHERE views_gained_7d = 30")
+		a.Exec(t, "UPDATE organisation_totals SET version = version + 1")
+		require.NotContains(t, topVideos(), "+30", "the gain of a video that is gone can be from long ago")
 	})
 }
 
@@ -134,6 +137,10 @@ func TestOverviewPage_listsTheTrackedAccountsThatGainedMost(t *testing.T) {
 		_, list, _ := strings.Cut(mainText(v.visit("/")), heading)
 		require.Regexp(t, `^AccountGainedViews @bert\+1,234200@anna\+900300@dora−5100Show all accounts`, list)
 		require.NotContains(t, list, "@cora")
+		a.Exec(t, "UPDATE accounts SET fetch_status = 'gone' WHERE username = 'bert'")
+		a.Exec(t, "UPDATE organisation_totals SET version = version + 1")
+		_, list, _ = strings.Cut(mainText(v.visit("/")), heading)
+		require.Regexp(t, `^AccountGainedViews @anna\+900`, list)
 		table := v.visit("/account?order_by=views_gained_7d&csv=accounts").table()
 		require.Equal(t, "views_gained_7d", table[0][5])
 		require.Equal(t, []string{"1234", "900", "-5", "", ""}, []string{table[1][5], table[2][5], table[3][5], table[4][5], table[5][5]})
@@ -193,7 +200,7 @@ func TestOverviewPage_saysWhichVideosTheListOfGainsLeavesOut(t *testing.T) {
 	a.Clock.Advance(8 * 24 * time.Hour)
 	a.fetch(factsWithViews(130))
 	page := c.newSignedInVisitor(t).visit("/")
-	require.Contains(t, textOf(page.parsePage()), "Videos with less than 7 days of numbers are not listed, because their gain in 7 days is not known. Show the newest videos")
+	require.Contains(t, textOf(page.parsePage()), "Videos with less than 7 days of numbers are not listed, because their gain in 7 days is not known. Neither are videos that can no longer be fetched. Show the newest videos")
 	require.Equal(t, "/video?order_by=created_at", linkWithText(page.parseHTML(), "Show the newest videos"))
 }
 

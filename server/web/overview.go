@@ -20,8 +20,8 @@ type overviewPage struct {
 	FailingVideos   []client.Video   // videos whose fetches fail; the first one has the newest numbers
 	FailingAccounts []client.Account // accounts whose fetches fail
 	Latest          []client.Video
-	Top             []client.Video   // the videos that gained the most views in 7 days
-	TopAccounts     []client.Account // the tracked accounts that gained the most views in 7 days
+	Top             []client.Video   // the videos that gained the most views in 7 days, without those that can no longer be fetched
+	TopAccounts     []client.Account // the tracked accounts that gained the most views in 7 days, without those that can no longer be fetched
 }
 
 // trackedCounts says how many videos or accounts are tracked, and how many of them get no new numbers.
@@ -103,30 +103,45 @@ func showOverview(v *visit) error {
 		query  url.Values
 		wanted bool
 	}{
-		{&content.FailingVideos, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}}, videos.ByStatus.Failing > 0},
-		{&content.Latest, url.Values{"order_by": {"uploaded_at"}}, true},
-		{&content.Top, url.Values{"order_by": {"views_gained_7d"}}, true},
+		{&content.FailingVideos, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}, "limit": {"8"}}, videos.ByStatus.Failing > 0},
+		{&content.Latest, url.Values{"order_by": {"uploaded_at"}, "limit": {"8"}}, true},
+		{&content.Top, url.Values{"order_by": {"views_gained_7d"}, "limit": {topCandidates}}, true},
 	} {
 		if !list.wanted {
 			continue
 		}
-		list.query.Set("limit", "8")
 		var found client.VideoPage
 		if err := v.getFromAPI("/videos", list.query, &found); err != nil {
 			return err
 		}
 		*list.videos = found.Data
 	}
-	// Videos without a known gain are at the end of the list.
-	content.Top = slices.DeleteFunc(content.Top, func(video client.Video) bool { return video.ViewsGained7D == nil })
+	content.Top = slices.DeleteFunc(content.Top, func(video client.Video) bool { return !hasPresentGain(video.ViewsGained7D, video.FetchStatus) })
+	content.Top = content.Top[:min(len(content.Top), 8)]
 	if accounts.Total > 0 {
 		var found client.AccountPage
-		if err := v.getFromAPI("/accounts", url.Values{"order_by": {"views_gained_7d"}, "paginated": {"true"}, "limit": {"8"}}, &found); err != nil {
+		if err := v.getFromAPI("/accounts", url.Values{"order_by": {"views_gained_7d"}, "paginated": {"true"}, "limit": {topCandidates}}, &found); err != nil {
 			return err
 		}
-		content.TopAccounts = slices.DeleteFunc(found.Data, func(account client.Account) bool { return account.ViewsGained7D == nil })
+		content.TopAccounts = slices.DeleteFunc(found.Data, func(account client.Account) bool {
+			return !hasPresentGain(account.ViewsGained7D, client.FetchStatus(deref(account.FetchStatus)))
+		})
+		content.TopAccounts = content.TopAccounts[:min(len(content.TopAccounts), 8)]
 	}
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
+}
+
+// topCandidates is the number of videos and of accounts with the highest gains that the overview reads to list eight of them.
+const topCandidates = "100"
+
+// hasPresentGain returns true if the gain of a video or account in 7 days is known, and the video or account can still be fetched. Otherwise the gain is
+// that of the last seven days with numbers, which can be long ago.
+func hasPresentGain(gain *int64, status client.FetchStatus) bool {
+	switch status {
+	case client.FetchStatusGone, client.FetchStatusPrivate, client.FetchStatusRestricted, client.FetchStatusStopped, client.FetchStatusUnsupported:
+		return false
+	}
+	return gain != nil
 }
 
 // organisationPoints returns the points of the organisation in the period and in the previous period, the newest first, and older points. A
