@@ -277,8 +277,14 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 }
 
 // addTracked records in h the videos and accounts that the organisation tracked before the import, each from the day on which its tracking began. It is
-// called if the organisation has no rows yet: nothing was fetched before, so no row includes them.
+// called if the organisation has no rows yet: nothing was fetched before, so no row includes them. These days need a row if they are after the first point.
 func (i *importState) addTracked(h *history) error {
+	changes := map[db.Date]dayChange{}
+	add := func(day db.Date, c dayChange) {
+		sum := changes[day]
+		sum.addAmounts(c)
+		changes[day] = sum
+	}
 	for _, tracked := range []struct {
 		query  string // counts what the organisation began to track, by day
 		amount dayChange
@@ -294,12 +300,19 @@ func (i *importState) addTracked(h *history) error {
 			return err
 		}
 		for _, d := range days {
-			h.addChange(d.Begun.Day(), dayChange{videos: tracked.amount.videos * d.N, accounts: tracked.amount.accounts * d.N})
+			add(d.Begun.Day(), dayChange{videos: tracked.amount.videos * d.N, accounts: tracked.amount.accounts * d.N})
 		}
 	}
 	for _, m := range i.merged {
 		if m.isNew { // addVideo has counted it already
-			h.addChange(m.before.CreatedAt.Day(), dayChange{videos: -1})
+			add(m.before.CreatedAt.Day(), dayChange{videos: -1})
+		}
+	}
+	first := slices.Min(slices.Collect(maps.Keys(h.measured)))
+	for day, c := range changes {
+		h.addChange(day, c)
+		if day > first && c != (dayChange{}) {
+			h.measured[day] = true
 		}
 	}
 	return nil

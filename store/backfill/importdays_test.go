@@ -168,6 +168,20 @@ func TestImport_countsVideosAndAccountsThatWereTrackedBeforeTheFirstPoint(t *tes
 	})
 }
 
+func TestImport_countsAnAccountThatWasTrackedAfterAllPoints(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, begin := storetest.NewOrg(t, db), storetest.Today(db)
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
+		db.Clock.Advance(24 * time.Hour)
+		importResults(t, o, importOf(storetest.VideoLink(t, 1), viewsPoint(begin-3, 40)))
+		points, err := o.OrganisationHistory(t.Context(), begin-3, begin+1)
+		require.NoError(t, err)
+		require.Equal(t, []int64{1, 0}, []int64{points[0].Accounts, points[1].Accounts})
+		require.Equal(t, []dayTotals{{begin - 3, 1, 40}, {begin, 1, 40}}, organisationTotals(t, db, o))
+	})
+}
+
 // Requirements in docs/coverage.md: 4-12
 func TestImport_leavesSumsOfUnknownCountsNull(t *testing.T) {
 	t.Parallel()
