@@ -121,8 +121,11 @@ func (c *Collector) Run(ctx context.Context) error {
 	c.Logger.InfoContext(ctx, "the collector has started", "collector", c.id, "sources", source.Names(c.Sources))
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var wg sync.WaitGroup
-	wg.Go(func() { c.repeatTask(ctx, c.Heartbeat, "heartbeat", c.writeHeartbeat) })
+	// The heartbeats go on until all workers have ended, so that other collectors do not claim the targets of fetches that are still ending.
+	beating, stopHeartbeats := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopHeartbeats()
+	var heartbeats, wg sync.WaitGroup
+	heartbeats.Go(func() { c.repeatTask(beating, c.Heartbeat, "heartbeat", c.writeHeartbeat) })
 	wg.Go(func() {
 		c.jobs.PrepareDays(ctx)
 		c.repeatTask(ctx, upkeep.Every, "upkeep", c.jobs.RunDueJobsIfClockIsPlausible)
@@ -137,6 +140,8 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
+	stopHeartbeats()
+	heartbeats.Wait()
 	// RemoveCollector releases the targets that are still claimed. It gets a new context, because ctx has ended.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector"
@@ -115,6 +116,41 @@ func TestCollector_releasesTargetsWithoutAnAnswerIfItStopsDuringAFetch(t *testin
 		require.Equal(t, 1, answered)
 		require.Equal(t, []int{0, 0}, storetest.Column[int](t, db, "SELECT attempts FROM fetch_targets"))
 		require.Equal(t, []int{1}, storetest.Column[int](t, db, "SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NULL AND next_at <= ?", store.InstantOf(db.Clock.Now())))
+	})
+}
+
+// endingSource is a source that calls a function during each fetch.
+type endingSource struct {
+	source.Source
+	during func()
+}
+
+func (s *endingSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
+	results, err := s.Source.Fetch(ctx, batch, budget)
+	s.during()
+	return results, err
+}
+
+func TestCollector_sendsHeartbeatsUntilItsFetchesHaveEnded(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		w := newTestSystem(t, db)
+		w.trackVideos("https://youtu.be/" + w.sandbox.World().Find(link.YouTube, sandbox.Normal))
+		ctx, stop := context.WithCancel(t.Context())
+		var seen bool
+		slow := &endingSource{w.newSources()[0], func() {
+			stop()
+			db.Clock.Advance(8 * time.Second)
+			after := store.InstantOf(db.Clock.Now())
+			seen = assert.Eventually(t, func() bool {
+				return storetest.Column[int](t, db, "SELECT COUNT(*) FROM collectors WHERE seen_at >= ?", after)[0] == 1
+			}, time.Minute, 20*time.Millisecond, "other collectors must not claim the targets of a fetch that is still ending")
+		}}
+		c, err := collector.New(collector.Options{Store: db.Store, Sources: []source.Source{slow}, Now: db.Clock.Now, Logger: slog.New(slog.DiscardHandler),
+			Poll: 10 * time.Millisecond, Heartbeat: 10 * time.Millisecond})
+		require.NoError(t, err)
+		require.NoError(t, c.Run(ctx))
+		require.True(t, seen)
 	})
 }
 

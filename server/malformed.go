@@ -64,7 +64,7 @@ func malformedReason(b []byte) (reason string, ok bool) {
 		return "", false
 	}
 	line, text, _ := strings.Cut(string(b), "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
-	// No handler can send such a response, because its headers would include a date.
+	// No handler sends such a response, because its headers would include a date.
 	return strings.TrimPrefix(strings.TrimPrefix(text, status), ": "), line == "HTTP/1.1 "+text
 }
 
@@ -79,5 +79,10 @@ func (s *Server) writeMalformed(w io.Writer, e *Error) error {
 	r := http.Response{StatusCode: http.StatusBadRequest, ProtoMajor: 1, ProtoMinor: 1, Close: true, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 		Header: http.Header{echo.HeaderContentType: {problemType}, echo.HeaderXRequestID: {id}, "Api-Version": {s.contract.version},
 			"Date": {s.now().UTC().Format(http.TimeFormat)}, "X-Content-Type-Options": {"nosniff"}}}
-	return r.Write(w)
+	var response bytes.Buffer
+	if err := r.Write(&response); err != nil {
+		return err
+	}
+	_, err = w.Write(response.Bytes()) // a single write, because net/http closes the connection directly after it
+	return err
 }

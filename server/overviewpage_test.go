@@ -135,7 +135,7 @@ func TestOverviewPage_listsTheTrackedAccountsThatGainedMost(t *testing.T) {
 		a.Exec(t, "UPDATE accounts SET views_gained_7d = CASE username WHEN 'anna' THEN 900 WHEN 'bert' THEN 1234 WHEN 'dora' THEN -5 END")
 		a.Exec(t, "UPDATE organisation_totals SET version = version + 1")
 		_, list, _ := strings.Cut(mainText(v.visit("/")), heading)
-		require.Regexp(t, `^AccountGainedViews @bert\+1,234200@anna\+900300@dora−5100Show all accounts`, list)
+		require.Regexp(t, `^AccountGainedViews @bert\+1,234200@anna\+900300@dora−5100If an account was not fetched for some days, its period is longer than 7 days. Show all accounts`, list)
 		require.NotContains(t, list, "@cora")
 		a.Exec(t, "UPDATE accounts SET fetch_status = 'gone' WHERE username = 'bert'")
 		a.Exec(t, "UPDATE organisation_totals SET version = version + 1")

@@ -113,7 +113,7 @@ func TestAccounts_addsTheChosenAccountsToACollection(t *testing.T) {
 	const add = "/account/chosen/collect"
 	target := v.post(add, "account", first, "account", second, "collection", collection).requireStatus(http.StatusSeeOther).Header.Get("Location")
 	shown := v.visit(target).requireStatus(http.StatusOK)
-	require.Contains(t, mainText(shown), "The accounts were added to the collection.")
+	require.Contains(t, mainText(shown), "The accounts are in the collection.")
 	_, rows := shown.accountSection()
 	require.Len(t, rows, 2)
 

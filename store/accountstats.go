@@ -202,7 +202,7 @@ func Median(sorted []int64) float64 {
 
 // BuildSQLUpdates returns statements that store the accounts' new statistics and correct the outlier
 // multipliers of videos. The caller itself must store the videos that it passed to ReadStatistics. After these statements, the caller must write the
-// rows of account_days for the given day.
+// rows of account_days for the given day. With day 0, it need not do so: the gains of accounts that have rows then do not change.
 func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB, day db.Date) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
@@ -251,7 +251,8 @@ type AccountDay struct {
 	Source      *string     // source of this fetch
 }
 
-// HasUnknownGain returns true if an earlier release wrote the row: it has views, but not the views gained until the end of the day.
+// HasUnknownGain returns true if the row has views, but not the views gained until the end of the day. An earlier release wrote such rows, and a merge
+// with the record of an account that has such rows makes them.
 func (d AccountDay) HasUnknownGain() bool { return d.Views != nil && d.ViewsGained == nil }
 
 // GainedIn7Days returns the views that an account gained in the seven days before the last of its rows, and on the day of this row. The rows must be

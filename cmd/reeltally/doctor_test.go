@@ -342,7 +342,8 @@ func TestOrgUsage_listsTheOrganisationWithTheMostTargetsFirst(t *testing.T) {
 				storetest.Track(t, db.Org(org.ID), []link.Link{storetest.VideoLink(t, 1), storetest.VideoLink(t, 2), storetest.VideoLink(t, 3)}[:1+2*i]...)
 			}
 		}
-		db.Exec(t, "UPDATE fetch_targets SET route = 'vendor:a'")
+		// The command uses the present time, not that of the test's clock.
+		db.Exec(t, "UPDATE fetch_targets SET route = 'vendor:a', next_at = ?", store.InstantOf(time.Now().Add(-time.Hour)))
 		db.Exec(t, "UPDATE fetch_targets SET lane = 1 WHERE external_id = ?", storetest.VideoLink(t, 2).ID)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?, route = 'vendor:b' WHERE external_id = ?", store.InstantOf(time.Now().Add(time.Hour)), storetest.VideoLink(t, 3).ID)
 		var got []orgUsage

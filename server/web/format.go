@@ -57,7 +57,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"list":        func(items ...any) []any { return items },
 		"gain":        gainWithDays,
 		"accountGain": func() string {
-			return "views that the tracked videos of the account gained in the 7 days before its newest numbers"
+			return "views that the tracked videos of the account gained since its last numbers that are at least 7 days older than the newest ones"
 		},
 		"order": func(v any, column, label string, meaning ...string) sortHead {
 			return sortHead{v, column, label, strings.Join(meaning, "")}

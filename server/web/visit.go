@@ -173,7 +173,7 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"deleted":            "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":            "Tracking was stopped. The numbers so far are kept.",
 	"added":              "Added to the collection.",
-	"accounts-added":     "The accounts were added to the collection. Their videos belong to it and count from today on.",
+	"accounts-added":     "The accounts are in the collection. The videos of those that are new in it count from today on.",
 	"account-removed":    "The account was removed from the collection. Its videos stay tracked, and those that were added themselves or through a hashtag are still in the collection. If you add the account again, its videos count from that day on.",
 	"created":            "The collection was created.",
 	"collection-changed": "The collection was changed.",

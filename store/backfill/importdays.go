@@ -334,6 +334,7 @@ func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history)
 	}
 	var out []store.AccountDay
 	var gains [][]any
+	var restarted []uuid.UUID // accounts whose sum of gained views begins anew, because a collector of an earlier release wrote the last row
 	for _, id := range ids {
 		rows, first := of[id], len(out)
 		// An earlier release wrote rows without gained views. The gains of earlier days are then unknown, too.
@@ -362,12 +363,21 @@ func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history)
 		days := slices.Concat(rows, out[first:])
 		slices.SortStableFunc(days, func(a, b store.AccountDay) int { return cmp.Compare(a.Day, b.Day) })
 		if len(days) > 0 {
-			gains = append(gains, []any{i.ID(), id, days[len(days)-1].ViewsGained, store.GainedIn7Days(days)})
+			last := days[len(days)-1]
+			gains = append(gains, []any{i.ID(), id, last.ViewsGained, store.GainedIn7Days(days)})
+			if last.HasUnknownGain() {
+				restarted = append(restarted, id)
+			}
 		}
 	}
 	if err := i.upsertDays("account_days", []string{"organisation_id", "account_id", "day"},
 		append(store.MetricNames(""), "videos", "views_gained"), out, len(out)); err != nil {
 		return err
+	}
+	if len(restarted) > 0 { // the sums of earlier days cannot be compared with those of later days
+		if err := i.Tx.Exec("UPDATE account_days SET views_gained = NULL WHERE organisation_id = ? AND account_id IN ?", i.ID(), restarted).Error; err != nil {
+			return err
+		}
 	}
 	list := db.OrgRows{Name: "g", Columns: []string{"organisation_id uuid", "id uuid", "total bigint", "gained bigint"}, Rows: gains}
 	return list.Exec(i.Tx, "UPDATE accounts SET views_gained = g.total, views_gained_7d = g.gained FROM g WHERE accounts.organisation_id = {org} AND accounts.id = g.id")

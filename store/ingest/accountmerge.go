@@ -179,7 +179,11 @@ func (d discovery) mergeDays(oldID, keptID uuid.UUID) error {
 				gained = &total
 			}
 		}
-		if !unknown {
+		if unknown { // earlier gains cannot be compared with later ones
+			for k := range merged {
+				merged[k].ViewsGained = nil
+			}
+		} else {
 			sum.ViewsGained = gained
 		}
 		merged, stored = append(merged, sum), stored[n:]

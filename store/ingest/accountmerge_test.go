@@ -291,5 +291,29 @@ func TestMergeAccounts_addsUpTheHistoriesOfBothRecords(t *testing.T) {
 			require.NotEqual(t, store.QualityCorrected, points[i].Quality)
 		}
 		require.EqualValues(t, 5, *points[0].Followers)
+		require.Equal(t, []int64{0, 1, 102}, storetest.Column[int64](t, db, "SELECT views_gained FROM account_days ORDER BY day"))
+		require.Equal(t, []int64{102}, storetest.Column[int64](t, db, "SELECT views_gained FROM accounts"))
+	})
+}
+
+func TestMergeAccounts_forgetsGainsThatCannotBeComparedWithLaterOnes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		one, two := storetest.VideoLink(t, 1), storetest.ParseLink(t, "https://www.tiktok.com/video/7301234567899999999")
+		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
+		storetest.Track(t, o, one, two)
+		byID := storetest.FactsWithAuthor("42", "")
+		byID.Views = new(int64(5))
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{one: storetest.Views(1000)})
+		db.Clock.Advance(24 * time.Hour)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{one: storetest.Views(1400), two: byID})
+		// An earlier release stores no gains.
+		db.Exec(t, "UPDATE account_days SET views_gained = NULL WHERE account_id = ?", storetest.AccountOf(t, o, two).ID)
+		db.Exec(t, "UPDATE accounts SET views_gained = NULL WHERE id = ?", storetest.AccountOf(t, o, two).ID)
+		db.Clock.Advance(8 * 24 * time.Hour)
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(5))})
+		require.Equal(t, storetest.AccountOf(t, o, one).ID, storetest.AccountOf(t, o, two).ID)
+		require.Nil(t, storetest.AccountOf(t, o, one).ViewsGained7d, "the gain of one of the two records is not known")
 	})
 }

@@ -52,7 +52,7 @@ func TestAccountList_addsAllAccountsOfThePageToACollection(t *testing.T) {
 	b.runSteps(chromedp.Navigate(d.url+"/account"), chromedp.WaitVisible(all), chromedp.Focus(all), chromedp.KeyEvent(" "), chromedp.Text("[data-choose] [role=status]", &chosen, chromedp.ByQuery),
 		chromedp.SetValue("#collection", d.collection.ID.String()), chromedp.Click(`button[formaction="/account/chosen/collect"]`), chromedp.WaitVisible(".notice"), chromedp.Text("main", &shown))
 	require.Equal(t, "12 of 12 chosen", chosen)
-	require.Contains(t, shown, "The accounts were added to the collection.")
+	require.Contains(t, shown, "The accounts are in the collection.")
 	var rows int
 	b.runSteps(chromedp.Evaluate(`document.querySelectorAll("#accounts tbody tr").length`, &rows))
 	require.Equal(t, 12, rows)
