@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -200,7 +201,7 @@ func TestCollectionPage_listsAllReports(t *testing.T) {
 	require.Contains(t, string(v.visit("/collection/"+collection.String()).body), ">Report 1<")
 }
 
-func TestReportPage_linksToThePagesOfItsVideos(t *testing.T) {
+func TestReportPage_linksToASearchForEachVideo(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -208,9 +209,9 @@ func TestReportPage_linksToThePagesOfItsVideos(t *testing.T) {
 	v := c.newSignedInVisitor(t)
 	page := string(v.visit("/collection/report/" + c.createReport(collection).String()).requireStatus(http.StatusOK).body)
 	for _, id := range videos {
-		path := "/video/tiktok/" + id.String()
+		path := "/video?q=" + url.QueryEscape(c.video(id.String()).AdLink)
 		require.Contains(t, page, `href="`+path+`"`)
-		v.visit(path).requireStatus(http.StatusOK)
+		require.Contains(t, string(v.visit(path).requireStatus(http.StatusOK).body), `href="/video/tiktok/`+id.String()+`"`)
 	}
 	require.NotContains(t, page, `href="/account/tiktok/`, "the record of the account can be merged with another one after the report")
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server/formula"
 	"github.com/reeltally/reeltally/store"
-	"github.com/reeltally/reeltally/store/link"
 )
 
 // saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the id
@@ -54,7 +53,6 @@ type reportRow struct {
 	ViewsAtStart, ViewsGained, ViewsAtEnd *int64
 	Title                                 string // caption of the video; "" if it has none, or if it is unknown
 	Username                              string // name of the video's account; "" if it is unknown
-	Path                                  string // path of the page of the video; "" on a share page
 }
 
 // newReportRow returns the row of a video without its caption and its account.
@@ -63,16 +61,12 @@ func newReportRow(v client.ReportVideo) reportRow {
 		ViewsAtStart: v.ViewsAtStart, ViewsGained: v.ViewsGained, ViewsAtEnd: v.ViewsAtEnd}
 }
 
-// reportRows returns a row for each video of a report, with the captions, the names of the accounts and the paths of the videos' pages.
+// reportRows returns a row for each video of a report, with the captions and the names of the accounts.
 func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
 	out := make([]reportRow, len(r.Videos))
 	for n, video := range r.Videos {
 		out[n] = newReportRow(video)
 		out[n].Title, out[n].Username = strings.TrimSpace(deref(video.Title)), deref(video.Username)
-		out[n].Path = "/video?q=" + url.QueryEscape(video.AdLink)
-		if parsed, err := link.Parse(video.AdLink); err == nil {
-			out[n].Path = "/video/" + string(parsed.Platform) + "/" + video.AdID.String()
-		}
 	}
 	if hasNames(r) {
 		return out, nil
