@@ -52,7 +52,7 @@ func TestRequestCost_collectionsWithCommonHashtagsUseLittleTime(t *testing.T) {
 	get(root + "/statistics?include_children=true").requireStatus(http.StatusOK)
 	get(root + "/history?include_children=true").requireStatus(http.StatusOK)
 
-	addTags(5, 80, 4_800)
+	addTags(5, 60, 4_800)
 	get("/collections?limit=1&order_by=name").requireStatus(http.StatusOK)
 	get("/collections?limit=1&order_by=video_count").requireStatus(http.StatusOK)
 	require.Contains(t, get(root+"/statistics?include_children=true&start_date="+a.daysAgo(1)).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge).Detail,

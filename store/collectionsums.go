@@ -15,7 +15,7 @@ import (
 // collection has this hashtag.
 const (
 	MaxSumMembers     = 500_000 // highest number of added videos and accounts in all collections of an organisation
-	MaxSumHashtags    = 400_000 // highest number of hashtags of videos
+	MaxSumHashtags    = 300_000 // highest number of hashtags of videos
 	MaxTotalsMembers  = 100_000 // highest number of added videos and accounts in the collections of a CollectionTotalsQuery
 	MaxTotalsHashtags = 200_000 // highest number of hashtags of videos
 )
