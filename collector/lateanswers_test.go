@@ -141,7 +141,7 @@ func TestCollector_sendsHeartbeatsUntilItsFetchesHaveEnded(t *testing.T) {
 			stop()
 			db.Clock.Advance(8 * time.Second)
 			after := store.InstantOf(db.Clock.Now())
-			for tries := 0; !seen && tries < 20_000; tries++ { // many seconds
+			for tries := 0; !seen && tries < 20_000; tries++ { // each try is a query, so all tries take many seconds
 				seen = storetest.Column[int](t, db, "SELECT COUNT(*) FROM collectors WHERE seen_at >= ?", after)[0] == 1
 			}
 		}}

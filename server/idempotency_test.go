@@ -214,7 +214,7 @@ func TestIdempotency_repetitionAfterACrashHasNoSecondEffect(t *testing.T) {
 	})
 }
 
-// rowCounts returns the number of rows that requests can create, by table, and the numbers of tracked videos and accounts.
+// rowCounts returns the number of rows of each table to which requests can add rows, and the numbers of stopped videos and accounts.
 func (a *app) rowCounts(t *testing.T) map[string]int {
 	t.Helper()
 	counts := map[string]int{}

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Listener returns a listener whose connections have the server's own format for errors. The package net/http itself refuses a malformed request, for
-// example with the path /%zz. It calls no handler, and its answer is plain text. The connections replace this answer by an error response in JSON.
+// Listener wraps a listener so that malformed requests, such as one with the path /%zz, also get an error response in JSON. net/http refuses these
+// requests itself: it calls no handler, and answers in plain text. The connections of the returned listener replace this answer.
 func (s *Server) Listener(l net.Listener) net.Listener { return problemListener{l, s} }
 
 // problemListener is the listener that Server.Listener returns.

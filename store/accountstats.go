@@ -243,9 +243,9 @@ type AccountDay struct {
 	Followers, Following      *int64
 	Videos                    int64
 	Counts
-	// ViewsGained is the sum of the views that the account's videos have gained until the end of the day, in the time in which they were tracked and
-	// linked to the account. Only differences between two days have a meaning. It is nil if no views were known yet, and in rows that an
-	// earlier release wrote.
+	// ViewsGained is a running total: the views that the account's videos have gained until the end of the day, while they were tracked and linked to
+	// the account. Only the difference between two days has a meaning, because the total of an account can begin at any time. It is nil if no views
+	// were known yet, and in the rows that HasUnknownGain describes.
 	ViewsGained *int64
 	FetchedAt   *db.Instant // time of the fetch that changed the statistics last; nil if there was none on this day
 	Source      *string     // source of this fetch

@@ -12,19 +12,19 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// This file is about videos and accounts that are saved but not fetched, because the organisation had no subscription when it tracked them.
+// This file is about videos and accounts that are saved but not fetched, because the organisation did not pay when it tracked them.
 
 // enqueuePending adds the organisation's pending videos, which are saved but not fetched, to the fetch queue. It also adds the tracked
-// accounts for which the queue has no subscription. It does nothing if the organisation has no subscription.
+// accounts that are not in the queue yet. It does nothing if the organisation does not pay.
 func (o *Org) enqueuePending(ctx context.Context) error {
 	return o.changeData(ctx, func(tx *gorm.DB) error {
 		now := o.s.db.Now()
 		org, err := ReadOrganisation(tx, o.id)
-		if err != nil || org.isLimited() { // the subscription can have ended meanwhile
+		if err != nil || org.isLimited() { // the organisation can have stopped paying meanwhile
 			return err
 		}
-		// One statement both updates and returns the pending videos. With two statements, a video could become pending between them: it would
-		// be updated, but not added to the queue.
+		// One statement both returns the pending videos and ends their waiting. If one statement read them and another one updated them, a video
+		// that becomes pending in between would be updated, but not added to the queue.
 		var videos []Video
 		err = db.Scoped(tx.Model(&videos).Clauses(clause.Returning{}), "videos", o.id).Where("videos.pending").Update("pending", false).Error
 		if err != nil {
@@ -77,8 +77,8 @@ func (o *Org) subscribedAccounts(tx *gorm.DB, condition string, args ...any) (ma
 	return subscribed, err
 }
 
-// unsubscribedAccounts returns the tracked accounts for which the organisation has no subscription in the fetch queue. "unreachable" has the ids of those
-// whose target belongs to another account, and "accounts" has the others. An account is unreachable if it has no id, and another account has its handle.
+// unsubscribedAccounts returns the tracked accounts that the organisation does not have in the fetch queue. An account is unreachable if its id at the
+// platform is unknown and its handle now belongs to another account. "unreachable" has the ids of these accounts, and "accounts" has all others.
 func (o *Org) unsubscribedAccounts(tx *gorm.DB) (accounts []Account, unreachable []uuid.UUID, err error) {
 	fetched, err := o.subscribedAccounts(tx, "")
 	if err != nil {

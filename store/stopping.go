@@ -140,8 +140,8 @@ func (o *Org) StopAccount(ctx context.Context, ref Ref) (videos StoppedVideos, f
 	return videos, found, err
 }
 
-// StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns the refs that
-// name no tracked account, in the order of the refs. If allOrNothing is true and there are such refs, it stops nothing.
+// StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns those refs
+// that name no tracked account, in their original order. If allOrNothing is true and there is such a ref, it stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		unmatched, _, _, err = o.stopAccounts(tx, refs, allOrNothing)

@@ -322,7 +322,7 @@ func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery
 			db.Assign(&made, repeated)
 			return err
 		}
-		// Only this webhook gets the event, whatever types of events it gets otherwise.
+		// This webhook is the only receiver. It gets the test event whatever types of events it asked for.
 		recorder := EventRecorder{tx: tx, at: o.s.db.Now(), receivers: map[uuid.UUID][]receiver{o.id: {{id: w.ID}}}}
 		recorder.addEvent(o.id, EventWebhookTest, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL}})
 		recorder.pending[0].delivery = effectID

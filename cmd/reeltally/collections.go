@@ -178,8 +178,8 @@ func (c *collectionsRemove) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// findCollection returns the id of the collection with this name or id. It does not search for an id in the list of collections, because the
-// list of an organisation of the tier "limited" or "basic" has only one collection.
+// findCollection returns the id of the collection with this name or id. It requests a collection with this id directly: the list of collections would
+// not be enough, because it has only one collection for the tiers "limited" and "basic".
 func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string) (uuid.UUID, error) {
 	id, idErr := uuid.Parse(nameOrID)
 	if idErr == nil {

@@ -342,7 +342,7 @@ func TestOrgUsage_listsTheOrganisationWithTheMostTargetsFirst(t *testing.T) {
 				storetest.Track(t, db.Org(org.ID), []link.Link{storetest.VideoLink(t, 1), storetest.VideoLink(t, 2), storetest.VideoLink(t, 3)}[:1+2*i]...)
 			}
 		}
-		// The command uses the present time, not that of the test's clock.
+		// The command compares these times with the clock of the machine, not with the clock of the test.
 		db.Exec(t, "UPDATE fetch_targets SET route = 'vendor:a', next_at = ?", store.InstantOf(time.Now().Add(-time.Hour)))
 		db.Exec(t, "UPDATE fetch_targets SET lane = 1 WHERE external_id = ?", storetest.VideoLink(t, 2).ID)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?, route = 'vendor:b' WHERE external_id = ?", store.InstantOf(time.Now().Add(time.Hour)), storetest.VideoLink(t, 3).ID)

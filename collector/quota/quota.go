@@ -117,9 +117,9 @@ func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []queue.T
 	return s.Fetch(ctx, batch, budget)
 }
 
-// splitReply returns a Reply for the targets that the source answered. If a request of the source failed, it
-// returns a second Reply for the targets that got no answer. If the collector is stopping, the fetch was possibly cut short: then a target with the
-// class Temporary has got no answer either, and the second Reply is Stopped, so that the targets do not count as failed.
+// splitReply returns a Reply for the targets that the source answered, and a second Reply for the targets that got no answer, if there are any. If
+// the collector is stopping, the fetch can have been cut short. The result Temporary then also means no answer, and the second Reply has
+// Stopped set, so that its targets do not count as failed.
 func (q *Quota) splitReply(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result, stopping bool) (replies []Reply, err error) {
 	var unanswered []queue.Target
 	var failure *source.Failure

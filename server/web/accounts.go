@@ -73,7 +73,7 @@ func collectChosenAccounts(v *visit) error {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
 	}
 	v.back = "/account"
-	ids, err := comparedIDs(v.r.PostForm, "account")
+	ids, err := chosenIDs(v.r.PostForm, "account")
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,21 @@ type videoChange struct {
 	Reason string
 }
 
+// chosenIDs returns the ids in the query or form parameter "video" or "account", without duplicates. It returns a *Problem if a value is not an id.
+func chosenIDs(query url.Values, parameter string) ([]string, error) {
+	var chosen []string
+	for _, text := range query[parameter] {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			return nil, &Problem{Status: http.StatusBadRequest, Title: "Not an id", Detail: fmt.Sprintf("%s is %q; it must be the id of %s.", parameter, text, map[string]string{"video": "a video", "account": "an account"}[parameter])}
+		}
+		if !slices.Contains(chosen, id.String()) {
+			chosen = append(chosen, id.String())
+		}
+	}
+	return chosen, nil
+}
+
 // readChosen reads the chosen videos and the list from the query or the form of the request.
 func (v *visit) readChosen() (chosenPage, error) {
 	back, err := url.Parse(v.r.FormValue("back"))
@@ -89,14 +104,8 @@ func (v *visit) readChosen() (chosenPage, error) {
 	}
 	v.back = back.EscapedPath() + "?" + withParameters(back.Query()).Encode()
 	content := chosenPage{Back: back.EscapedPath() + "?" + withParameters(back.Query(), "notice", "").Encode(), Collection: v.r.FormValue("collection")}
-	for _, text := range v.r.Form["video"] {
-		id, err := uuid.Parse(text)
-		if err != nil {
-			return content, &Problem{Status: http.StatusBadRequest, Title: "Not an id", Detail: fmt.Sprintf("video is %q; it must be the id of a video.", text)}
-		}
-		if !slices.Contains(content.IDs, id.String()) {
-			content.IDs = append(content.IDs, id.String())
-		}
+	if content.IDs, err = chosenIDs(v.r.Form, "video"); err != nil {
+		return content, err
 	}
 	switch n := len(content.IDs); {
 	case n == 0:

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server/formula"
 	"github.com/reeltally/reeltally/store"
@@ -138,7 +136,7 @@ func linkWithout(query url.Values, parameter string, chosen []string, n int) str
 // readCompared returns the ids in the query parameter "video" or "account", at most maxCompared. If the query has more, the page
 // shows a message that says so.
 func (v *visit) readCompared(parameter string) ([]string, error) {
-	chosen, err := comparedIDs(v.r.URL.Query(), parameter)
+	chosen, err := chosenIDs(v.r.URL.Query(), parameter)
 	if err != nil || len(chosen) <= maxCompared {
 		return chosen, err
 	}
@@ -163,19 +161,4 @@ func (v *visit) addCompared(parameter, id, link string, err error) (done bool, _
 		err = &Problem{Status: http.StatusBadRequest, Title: "Not tracked", Detail: "Your organisation does not track the " + parameter + " " + strconv.Quote(link) + "."}
 	}
 	return false, v.refuseFilter(err)
-}
-
-// comparedIDs returns the ids in the query parameter "video" or "account", without duplicates. It returns a *Problem if a value is not an id.
-func comparedIDs(query url.Values, parameter string) ([]string, error) {
-	var chosen []string
-	for _, text := range query[parameter] {
-		id, err := uuid.Parse(text)
-		if err != nil {
-			return nil, &Problem{Status: http.StatusBadRequest, Title: "Not an id", Detail: fmt.Sprintf("%s is %q; it must be the id of %s.", parameter, text, map[string]string{"video": "a video", "account": "an account"}[parameter])}
-		}
-		if !slices.Contains(chosen, id.String()) {
-			chosen = append(chosen, id.String())
-		}
-	}
-	return chosen, nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
@@ -93,7 +94,7 @@ func showOverview(v *visit) error {
 	content.Accounts = trackedCounts{"/account", "account", accounts.Total, statusesWithoutNewNumbers(accounts.ByStatus)}
 	if accounts.ByStatus.Failing > 0 {
 		var found client.AccountPage
-		if err := v.getFromAPI("/accounts", url.Values{"fetch_status": {"failing"}, "paginated": {"true"}, "limit": {"8"}}, &found); err != nil {
+		if err := v.getFromAPI("/accounts", url.Values{"fetch_status": {"failing"}, "paginated": {"true"}, "limit": {strconv.Itoa(maxListed)}}, &found); err != nil {
 			return err
 		}
 		content.FailingAccounts = found.Data
@@ -103,9 +104,9 @@ func showOverview(v *visit) error {
 		query  url.Values
 		wanted bool
 	}{
-		{&content.FailingVideos, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}, "limit": {"8"}}, videos.ByStatus.Failing > 0},
-		{&content.Latest, url.Values{"order_by": {"uploaded_at"}, "limit": {"8"}}, true},
-		{&content.Top, url.Values{"order_by": {"views_gained_7d"}, "limit": {topCandidates}}, true},
+		{&content.FailingVideos, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}, "limit": {strconv.Itoa(maxListed)}}, videos.ByStatus.Failing > 0},
+		{&content.Latest, url.Values{"order_by": {"uploaded_at"}, "limit": {strconv.Itoa(maxListed)}}, true},
+		{&content.Top, url.Values{"order_by": {"views_gained_7d"}, "limit": {strconv.Itoa(topCandidates)}}, true},
 	} {
 		if !list.wanted {
 			continue
@@ -117,25 +118,29 @@ func showOverview(v *visit) error {
 		*list.videos = found.Data
 	}
 	content.Top = slices.DeleteFunc(content.Top, func(video client.Video) bool { return !hasPresentGain(video.ViewsGained7D, video.FetchStatus) })
-	content.Top = content.Top[:min(len(content.Top), 8)]
+	content.Top = content.Top[:min(len(content.Top), maxListed)]
 	if accounts.Total > 0 {
 		var found client.AccountPage
-		if err := v.getFromAPI("/accounts", url.Values{"order_by": {"views_gained_7d"}, "paginated": {"true"}, "limit": {topCandidates}}, &found); err != nil {
+		if err := v.getFromAPI("/accounts", url.Values{"order_by": {"views_gained_7d"}, "paginated": {"true"}, "limit": {strconv.Itoa(topCandidates)}}, &found); err != nil {
 			return err
 		}
 		content.TopAccounts = slices.DeleteFunc(found.Data, func(account client.Account) bool {
 			return !hasPresentGain(account.ViewsGained7D, client.FetchStatus(deref(account.FetchStatus)))
 		})
-		content.TopAccounts = content.TopAccounts[:min(len(content.TopAccounts), 8)]
+		content.TopAccounts = content.TopAccounts[:min(len(content.TopAccounts), maxListed)]
 	}
 	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// topCandidates is the number of videos and of accounts with the highest gains that the overview reads to list eight of them.
-const topCandidates = "100"
+const (
+	maxListed = 8 // maximum number of videos or accounts in each list of the overview
+	// topCandidates is the number of videos and of accounts with the highest gains that the overview reads, to list maxListed of those that can still
+	// be fetched.
+	topCandidates = 100
+)
 
-// hasPresentGain returns true if the gain of a video or account in 7 days is known, and the video or account can still be fetched. Otherwise the gain is
-// that of the last seven days with numbers, which can be long ago.
+// hasPresentGain returns true if the gain of a video or account in 7 days is known, and the video or account can still be fetched. If it cannot be
+// fetched any more, its gain is that of its last seven days with numbers, which can be long ago.
 func hasPresentGain(gain *int64, status client.FetchStatus) bool {
 	switch status {
 	case client.FetchStatusGone, client.FetchStatusPrivate, client.FetchStatusRestricted, client.FetchStatusStopped, client.FetchStatusUnsupported:

@@ -102,7 +102,7 @@ func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSi
 	}
 }
 
-// likesMetric and viewsMetric are the indexes of the likes and of the views in the list that store.Counts.All returns.
+// likesMetric and viewsMetric are the positions of the likes and of the views in the result of store.Counts.All.
 var (
 	likesMetric = slices.Index(store.MetricNames(""), "likes")
 	viewsMetric = slices.Index(store.MetricNames(""), "views")

@@ -266,8 +266,8 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 		store.StatementsForOrganisationDays(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
 
-// gainedByAccount adds up the views that videos gained by a write, for each account that has the videos after the write. before[i] is the video
-// after[i] before the write. The first known views of a video are no gain.
+// gainedByAccount adds up the views that videos gained by a write, for each account that has the videos after the write. before[i] and
+// after[i] are the same video before and after the write. The first known views of a video are no gain.
 func gainedByAccount(before, after []store.Video) map[db.RowKey]int64 {
 	gained := map[db.RowKey]int64{}
 	for i := range after {

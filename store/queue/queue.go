@@ -135,8 +135,8 @@ type Entry struct {
 	NeedsOlderVideos bool
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
-	// Known are the counts with which a new target begins. An existing target keeps its own counts. If it was never fetched, it loses those that differ from
-	// Known, because they are the counts of another organisation.
+	// Known are the counts with which a new target begins. An existing target keeps its own counts. But if it was never fetched, it loses the counts that
+	// differ from Known, because these came from another organisation.
 	Known KnownCounts
 	// Saved is true if the row of the video or account already has the values of NextAt and Unsupported. They are then not written again.
 	Saved bool
@@ -152,9 +152,9 @@ func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
 // KnownCounts are the last counts of a video or account that the organisation of an entry has, for example from an import or
 // from an earlier time of tracking. For an account, Views are the followers. A count is nil if it is unknown.
 //
-// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. An import can contain invented
-// counts. The counts of one organisation therefore never become numbers of another organisation that tracks the target, and they do not
-// delay its first numbers either: a target has known counts before its first fetch only while a single organisation tracks it.
+// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. Imported counts can be invented, so
+// they must not affect other organisations. They never become numbers of another organisation that tracks the target. Nor do they delay its first
+// numbers: a target keeps known counts only while a single organisation tracks it, until its first fetch.
 type KnownCounts struct{ Views, Likes, Comments, Shares, Bookmarks *int64 }
 
 // targetRow returns the row that adds the entry's target to the queue. The values have the order of
@@ -337,8 +337,8 @@ var subscriptionColumns = []db.Column[FetchSubscription]{
 	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},
 }
 
-// SaveKnownCounts stores Entry.Known for those targets that were never fetched, as Enqueue does for new targets. A target keeps a count that Entry.Known lacks.
-// A target to which the organisation has no subscription, or to which another organisation has one, does not change.
+// SaveKnownCounts stores Entry.Known for those targets that were never fetched, as Enqueue does for new targets. If a
+// count in Entry.Known is nil, the target keeps its own. A target that the organisation does not track, or that another organisation tracks too, does not change.
 func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 	columns := []string{"source text", "kind text", "external_id text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
 	for chunk := range slices.Chunk(entries, db.InsertChunk) {

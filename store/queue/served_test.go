@@ -137,8 +137,8 @@ func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) 
 	})
 }
 
-// Directly after a fetch, an account is tracked again with a type that includes older videos, which no fetch has listed yet. The account must be fetched
-// once more, although a refresh would have to wait for queue.RefreshPause. Later changes between the types must cause no further fetch.
+// An account is fetched, and is then at once tracked again with a type that includes older videos. No fetch has listed these videos yet, so the account
+// must be fetched once more without waiting for queue.RefreshPause. Further changes between the two types must cause no fetch.
 func TestTrackAgain_fetchesOlderVideosDuringTheRefreshPauseOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
