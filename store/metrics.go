@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/reeltally/reeltally/store/internal/db"
@@ -175,15 +176,16 @@ func (c *Counts) Update(newer Counts) {
 func (c *Counts) Add(other Counts) {
 	given := other.All()
 	for i, sum := range c.Fields() {
-		if given[i] == nil {
-			continue
-		}
-		total := *given[i]
-		if *sum != nil {
-			total += **sum
-		}
-		*sum = &total
+		*sum = AddKnown(*sum, given[i])
 	}
+}
+
+// AddKnown returns a + b. If one of them is nil, it returns the other. If both are nil, it returns nil.
+func AddKnown(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return new(*a + *b)
 }
 
 // Equal returns true if all counts are equal. An unknown count is equal only to an unknown count.

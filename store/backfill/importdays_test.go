@@ -267,3 +267,27 @@ func TestImport_countsAnUploadOnceIfTheVideoIsImportedAgain(t *testing.T) {
 		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT uploads FROM organisation_uploads"))
 	})
 }
+
+func TestImport_beginsTheGainsAnewIfAnEarlierReleaseWroteTheLastDay(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, first, _, begin := trackedFor(t, db)
+		fetch := func(views int64) *int64 {
+			t.Helper()
+			db.Clock.Advance(24 * time.Hour)
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{first: storetest.Views(views)})
+			return storetest.AccountOf(t, o, first).ViewsGained7d
+		}
+		fetch(4100)
+		fetch(4150)
+		db.Exec(t, "UPDATE account_days SET views_gained = NULL WHERE day = ?", begin+2)
+		db.Clock.Advance(8 * 24 * time.Hour)
+		importResults(t, o, importOf(first, viewsPoint(begin-1, 40)))
+		require.Nil(t, storetest.AccountOf(t, o, first).ViewsGained7d)
+		require.Nil(t, fetch(4200), "the total before the import and the total after it begin at different times")
+		for range 6 {
+			require.Nil(t, fetch(4200))
+		}
+		require.Equal(t, new(int64(5)), fetch(4205))
+	})
+}

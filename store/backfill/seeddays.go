@@ -1,7 +1,6 @@
 package backfill
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -95,7 +94,7 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedVie
 		of.firstViews += d.firstViews
 		if a.Tracked {
 			of.accounts++
-			of.followers, of.following = addKnown(of.followers, known.Followers), addKnown(of.following, known.Following)
+			of.followers, of.following = store.AddKnown(of.followers, known.Followers), store.AddKnown(of.following, known.Following)
 		}
 	}
 	gained.total = days[today-first].viewsGained()
@@ -105,14 +104,6 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedVie
 		}
 	}
 	return gained
-}
-
-// addKnown returns a + b. If one of them is nil, it returns the other. If both are nil, it returns nil.
-func addKnown(a, b *int64) *int64 {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	return new(*a + *b)
 }
 
 // firstDay returns the first day for which the account has a point or a number of followers. If there is no such day, it returns MaxDate.
