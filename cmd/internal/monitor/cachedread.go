@@ -18,13 +18,13 @@ type cachedRead[T any] struct {
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// result returns the cached value, or reads a new one if the cache has expired. If timeout fires before the read ends, result returns the previous
+// result returns the cached value, or reads a new one if the cache has expired. If ctx ends before the read ends, result returns the previous
 // value, or errNotRead if there is none.
-func (c *cachedRead[T]) result(ctx context.Context, timeout <-chan time.Time) (T, error) {
+func (c *cachedRead[T]) result(ctx context.Context) (T, error) {
 	reading := c.start(ctx)
 	select {
 	case <-reading:
-	case <-timeout:
+	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *cachedRead[T]) start(ctx context.Context) <-chan struct{} {
 	c.reading = done
 	go func() {
 		defer close(done)
-		// The read continues after the end of the request that started it, because other requests can be waiting for its result.
+		// The read continues after the end of the caller's context, because other requests can be waiting for its result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		value, err := c.read(ctx)

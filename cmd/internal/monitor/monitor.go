@@ -54,15 +54,16 @@ func New(st *store.Store, describe func(time.Time) []queue.Source, results func(
 
 // ServeHTTP responds with the Status as JSON. It responds with status code 503 if the Status cannot be read.
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	timeout := time.After(responseTimeout)
-	m.fetches.start(r.Context()) // so that both reads run at the same time
-	s, err := m.status.result(r.Context(), timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
+	defer cancel()
+	m.fetches.start(ctx) // so that both reads run at the same time
+	s, err := m.status.result(ctx)
 	if err != nil {
 		m.logger.ErrorContext(r.Context(), "status could not be read", "error", err)
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 		return
 	}
-	if s.LastFetches, err = m.fetches.result(r.Context(), timeout); err != nil {
+	if s.LastFetches, err = m.fetches.result(ctx); err != nil {
 		m.logger.WarnContext(r.Context(), "results of the last fetches could not be read", "error", err)
 	}
 	var results map[string]map[string]int64

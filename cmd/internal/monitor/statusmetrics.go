@@ -53,7 +53,9 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	var reads sync.WaitGroup // all reads run at the same time, so that together they take at most responseTimeout
 	reads.Go(func() { gauge(upDesc, m.databaseUp()) })
 	reads.Go(func() { m.collectReplicaMetrics(out) })
-	s, err := m.status.result(context.Background(), time.After(responseTimeout))
+	ctx, cancel := context.WithTimeout(context.Background(), responseTimeout)
+	defer cancel()
+	s, err := m.status.result(ctx)
 	reads.Wait()
 	if err != nil {
 		m.logger.Error("status could not be read", "error", err)
