@@ -96,7 +96,7 @@ func TestNext_agreesWithFetchesPerDay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
 		s := Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
-		const targets, days = 400, 21
+		const targets, days = 200, 14
 		n, most := 0, s.FetchesPerDay(lane, pace)*1.1
 		for i := range targets {
 			target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
