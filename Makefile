@@ -67,12 +67,14 @@ check: gen-check lint test-all e2e test-long test-citus dist-test ## run everyth
 # The race detector needs a C compiler. The SQLite driver, which is C code translated to Go, is compiled without the race detector. With the race
 # detector, the driver would take most of the time of the tests, and the tests would find no further races of ReelTally.
 RACE := -race -gcflags='modernc.org/...=-race=false'
-# LONG matches the names of the simulations and of the tests with thousands of answers, requests or fetches, or with many other programs. With the
-# race detector, the simulations alone take an hour. The tests that measure the CPU time and memory of requests would measure the race detector.
-# The other tests of the collector and of the server run the same code with the race detector.
+# LONG matches the names of the simulations, of the tests with thousands of answers, requests, rows or fetches, or with many other programs, and of
+# the tests that read the whole contract several times. With the race detector, the simulations alone take an hour. The tests that measure the CPU
+# time and memory of requests would measure the race detector. The other tests of the collector and of the server run the same code with the race
+# detector.
 LONG := ^(TestSimulation_|TestKilledCollectors_|TestHostile_|TestHostileLinks_sources|TestTrackedAccount_trackingType|TestTenancy_|TestContract_randomRequests|$\
 TestFairness_|TestRenamedAccount_|TestWrongHandleInALink_|TestContractCodeSamples_|TestCollectionHistory_equalsTheSum|$\
-TestListVideos_returnsEachUnchangedVideo|TestRequestCost_|TestMCP_needsLittleMemory|TestSDKs_readEachOf10000Videos|TestTokens_eachAddressCanSend)
+TestListVideos_returnsEachUnchangedVideo|TestListVideos_usesLittleMemory|TestRequestCost_|TestMCP_needsLittleMemory|TestSDKs_readEachOf10000Videos|$\
+TestSDKs_downloadsNeedLittleMemory|TestTokens_eachAddressCanSend|TestPages_offerMoreThan1000|TestPages_sayHowManyAccounts|TestReadContract_|TestETagInputs_)
 # The end-to-end tests start programs that are built without the race detector, or control a browser.
 END_TO_END := ./cmd/e2e/...
 # With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their CPU time.
