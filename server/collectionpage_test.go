@@ -1,12 +1,14 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -165,6 +167,80 @@ func TestCollectionPage_sumsTheGainsOfEachAccountInThePeriod(t *testing.T) {
 	a.Clock.Advance(time.Second)
 	require.NotContains(t, mainText(v.visit(page+"?subtree=true")), "Gained by account")
 	require.NotContains(t, string(v.visit(page+"?csv=accounts").requireStatus(http.StatusOK).body), "first")
+}
+
+func TestCollectionPage_comparesGainedViewsWithThePreviousPeriod(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		parent := c.createNamedCollection("Launch")
+		child := c.createNamedCollection("Berlin", parent)
+		stopped := c.createNamedCollection("Stopped")
+		c.addVideos(parent, c.track(videoURL(1)))
+		c.addVideos(child, c.track(videoURL(2)))
+		ended := c.track(videoURL(3))
+		c.addVideos(stopped, ended)
+		// Every day, video n gains 10ⁿ views, and from the eighth day on three times as many.
+		views := func(n string, day int64) int64 {
+			return 5000 + (day+2*max(0, day-7))*map[string]int64{"1": 10, "2": 100, "3": 1000, "4": 10_000}[n]
+		}
+		fetch := func(day int64) {
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				return ingest.VideoFacts{Views: new(views(target.ExternalID[len(target.ExternalID)-1:], day))}
+			})
+		}
+		fetch(0)
+		c.stopVideos(http.StatusOK, ended.String())
+		for day := int64(1); day <= 14; day++ {
+			a.Clock.Advance(24 * time.Hour)
+			fetch(day)
+		}
+		v := c.newSignedInVisitor(t)
+		gained := func(collection uuid.UUID, query string) string {
+			t.Helper()
+			return v.visit("/collection/" + collection.String() + query).requireStatus(http.StatusOK).tileTexts()[0]
+		}
+		v.visit("/collection/" + child.String()) // the first list of a version reads its order in a statement of its own
+		a.Guard.Statements()
+		require.Equal(t, "Gained views 210 +4.1 % in 7 days 70 in the 7 days before", gained(parent, "?days=7"))
+		reads := 0
+		for _, statement := range a.Guard.Statements() {
+			reads += strings.Count(statement, "WITH wanted AS MATERIALIZED")
+		}
+		require.Equal(t, 1, reads, "the numbers of both periods must be read together")
+		require.Equal(t, "Gained views 2,310 +21.4 % in 7 days 770 in the 7 days before", gained(parent, "?days=7&subtree=true"))
+		past := "?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(8)
+		require.Equal(t, "Gained views 20 +0.4 % in 2 days 20 in the 2 days before", gained(parent, past))
+		require.NotContains(t, gained(parent, "?days=30"), "before", "no video was in the collection when the previous period began")
+		require.Equal(t, "Gained views – unknown for 1 video", gained(stopped, "?days=7"), "the gain of a period without fetches is not 0")
+
+		added := c.track(videoURL(4))
+		fetch(14)
+		c.addVideos(parent, added)
+		require.Equal(t, "Gained views 210 +4.1 % in 7 days, unknown for 1 video 70 in the 7 days before, which began with 1 video fewer", gained(parent, "?days=7"))
+		require.Equal(t, "Gained views 20 +0.4 % in 2 days 20 in the 2 days before", gained(parent, past), "the video was added after the period")
+
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(time.Second)
+		require.NotContains(t, gained(parent, "?days=7"), "before")
+	})
+}
+
+func TestCollectionPage_comparesOnlyWithAPeriodThatTheTierShows(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	c.addVideos(collection, c.track(videoURL(1)))
+	for day, days := range []int{0, 400, 500} {
+		a.Clock.Advance(time.Duration(24*days) * time.Hour)
+		a.fetch(factsWithViews(int64(5000 + 1000*day)))
+	}
+	v := c.newSignedInVisitor(t)
+	for days, compared := range map[int]bool{365: true, 366: false} {
+		tile := v.visit(fmt.Sprintf("/collection/%s?start=%s&end=%s", collection, a.daysAgo(days-1), a.daysAgo(0))).requireStatus(http.StatusOK).tileTexts()[0]
+		require.Equal(t, compared, strings.Contains(tile, fmt.Sprintf("in the %d days before", days)), tile)
+	}
 }
 
 func TestCollectionPage_namesTheBestVideosThatAreOnOtherPagesOfItsList(t *testing.T) {

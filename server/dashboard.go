@@ -194,21 +194,22 @@ func (b pageBackend) AccountGains(ctx context.Context, identity store.Identity, 
 	return gains, tooMany, err
 }
 
-// CollectionAccounts returns the sums over the videos of each account in a collection, as a report has them. If the tier hides numbers, there are none.
-func (b pageBackend) CollectionAccounts(ctx context.Context, identity store.Identity, query store.CollectionTotalsQuery) ([]client.ReportAccount, error) {
+// CollectionAccounts returns the sums over the videos of each account in a collection, as a report has them, and the numbers of the previous period. If
+// the tier hides numbers, there are none.
+func (b pageBackend) CollectionAccounts(ctx context.Context, identity store.Identity, query store.CollectionTotalsQuery) (accounts []client.ReportAccount, previous *store.PreviousPeriod, err error) {
 	if b.HidesNumbers(identity.Organisation.Tier) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var accounts []client.ReportAccount
-	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
-		videos, err := o.CollectionVideos(ctx, query)
-		for _, sum := range sumByAccount(videos) {
+	err = b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
+		totals, err := o.DetailedCollectionTotals(ctx, query)
+		previous = totals.Previous
+		for _, sum := range sumByAccount(totals.Videos) {
 			accounts = append(accounts, client.ReportAccount{AccountID: sum.AccountID, Platform: client.Platform(sum.Platform), Username: sum.Username, Videos: sum.Videos,
 				ViewsGained: sum.ViewsGained, UnknownGains: sum.UnknownGains, ViewsAtEnd: sum.ViewsAtEnd, UnknownViews: sum.UnknownViews})
 		}
 		return err
 	})
-	return accounts, err
+	return accounts, previous, err
 }
 
 // Reports returns the reports of all collections of the organisation, the newest first.

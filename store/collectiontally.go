@@ -37,6 +37,7 @@ func (v *CollectionVideo) gainStartDay(periodStart db.Date) db.Date {
 type tally struct {
 	from, to db.Date
 	days     []CollectionDay // the first element is for the day before the period
+	previous *previousTally  // nil if CollectionTotalsQuery.WithPrevious is false
 }
 
 func newTally(q CollectionTotalsQuery) *tally {
@@ -44,7 +45,38 @@ func newTally(q CollectionTotalsQuery) *tally {
 	for n := range t.days {
 		t.days[n].Day = q.From - 1 + db.Date(n)
 	}
+	if q.WithPrevious {
+		t.previous = &previousTally{tally: newTally(CollectionTotalsQuery{From: q.From - (q.To - q.From + 1), To: q.From - 1})}
+	}
 	return t
+}
+
+// previousTally has the sums and gains of the previous period.
+type previousTally struct {
+	*tally
+	gained *int64 // sum of the known gains; nil if no gain is known
+}
+
+// addVideo adds the counts and the gain of a video, whose fields from StartDay to Gained must not be set yet. A video that was added after the previous
+// period adds nothing.
+func (t *previousTally) addVideo(v CollectionVideo, points []Point) {
+	if v.AddedAt.Day() > t.to {
+		return
+	}
+	t.tally.addVideo(&v, points)
+	if v.Gained == nil {
+		return
+	}
+	if t.gained == nil {
+		t.gained = new(int64)
+	}
+	*t.gained += *v.Gained
+}
+
+// numbers returns the numbers of the previous period, after all videos were added.
+func (t *previousTally) numbers() PreviousPeriod {
+	before := &t.days[0]
+	return PreviousPeriod{Gained: t.gained, Counted: before.Videos - before.Unknown.Views}
 }
 
 // addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to

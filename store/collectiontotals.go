@@ -39,6 +39,8 @@ type CollectionTotalsQuery struct {
 	From, To        db.Date // first and last day of the period
 	// ForReport is true if the result must also contain the details of each video, and its stored points: the counts of single days.
 	ForReport bool
+	// WithPrevious is true if the result must also contain the numbers of the previous period: the days before From, as many as the period has.
+	WithPrevious bool
 }
 
 // CollectionTotals has the counts of the videos of a collection, added up for each day.
@@ -46,6 +48,17 @@ type CollectionTotals struct {
 	Collections []CollectionName  // the collection, and all collections below it if CollectionTotalsQuery.IncludeChildren is true
 	Days        []CollectionDay   // one entry for each day on which the collection had a video, the oldest first
 	Videos      []CollectionVideo // the videos, ordered by id, without videos that were added after the last day
+	// Previous has the numbers of the previous period. It is set if CollectionTotalsQuery.WithPrevious is true. If both periods together have too many
+	// days for the number of videos, Gained is nil and Counted is 0.
+	Previous *PreviousPeriod
+}
+
+// PreviousPeriod says how many views the videos of a collection gained in a previous period.
+type PreviousPeriod struct {
+	Gained *int64 // sum of the known gains, as CollectionGains.Gained of the previous period; nil if no gain is known
+	// Counted is the number of videos whose gains count on all days of the previous period. On the day before it, these videos were already in the
+	// collection, and their views were known.
+	Counted int64
 }
 
 // CollectionName is the id and name of a collection.
@@ -94,7 +107,7 @@ type CollectionVideo struct {
 	Gained     *int64   `gorm:"-"` // EndViews minus StartViews; nil if no views are known, or if EndDay is not after StartDay
 
 	StoredPoints []Point      `gorm:"-"` // the points from which the counts are computed, the oldest first; only set if CollectionTotalsQuery.ForReport is true
-	Details      VideoDetails `gorm:"-"` // only set if CollectionTotalsQuery.ForReport is true, and by CollectionVideos
+	Details      VideoDetails `gorm:"-"` // only set if CollectionTotalsQuery.ForReport is true, and by DetailedCollectionTotals
 }
 
 // VideoDetails are the facts that a report has of a video, besides its link and its counts.
@@ -224,7 +237,8 @@ func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (Co
 		return CollectionTotals{}, err
 	}
 	key := totalsKey{org: o.id, version: version.Version, query: q}
-	if c, ok := o.s.totals.get(key); ok {
+	key.query.WithPrevious = false // a result with the previous period also answers queries without it
+	if c, ok := o.s.totals.get(key); ok && (c.Previous != nil || !q.WithPrevious) {
 		return c, nil
 	}
 	c, err := o.readCollectionTotals(ctx, q)
@@ -234,19 +248,22 @@ func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (Co
 	return c, err
 }
 
-// CollectionVideos returns the videos of CollectionTotals with their details. q.ForReport must be false.
-func (o *Org) CollectionVideos(ctx context.Context, q CollectionTotalsQuery) ([]CollectionVideo, error) {
+// DetailedCollectionTotals is like CollectionTotals, but the videos have their details. q.ForReport must be false.
+func (o *Org) DetailedCollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
 	c, err := o.CollectionTotals(ctx, q)
 	if err != nil {
-		return nil, err
+		return CollectionTotals{}, err
 	}
-	videos := slices.Clone(c.Videos) // the store keeps c for further calls
-	return videos, o.readVideoDetails(ctx, videos)
+	c.Videos = slices.Clone(c.Videos) // the store keeps the videos for further calls
+	return c, o.readVideoDetails(ctx, c.Videos)
 }
 
 // readCollectionTotals is like CollectionTotals, but always reads the counts from the database. q.To must not be after today.
 func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
 	c := CollectionTotals{Days: []CollectionDay{}}
+	if q.WithPrevious {
+		c.Previous = &PreviousPeriod{}
+	}
 	var err error
 	if c.Collections, err = o.queriedCollections(ctx, q); err != nil {
 		return c, err
@@ -276,14 +293,19 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery)
 	if q.To < q.From || len(c.Videos) == 0 {
 		return c, nil
 	}
-	if days := int(q.To - q.From + 1); len(c.Videos)*days > MaxTotalsVideoDays {
+	days := int(q.To - q.From + 1)
+	if len(c.Videos)*days > MaxTotalsVideoDays {
 		return c, &TooManyDaysError{Videos: len(c.Videos), Days: days, Allowed: MaxTotalsVideoDays / len(c.Videos)}
 	}
+	q.WithPrevious = q.WithPrevious && len(c.Videos)*2*days <= MaxTotalsVideoDays
 	t := newTally(q)
 	if err := o.tallyVideos(ctx, q, t, c.Videos); err != nil {
 		return c, err
 	}
 	c.Days = t.finishDays()
+	if q.WithPrevious {
+		*c.Previous = t.previous.numbers()
+	}
 	if q.ForReport {
 		return c, o.readVideoDetails(ctx, c.Videos)
 	}
@@ -338,8 +360,11 @@ func (o *Org) queriedCollections(ctx context.Context, q CollectionTotalsQuery) (
 // tallyVideos reads the points of the videos and adds the counts to the tally.
 func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally, videos []CollectionVideo) error {
 	r := totalsReader{org: o, query: q, from: q.From - 1}
-	if q.ForReport {
+	switch {
+	case q.ForReport:
 		r.from = 0 // read all earlier points too, because the quality of a point depends on them
+	case q.WithPrevious:
+		r.from = t.previous.from - 1
 	}
 	for part := range slices.Chunk(videos, db.InsertChunk) {
 		points, err := r.pointsOf(ctx, part)
@@ -350,6 +375,9 @@ func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally
 			v, of := &part[n], points[part[n].ID]
 			if q.ForReport {
 				v.StoredPoints = pointsForDays(of, v.gainStartDay(q.From), q.To)
+			}
+			if q.WithPrevious {
+				t.previous.addVideo(*v, of)
 			}
 			t.addVideo(v, of)
 			r.unused = append(r.unused, of)

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,10 +100,91 @@ func TestCollectionTotals_readsPointsOnlyOnceForEachVersion(t *testing.T) {
 				require.Equal(t, map[bool]int{true: 1, false: 0}[n == 0], reads)
 			}
 		}
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{storetest.VideoLink(t, 0): storetest.Views(9)})
+		query.WithPrevious = true
+		for n := range 4 {
+			_, reads := readViews(query)
+			require.Equal(t, map[bool]int{true: 1, false: 0}[n == 0], reads, "both periods must be read together, and answer queries without the previous period")
+			query.WithPrevious = n < 1
+		}
 		query.ForReport = true
 		for range 2 {
 			_, reads := readViews(query)
 			require.Equal(t, 1, reads, "a report must be computed from the database")
+		}
+	})
+}
+
+func TestCollectionTotals_readsThePreviousPeriodTogetherWithThePeriod(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.CreatePartitions(t, db, 60)
+		o, today := storetest.NewOrg(t, db), storetest.Today(db)
+		root := storetest.Collection(t, o, "Root", nil)
+		random := rand.New(rand.NewPCG(1, 2))
+		for n, tracked := range storetest.Track(t, o, storetest.VideoLinks(t, 40)...) {
+			db.Exec(t, "INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at) VALUES (?, ?, ?, ?)", o.ID(), root.ID, tracked.ID,
+				store.InstantOf((today - store.Date(random.IntN(60))).Time()))
+			points := storetest.Series{Daily: map[store.Date]store.Counts{}}
+			// One video has no points. The last points of some videos are old, and some points have no views.
+			for age := random.IntN(30); n > 0 && age < 59; age += 1 + random.IntN(20) {
+				c := store.Counts{Likes: new(int64(n))}
+				if random.IntN(4) > 0 {
+					c.Views = new(int64(10_000 - 100*age + random.IntN(200)))
+				}
+				points.Daily[today-store.Date(age)] = c
+			}
+			points.Insert(t, db, o, tracked.ID)
+		}
+		db.Exec(t, "UPDATE videos SET latest_views = 1, latest_likes = 1 WHERE organisation_id = ?", o.ID()) // as the fetches of the points would have stored
+		read := func(from, to store.Date, withPrevious bool) store.CollectionTotals {
+			totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, From: from, To: to, WithPrevious: withPrevious})
+			require.NoError(t, err)
+			return totals
+		}
+		for _, days := range []store.Date{1, 2, 7, 15, 25} {
+			for _, to := range []store.Date{today, today - 6} {
+				from := to - days + 1
+				alone, previous := read(from, to, false), read(from-days, from-1, false)
+				var before store.CollectionDay
+				if day := read(from-days-1, from-days-1, false).Days; len(day) > 0 {
+					before = day[0]
+				}
+				got := read(from, to, true)
+				require.Equal(t, alone.Days, got.Days)
+				require.Equal(t, alone.Videos, got.Videos)
+				want := store.PreviousPeriod{Gained: previous.Gains().Gained, Counted: before.Videos - before.Unknown.Views}
+				require.Equal(t, want, *got.Previous, "%d days until %d days ago", days, today-to)
+				require.True(t, days < 7 || *want.Gained > 0)
+			}
+		}
+	})
+}
+
+func TestCollectionTotals_leavesOutThePreviousPeriodIfBothHaveTooManyDays(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		root := storetest.Collection(t, o, "Root", nil)
+		const videos = 300
+		links, facts := storetest.VideoLinks(t, videos), map[link.Link]ingest.VideoFacts{}
+		var ids []uuid.UUID
+		for n, tracked := range storetest.Track(t, o, links...) {
+			ids, facts[links[n]] = append(ids, tracked.ID), storetest.Views(5)
+		}
+		for part := range slices.Chunk(ids, 100) {
+			_, err := o.AddVideos(t.Context(), root.ID, part)
+			require.NoError(t, err)
+		}
+		storetest.Measure(t, db, db.Clock.Now(), facts)
+		longest := store.Date(store.MaxTotalsVideoDays / 2 / videos)
+		db.Clock.Advance(time.Duration(2*longest+2) * 24 * time.Hour)
+		today := storetest.Today(db)
+		for days, counted := range map[store.Date]int64{longest: videos, longest + 1: 0} {
+			totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, From: today - days + 1, To: today, WithPrevious: true})
+			require.NoError(t, err)
+			require.Len(t, totals.Days, int(days))
+			require.Equal(t, &store.PreviousPeriod{Counted: counted}, totals.Previous, "%d days", days)
 		}
 	})
 }

@@ -135,9 +135,9 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		sums, err := o.CollectionSums(ctx)
 		return newAnswer(err, sums)
 	}},
-	"CollectionVideos": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		videos, err := o.CollectionVideos(ctx, store.CollectionTotalsQuery{Collection: x.collection, From: x.today - 30, To: x.today})
-		return newAnswer(err, videos)
+	"DetailedCollectionTotals": {func(ctx context.Context, o *store.Org, x, _ references) answer {
+		totals, err := o.DetailedCollectionTotals(ctx, store.CollectionTotalsQuery{Collection: x.collection, From: x.today - 30, To: x.today, WithPrevious: true})
+		return newAnswer(err, totals.Videos)
 	}},
 	"AccountGains": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		gains, err := o.AccountGains(ctx, x.account, x.today-30, x.today, 5)

@@ -45,9 +45,10 @@ type Backend interface {
 	// AccountGains returns the tracked videos of an account that gained the most views in a period, the highest gain first. Videos with unknown gains
 	// are left out. If the account has too many videos for the period, tooMany is true. If the tier hides numbers, there are no videos.
 	AccountGains(ctx context.Context, id store.Identity, account uuid.UUID, from, to store.Date) (gains []store.CollectionVideo, tooMany bool, err error)
-	// CollectionAccounts returns the sums over the videos of each account in a collection, the account with the highest gain first. query.ForReport must
-	// be false. If the tier hides numbers, there are no accounts.
-	CollectionAccounts(ctx context.Context, id store.Identity, query store.CollectionTotalsQuery) ([]client.ReportAccount, error)
+	// CollectionAccounts returns the sums over the videos of each account in a collection, the account with the highest gain first. If query.WithPrevious
+	// is true, it also returns the numbers of the previous period. query.ForReport must be false. If the tier hides numbers, there are no accounts, and
+	// previous is nil.
+	CollectionAccounts(ctx context.Context, id store.Identity, query store.CollectionTotalsQuery) (accounts []client.ReportAccount, previous *store.PreviousPeriod, err error)
 	// CollectionSums returns the sums over the tracked videos of each collection, by the id of the collection. A collection without tracked
 	// videos is not in the map. If the tier hides numbers, the map is nil.
 	CollectionSums(ctx context.Context, id store.Identity) (map[uuid.UUID]store.CollectionSum, error)

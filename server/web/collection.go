@@ -326,13 +326,24 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		query.Set("include_children", "true")
 	}
 	var history client.CollectionHistory
-	// The calls run one after the other, so that the store computes the history together with the statistics, and only once.
-	err := v.getFromAPI(path+"/statistics", query, &content.Statistics)
+	var previous *store.PreviousPeriod
+	var err error
+	// The calls run one after the other, so that the store reads the counts for all of them only once: in the first call, with those of the previous period.
+	if v.csvPart() != "history" {
+		totals := store.CollectionTotalsQuery{Collection: content.Collection.ID, IncludeChildren: content.Subtree, From: p.Start, To: p.End}
+		if _, _, shown := p.previous(); shown {
+			totals.WithPrevious = v.csvPart() == ""
+		}
+		content.AccountSums, previous, err = v.Backend.CollectionAccounts(v.r.Context(), v.id, totals)
+	}
+	if err == nil {
+		err = v.getFromAPI(path+"/statistics", query, &content.Statistics)
+	}
 	if err == nil {
 		err = v.getFromAPI(path+"/history", query, &history)
 	}
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // getFromAPI returns a *Problem itself
-		content.Refused, err = problem, nil
+		content.Refused = problem
 	} else if err != nil {
 		return err
 	}
@@ -345,12 +356,8 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 		p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(history))
 	content.Chart.Joined, content.Chart.Sums = true, true
-	content.Tiles = collectionTiles(content.Statistics.ReportStatistics, content.Chart, points, p)
-	if content.Refused == nil && v.csvPart() != "history" {
-		content.AccountSums, err = v.Backend.CollectionAccounts(v.r.Context(), v.id,
-			store.CollectionTotalsQuery{Collection: content.Collection.ID, IncludeChildren: content.Subtree, From: p.Start, To: p.End})
-	}
-	return err
+	content.Tiles = collectionTiles(content.Statistics.ReportStatistics, content.Chart, points, p, previous)
+	return nil
 }
 
 // ListedAccountSums returns the accounts that the page lists: the first maxAccounts of AccountSums. It returns none if no gain is known, or if
@@ -362,8 +369,9 @@ func (p collectionPage) ListedAccountSums() []client.ReportAccount {
 	return p.AccountSums[:min(len(p.AccountSums), maxAccounts)]
 }
 
-// collectionTiles returns the four tiles at the top of a collection or report: gained views, views at the end, engagements and videos.
-func collectionTiles(s client.ReportStatistics, c chart, points []point, p period) []tile {
+// collectionTiles returns the four tiles at the top of a collection or report: gained views, views at the end, engagements and videos. The tile of the
+// gained views compares them with the previous period if `previous` is not nil.
+func collectionTiles(s client.ReportStatistics, c chart, points []point, p period, previous *store.PreviousPeriod) []tile {
 	tiles := []tile{
 		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Unknown: s.UnknownGains},
 		{Label: "Views at the end", Value: s.Views, Unknown: s.UnknownViews, Spark: sparkline(points, 1, p.Start, p.End)},
@@ -374,7 +382,12 @@ func collectionTiles(s client.ReportStatistics, c chart, points []point, p perio
 		tiles[0].Spark = sparkline(points, 0, p.Start, p.End)
 	}
 	for m, shown := range c.Metrics { // the tiles and the metrics are in the same order
-		tiles[m].Plain, tiles[m].Link, tiles[m].Shown = true, c.MetricLink(shown.Name), c.Metric == m
+		tiles[m].Plain, tiles[m].PerDay, tiles[m].Link, tiles[m].Shown = true, shown.PerDay, c.MetricLink(shown.Name), c.Metric == m
+	}
+	// The previous period is left out if no video counted on all of its days: its gain would only be that of the days since the first video was added.
+	if previous != nil && previous.Counted > 0 && s.ViewsGained != nil {
+		tiles[0].Before = previous.Gained
+		tiles[0].FewerVideos = max(0, *s.Videos-*s.UnknownViews-previous.Counted)
 	}
 	return tiles
 }

@@ -165,7 +165,8 @@ func (v *visit) organisationPoints(p period) ([]point, viewGains, error) {
 		}
 		return points, err
 	}
-	before := p.Start - store.Date(p.Days) - 1 // the last day before the previous period
+	first, _, _ := p.previous()
+	before := first - 1 // the last day before the previous period
 	from := max(p.Oldest, before-6)
 	points, err := read(from, p.End)
 	if err != nil {
@@ -283,23 +284,21 @@ func pointsForPeriod(points []point, p period) []point {
 // overviewTiles returns the tiles of the overview page for the period p. The points and gains must also cover the time
 // before p, because the tiles show changes.
 func overviewTiles(c chart, points []point, gains viewGains, p period) []tile {
-	before := p.Start - 1
-	earlier := before - store.Date(p.Days)
+	first, last, shown := p.previous()
 	var tiles []tile
 	for _, m := range []int{overviewViews, overviewEngagements, overviewVideos, overviewAccounts, overviewUploads} {
 		t := tile{Label: overviewMetrics[m].Label, PerDay: overviewMetrics[m].PerDay, Link: c.MetricLink(overviewMetrics[m].Name), Shown: c.Metric == m,
 			Spark: sparkline(points, m, p.Start, p.End)}
 		if t.PerDay {
 			t.Value = sumOf(points, m, p.Start, p.End)
-			// If the previous period begins before the oldest day of the history, its sum is not known.
-			if earlier+1 >= p.Oldest {
-				t.Before = sumOf(points, m, earlier+1, before)
+			if shown {
+				t.Before = sumOf(points, m, first, last)
 			}
 			t.Change = difference(t.Value, t.Before)
 		} else {
 			t.Value = valueAt(points, m, p.End)
-			t.Change = difference(t.Value, valueAt(points, m, before))
-			t.Before = difference(valueAt(points, m, before), valueAt(points, m, earlier))
+			t.Change = difference(t.Value, valueAt(points, m, last))
+			t.Before = difference(valueAt(points, m, last), valueAt(points, m, first-1))
 		}
 		switch m {
 		case overviewViews:
@@ -307,13 +306,14 @@ func overviewTiles(c chart, points []point, gains viewGains, p period) []tile {
 			if t.Change, since = gains.between(p.Start, p.End); since > 0 {
 				t.Span = "since " + since.String()
 			}
-			t.Before, since = gains.between(earlier+1, before)
-			t.NoBefore = since > 0 || earlier+1 < p.Oldest // then the gain of the previous period is not known
+			if t.Before, since = gains.between(first, last); since > 0 || !shown {
+				t.Before = nil // the gain of the whole previous period is not known
+			}
 			// Without known views at its end, no gain of a period is known.
 			if t.Value == nil {
 				t.Change, t.Span = nil, ""
 			}
-			if valueAt(points, m, before) == nil {
+			if valueAt(points, m, last) == nil {
 				t.Before = nil
 			}
 		case overviewEngagements:

@@ -92,6 +92,13 @@ func (v *visit) requestedPeriod(query url.Values) (period, error) {
 	return p, nil
 }
 
+// previous returns the first and the last day of the previous period: the days before the period, as many as the period has. It returns false if the
+// organisation's tier does not show all of these days.
+func (p period) previous() (first, last store.Date, shown bool) {
+	first, last = p.Start-store.Date(p.Days), p.Start-1
+	return first, last, first >= p.Oldest
+}
+
 // historyQuery returns the query parameters for the history in the period. The request also covers the
 // week before, to compute the gain of the first day.
 func (v *visit) historyQuery(p period) url.Values {

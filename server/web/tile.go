@@ -15,18 +15,19 @@ type tile struct {
 	Change *int64   // the change of Value in the period; nil if it is unknown
 	// The field Before is the sum over the previous period if PerDay is true, and the change in the previous period if not. It is nil if unknown.
 	Before *int64
-	// NoBefore is true if the tile does not show the field Before.
-	NoBefore bool
-	Gain     bool     // true if Value itself is the gain of the period, so that a text outside of the page must name the period
-	Span     string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
-	Plain    bool     // true if the tile does not show Change; it shows Percent or Note instead, if one of them is set
-	Percent  *float64 // the change of Value in the period, in percent; nil if it is unknown or not shown
-	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
-	Stopped  *int64   // number of videos that are no longer tracked
-	PerDay   bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period
-	Spark    string   // points of a small line chart, as sparkline returns them
-	Link     string   // URL query with which the same page shows a chart of this metric; "" if no chart can show the metric
-	Shown    bool     // true if the chart shows the metric
+	// FewerVideos says how many fewer videos counted on the day before the previous period than at the end of the period. It is 0 for tiles other than the
+	// gained views of a collection.
+	FewerVideos int64
+	Gain        bool     // true if Value itself is the gain of the period, so that a text outside of the page must name the period
+	Span        string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
+	Plain       bool     // true if the tile does not show Change; it shows Percent or Note instead, if one of them is set
+	Percent     *float64 // the change of Value in the period, in percent; nil if it is unknown or not shown
+	Unknown     *int64   // number of videos whose count is unknown and therefore missing in Value
+	Stopped     *int64   // number of videos that are no longer tracked
+	PerDay      bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period
+	Spark       string   // points of a small line chart, as sparkline returns them
+	Link        string   // URL query with which the same page shows a chart of this metric; "" if no chart can show the metric
+	Shown       bool     // true if the chart shows the metric
 	// NewCounts names the counts, such as "views", if Change and Before include the ones that videos already had when their tracking started. Such
 	// changes are not gains. NewCounts is "" for other tiles.
 	NewCounts string
@@ -65,7 +66,7 @@ func metricTiles(c chart, points []point, p period, latestValues []*int64) []til
 			value = lastKnownValue(points, m, p.End)
 		}
 		change, span := computeChange(points, m, p)
-		tiles[m] = tile{Label: shown.Label, Value: value, Change: change, Span: span, NoBefore: true,
+		tiles[m] = tile{Label: shown.Label, Value: value, Change: change, Span: span,
 			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
 	}
 	return tiles
