@@ -223,6 +223,9 @@ func (a *address) setHost(authority string) *Error {
 	a.host = strings.ToLower(host)
 	var ok bool
 	if a.platform, a.base, ok = lookUpHost(a.host); !ok {
+		if authority != "" && authority[0] == '@' {
+			return newError(InvalidURL, "%s is a handle and not a link; send the link of the account, such as https://www.tiktok.com/@handle.", quote(authority))
+		}
 		if strings.ContainsAny(host, `\%`) || !strings.ContainsAny(host, ".[") {
 			return newError(InvalidURL, "%s is not the host name of a website; a link looks like https://www.tiktok.com/@handle/video/ID.", quote(host))
 		}
