@@ -116,6 +116,43 @@ var codes = [...]CodeInfo{
 // Codes returns all error codes with their descriptions, sorted by HTTP status.
 func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }
 
+// FaultCode is the code of a fault in the member "errors" of an error response, and its meaning.
+type FaultCode struct{ Code, Meaning string }
+
+// faultCodes contains every code of a fault that is not the code of an error response. The sorting groups similar codes.
+var faultCodes = [...]FaultCode{
+	{faultRequired, "A required member, parameter or body is missing."},
+	{faultUnknownMember, "The operation does not have this member."},
+	{faultUnknownParameter, "The operation does not have this query parameter."},
+	{faultDuplicateMember, "A member occurs twice in an object."},
+	{faultRepeated, "A query parameter with one value is given more than once."},
+	{faultType, "The value has another type, or is a number that its type cannot hold."},
+	{"nullable", "The value is null, which is not allowed."},
+	{faultEmpty, "The parameter has no value."},
+	{"enum", "The value is not one of the allowed values."},
+	{faultFormat, "The value is not a UUID, date, time or address."},
+	{"pattern", "The text does not have the required form."},
+	{"minimum", "The number is too small."},
+	{"maximum", "The number is too large."},
+	{"min_length", "The text is too short or empty."},
+	{faultMaxLength, "The text is too long."},
+	{"min_items", "The array has too few entries."},
+	{faultMaxItems, "The array has too many entries."},
+	{faultMaxWords, "The text has too many words."},
+	{faultMaxValues, "The body has too many values."},
+	{faultRange, "A date or time is too early or too late, or after the end of its range."},
+	{faultConflict, "The parameter cannot be used together with the other parameters."},
+	{"invalid_cursor", "The cursor is not from this list with these filters and this order."},
+	{"cursor_expired", "Events after this cursor no longer exist. Begin again without a cursor, and read the videos once."},
+	{faultCharacter, "A text contains a character that is not allowed there."},
+	{faultEncoding, "A text is not valid UTF-8, has an invalid escape, or contains a NUL character."},
+	{faultSyntax, "The body is not JSON or is nested too deeply, or a parameter is not percent-encoded correctly."},
+	{faultTrailingText, "There is text after the JSON value."},
+}
+
+// FaultCodes returns the codes of faults that are not codes of error responses.
+func FaultCodes() []FaultCode { return append([]FaultCode(nil), faultCodes[:]...) }
+
 // info returns the HTTP status and the description of an error code. For an unknown code, it returns the description of CodeInternal.
 func (c Code) info() CodeInfo {
 	for _, i := range codes {
