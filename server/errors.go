@@ -306,10 +306,6 @@ func unavailableError(cause error) *Error {
 // fromEchoError converts an error of the web framework echo, or of the generated code that decodes requests, into the error response.
 func fromEchoError(err *echo.HTTPError) *Error {
 	switch err.Code {
-	case http.StatusNotFound:
-		return problem(CodeNotFound, "This path does not exist.")
-	case http.StatusMethodNotAllowed:
-		return problem(CodeMethodNotAllowed, "This path does not support this method; the Allow header lists the methods it supports.")
 	case http.StatusBadRequest:
 		// The request passed the validation, but the generated code could not decode it. That is a bug in the server, so the cause is
 		// logged.
@@ -334,10 +330,11 @@ func (s *Server) writeError(err error, c echo.Context) {
 		s.logger.Log(r.Context(), failureLevel(r.Context()), "request failed after the response was started", "request_id", requestID(c), "error", err)
 		return
 	}
-	if errors.Is(err, echo.ErrNotFound) {
-		if hint := unencodedLinkError(r); hint != nil {
-			err = hint
-		}
+	switch {
+	case errors.Is(err, echo.ErrNotFound):
+		err = unknownPathError(c)
+	case errors.Is(err, echo.ErrMethodNotAllowed):
+		err = problem(CodeMethodNotAllowed, "The path %s does not support the method %s; it supports %s.", instancePath(c), quoteText(r.Method), w.Header().Get(echo.HeaderAllow))
 	}
 	e := toError(err)
 	ctxErr := r.Context().Err()
@@ -451,6 +448,18 @@ func inMinutes(d time.Duration) string {
 func countWithNoun(n int, noun string) string {
 	// The number has no thousands separators, so that programs can read it.
 	return strconv.Itoa(n) + " " + english.PluralWord(n, noun, "")
+}
+
+// unknownPathError returns the error for a request that matches no route.
+func unknownPathError(c echo.Context) *Error {
+	if hint := unencodedLinkError(c.Request()); hint != nil {
+		return hint
+	}
+	path := instancePath(c)
+	if strings.HasSuffix(path, "/") {
+		return problem(CodeNotFound, "The path %s does not exist. Remove the slash at its end, or add the id that is missing there. /docs lists all operations.", path)
+	}
+	return problem(CodeNotFound, "The path %s does not exist. /docs lists all operations.", path)
 }
 
 // unencodedLinkError returns an error if the path contains a link that is not percent-encoded, and nil
