@@ -102,7 +102,7 @@ var codes = [...]CodeInfo{
 	{CodeWebhookDisabled, 409, "Webhook disabled", "Nothing can be sent to the webhook, because it is disabled. Enable it first."},
 	{CodePasswordRequired, 409, "Password required", "A collection with the access `protected` needs a password. Send the password in the same request, or set it in an earlier request."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running, or it was interrupted less than 15 seconds ago; Retry-After tells how long to wait."},
-	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
+	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read, or it never had this ETag."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
 	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
 	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body or path."},
