@@ -140,6 +140,19 @@ func TestUnknownPath_namesThePathAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
+func TestErrorMessages_sayWhatIsWrongWithHeaders(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, header := range []string{c.token, "Basic dXNlcjpwYXNz", "Bearer"} {
+		p := a.send(t, http.MethodGet, "/videos", nil, "Authorization", header).requireProblem(http.StatusUnauthorized, server.CodeTokenMalformed)
+		require.Equal(t, "The Authorization header does not consist of the word Bearer and a token. Send the header Authorization: Bearer rt_….", p.Detail)
+	}
+	collection := "/collections/" + c.createCollection(map[string]any{"name": "Launch"}).String()
+	p := c.send(http.MethodPatch, collection, map[string]any{"name": "Spring"}, "If-Match", `"never"`).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+	require.Contains(t, p.Detail, "the collection was changed after it was read, or it never had this ETag")
+}
+
 func TestRefresh_messageNamesTheTimeOfTheNextPossibleRefresh(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
