@@ -78,6 +78,7 @@ func invalidWebAddresses() []refusedLink {
 		{"word", "hello", bad, "hello"},
 		{"handle", "@user", bad, `"@user" is a handle and not a link`},
 		{"handle with a dot", "@user.name", bad, `"@user.name" is a handle and not a link`},
+		{"empty user name before a host of TikTok, without scheme", "@www.tiktok.com" + path, bad, "user name"},
 		{"scheme without host and path", "https://", bad, "host name"},
 		{"scheme and path without host", "https:///", bad, "host name"},
 		{"no host before the port", "https://:443" + path, bad, "host name"},

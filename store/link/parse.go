@@ -160,6 +160,9 @@ func splitLink(s string) (*address, *Error) {
 	authority, rest := rest[:end], rest[end:]
 	a := &address{}
 	if err := a.setHost(authority); err != nil {
+		if s[0] == '@' && a.platform == "" {
+			return nil, newError(InvalidURL, "%s is a handle and not a link; send the link of the account, such as https://www.tiktok.com/@handle.", quote(authority))
+		}
 		return nil, err
 	}
 	rest, a.fragment, _ = strings.Cut(rest, "#")
@@ -223,9 +226,6 @@ func (a *address) setHost(authority string) *Error {
 	a.host = strings.ToLower(host)
 	var ok bool
 	if a.platform, a.base, ok = lookUpHost(a.host); !ok {
-		if authority != "" && authority[0] == '@' {
-			return newError(InvalidURL, "%s is a handle and not a link; send the link of the account, such as https://www.tiktok.com/@handle.", quote(authority))
-		}
 		if strings.ContainsAny(host, `\%`) || !strings.ContainsAny(host, ".[") {
 			return newError(InvalidURL, "%s is not the host name of a website; a link looks like https://www.tiktok.com/@handle/video/ID.", quote(host))
 		}
