@@ -114,6 +114,8 @@ func ToAPIAccount(a store.Account, view View) api.Account {
 	}
 	if a.FetchStatus != "" {
 		out.FetchStatus = new(string(a.FetchStatus))
+	} else {
+		out.FetchDetail = new("The account is not tracked but only linked from its videos, so it is not fetched. Track it to get its followers and its new videos.")
 	}
 	for i, l := range a.Labels {
 		out.LabelIds[i], out.LabelNames[i] = l.ID, l.Name

@@ -113,7 +113,7 @@ func bearerToken(r *http.Request) (string, error) {
 	token = strings.TrimSpace(token)
 	switch {
 	case !strings.EqualFold(scheme, "Bearer"), token == "":
-		return "", problem(CodeTokenMalformed, "The value of the Authorization header is not valid. Send the header Authorization: Bearer rt_….")
+		return "", problem(CodeTokenMalformed, "The Authorization header does not consist of the word Bearer and a token. Send the header Authorization: Bearer rt_….")
 	case !strings.HasPrefix(token, "rt_"):
 		return "", problem(CodeTokenMalformed, "This is not a token of ReelTally: a token starts with rt_.")
 	case !store.WellFormedToken(token):

@@ -191,7 +191,7 @@ func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*st
 // collectionChangedError returns an error response with status 412. It says that the header If-Match lacks the ETag of the collection's
 // current version.
 func collectionChangedError() *Error {
-	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
+	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection: the collection was changed after it was read, or it never had this ETag. Read it again.")
 }
 
 // collectionProblem converts errors of writing a collection into error responses. Other errors are

@@ -371,6 +371,9 @@ func TestErrorsPage_explainsEveryErrorCode(t *testing.T) {
 		require.Contains(t, string(page.body), `id="`+string(code.Code)+`"`)
 		require.GreaterOrEqual(t, code.Status, 400)
 	}
+	for _, code := range server.FaultCodes() {
+		require.Contains(t, string(page.body), `id="fault-`+code.Code+`"`)
+	}
 	require.Contains(t, string(page.body), "A collection with the access <code>protected</code> needs a password.")
 	require.NotContains(t, string(page.body), "`")
 }

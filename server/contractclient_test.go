@@ -20,6 +20,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"github.com/reeltally/reeltally"
+	"github.com/reeltally/reeltally/server"
 )
 
 // contract is the parsed openapi.yaml. The tests check every request and response against the contract, without using code of the server.
@@ -252,6 +253,18 @@ func checkHeaders(resp *http.Response, body []byte, addFault func(string, ...any
 	}
 }
 
+// documentedFaultCodes returns the set of fault codes that docs/errors.md lists.
+var documentedFaultCodes = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for _, c := range server.Codes() {
+		all[string(c.Code)] = true
+	}
+	for _, c := range server.FaultCodes() {
+		all[c.Code] = true
+	}
+	return all
+})
+
 // checkProblem calls addFault if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the
 // response.
 func checkProblem(resp *http.Response, body []byte, addFault func(string, ...any)) {
@@ -259,10 +272,16 @@ func checkProblem(resp *http.Response, body []byte, addFault func(string, ...any
 		Type, Title, Detail, Instance, Code, Error string
 		Status                                     int
 		RequestID                                  string `json:"request_id"`
+		Errors                                     []struct{ Code string }
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
 		addFault("the body is not a problem: %w", err)
 		return
+	}
+	for _, f := range p.Errors {
+		if !documentedFaultCodes()[f.Code] {
+			addFault("docs/errors.md does not have the fault code %q", f.Code)
+		}
 	}
 	replayed := resp.Header.Get("Idempotent-Replayed") != "" // true if the response was stored for an earlier request; it then contains the id of that request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||

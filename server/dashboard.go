@@ -111,6 +111,11 @@ func (pageBackend) ErrorCodes() []web.ErrorCode {
 	return out
 }
 
+// FaultCodes returns the codes of faults that are not error codes of the API.
+func (pageBackend) FaultCodes() []web.ErrorCode {
+	return convertAll(faultCodes[:], func(c FaultCode) web.ErrorCode { return web.ErrorCode{Code: c.Code, Meaning: c.Meaning} })
+}
+
 // HasNoSource returns true if no collector is running, or if the running collectors have no source.
 func (b pageBackend) HasNoSource(ctx context.Context) (bool, error) {
 	fetchable, err := b.s.fetchable.readFetchable(ctx)

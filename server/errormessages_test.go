@@ -3,13 +3,16 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 )
@@ -65,6 +68,107 @@ func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 	}
 	p := c.send(http.MethodPost, "/collections", map[string]any{"name": "a"}, "Idempotency-Key", "a b").requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Equal(t, `Idempotency-Key must be a key of visible ASCII characters without spaces, not "a b".`, p.Detail)
+}
+
+func TestNotFound_saysWhyATextIsNeitherAnIDNorALink(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	const noHost = `"hello" is not the host name of a website; a link looks like https://www.tiktok.com/@handle/video/ID.`
+	const account, noVideo = "https://www.tiktok.com/@northwind", "The link leads to the account https://www.tiktok.com/@northwind, but this operation needs the link of a video."
+	const handle = `"@northwind" is a handle and not a link; send the link of the account, such as https://www.tiktok.com/@handle.`
+	const sendVideo, sendAccount = "Send the id, which is a UUID, or the link of a video. ", "Send the id, which is a UUID, or the link of an account. "
+	for _, test := range []struct {
+		method, target string
+		body           any
+		want           string
+	}{
+		{http.MethodGet, "/videos/hello", nil, "Your organisation has no video hello. " + sendVideo + noHost},
+		{http.MethodGet, "/videos/hello/history", nil, "Your organisation has no video hello. " + sendVideo + noHost},
+		{http.MethodGet, "/videos/" + url.PathEscape(account), nil, "Your organisation has no video " + account + ". " + noVideo},
+		{http.MethodGet, "/videos/" + url.PathEscape(tiktokLink), nil, "Your organisation has no video " + tiktokLink + "."},
+		{http.MethodGet, "/accounts/@northwind", nil, "Your organisation has no account @northwind. " + sendAccount + handle},
+		{http.MethodDelete, "/videos", map[string]any{"id": "hello"}, "Your organisation has no video hello. " + sendVideo + noHost},
+		{http.MethodDelete, "/videos/bulk", map[string]any{"ids": []string{"hello", account, tiktokLink}},
+			"Nothing was stopped. Your organisation tracks no video hello. " + sendVideo + noHost + " Your organisation tracks no video " + account + ". " + noVideo + " Your organisation tracks no video " + tiktokLink + "."},
+		{http.MethodPost, "/refresh/videos", map[string]any{"link": "hello"}, "Your organisation tracks no video hello. " + sendVideo + noHost},
+		{http.MethodPost, "/refresh/accounts", map[string]any{"link": "@northwind"}, "Your organisation tracks no account @northwind. " + sendAccount + handle},
+	} {
+		p := c.send(test.method, test.target, test.body).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		require.Equal(t, test.want, p.Detail, "%s %s", test.method, test.target)
+	}
+	t.Run("many long texts", func(t *testing.T) {
+		texts := make([]string, 10)
+		for n := range texts {
+			texts[n] = strings.Repeat("é", 2040) + fmt.Sprint(n)
+		}
+		// The client of the tests requires that the detail is no longer than the contract allows.
+		p := c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": texts}).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		require.Len(t, p.Errors, 10)
+		require.True(t, strings.HasSuffix(p.Detail, ` The member "errors" lists the other links.`))
+	})
+}
+
+func TestWrongKind_namesTheLinkAndItsPlaceInTheRequest(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	const account = "https://www.tiktok.com/@northwind"
+	for path, test := range map[string]struct{ link, want string }{
+		"/videos":           {account + "?lang=en", "The link leads to the account " + account + ", but this operation needs the link of a video."},
+		"/refresh/videos":   {account + "?lang=en", "The link leads to the account " + account + ", but this operation needs the link of a video."},
+		"/accounts":         {tiktokLink, "The link leads to the video " + tiktokLink + ", but this operation needs the link of an account."},
+		"/refresh/accounts": {tiktokLink, "The link leads to the video " + tiktokLink + ", but this operation needs the link of an account."},
+	} {
+		p := c.send(http.MethodPost, path, map[string]any{"link": test.link}).requireProblem(http.StatusBadRequest, server.CodeWrongKind)
+		require.Equal(t, test.want, p.Detail, path)
+		require.Len(t, p.Errors, 1, path)
+		require.Equal(t, "/link", *p.Errors[0].Pointer, path)
+	}
+}
+
+func TestUnknownPath_namesThePathAndWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	for path, want := range map[string]string{
+		"/api/v1/videos": "The path /api/v1/videos does not exist. /docs lists all operations.",
+		"/videos/":       "The path /videos/ does not exist. Remove the slash at its end, or add the id that is missing there. /docs lists all operations.",
+	} {
+		require.Equal(t, want, c.send(http.MethodGet, path, nil).requireProblem(http.StatusNotFound, server.CodeNotFound).Detail)
+	}
+	for method, shown := range map[string]string{http.MethodPut: "PUT", strings.Repeat("A", 30_000): strings.Repeat("A", 100) + "…"} {
+		p := c.send(method, "/statistics/videos", nil).requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
+		require.Equal(t, fmt.Sprintf("The path /statistics/videos does not support the method %q; it supports OPTIONS, GET, HEAD.", shown), p.Detail)
+	}
+}
+
+func TestErrorMessages_sayWhatIsWrongWithHeaders(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, header := range []string{c.token, "Basic dXNlcjpwYXNz", "Bearer"} {
+		p := a.send(t, http.MethodGet, "/videos", nil, "Authorization", header).requireProblem(http.StatusUnauthorized, server.CodeTokenMalformed)
+		require.Equal(t, "The Authorization header does not consist of the word Bearer and a token. Send the header Authorization: Bearer rt_….", p.Detail)
+	}
+	collection := "/collections/" + c.createCollection(map[string]any{"name": "Launch"}).String()
+	p := c.send(http.MethodPatch, collection, map[string]any{"name": "Spring"}, "If-Match", `"never"`).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)
+	require.Contains(t, p.Detail, "the collection was changed after it was read, or it never had this ETag")
+}
+
+func TestRefresh_messageNamesTheTimeOfTheNextPossibleRefresh(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	for n, tier := range []store.Tier{store.TierPremium, store.TierBasic} {
+		c := a.newCaller(t, tier)
+		c.track(videoURL(n))
+		fetchDueItems(a)
+		a.Clock.Advance(90 * time.Second)
+		got := decode[client.RefreshNotDue](c.send(http.MethodPost, "/refresh/videos", map[string]any{"link": videoURL(n)}).requireStatus(http.StatusOK))
+		require.Contains(t, got.Message, "nothing was scheduled. They can be refreshed from ")
+		_, text, _ := strings.Cut(got.Message, " from ")
+		from, err := time.Parse("2006-01-02 15:04 UTC on.", text)
+		require.NoError(t, err, text)
+		require.False(t, from.Before(got.RefreshAfter), "%s is before %s", from, got.RefreshAfter)
+		require.Less(t, from.Sub(got.RefreshAfter), time.Minute)
+	}
 }
 
 func TestContract_explainsEachRegularExpressionInWords(t *testing.T) {

@@ -102,7 +102,7 @@ var codes = [...]CodeInfo{
 	{CodeWebhookDisabled, 409, "Webhook disabled", "Nothing can be sent to the webhook, because it is disabled. Enable it first."},
 	{CodePasswordRequired, 409, "Password required", "A collection with the access `protected` needs a password. Send the password in the same request, or set it in an earlier request."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running, or it was interrupted less than 15 seconds ago; Retry-After tells how long to wait."},
-	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
+	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read, or it never had this ETag."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
 	{CodeUnsupportedMedia, 415, "Unsupported media type", "The body is not sent as application/json."},
 	{CodeIdempotencyKeyReused, 422, "Idempotency key reused", "This Idempotency-Key belongs to a request with another body or path."},
@@ -115,6 +115,43 @@ var codes = [...]CodeInfo{
 
 // Codes returns all error codes with their descriptions, sorted by HTTP status.
 func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }
+
+// FaultCode is the code of a fault in the member "errors" of an error response, and its meaning.
+type FaultCode struct{ Code, Meaning string }
+
+// faultCodes contains every code of a fault that is not the code of an error response. The sorting groups similar codes.
+var faultCodes = [...]FaultCode{
+	{faultRequired, "A required member, parameter or body is missing."},
+	{faultUnknownMember, "The operation does not have this member."},
+	{faultUnknownParameter, "The operation does not have this query parameter."},
+	{faultDuplicateMember, "A member occurs twice in an object."},
+	{faultRepeated, "A query parameter with one value is given more than once."},
+	{faultType, "The value has another type, or is a number that its type cannot hold."},
+	{"nullable", "The value is null, which is not allowed."},
+	{faultEmpty, "The parameter has no value."},
+	{"enum", "The value is not one of the allowed values."},
+	{faultFormat, "The value is not a UUID, date, time or address."},
+	{"pattern", "The text does not have the required form."},
+	{"minimum", "The number is too small."},
+	{"maximum", "The number is too large."},
+	{"min_length", "The text is too short or empty."},
+	{faultMaxLength, "The text is too long."},
+	{"min_items", "The array has too few entries."},
+	{faultMaxItems, "The array has too many entries."},
+	{faultMaxWords, "The text has too many words."},
+	{faultMaxValues, "The body has too many values."},
+	{faultRange, "A date or time is too early or too late, or after the end of its range."},
+	{faultConflict, "The parameter cannot be used together with the other parameters."},
+	{"invalid_cursor", "The cursor is not from this list with these filters and this order."},
+	{"cursor_expired", "Events after this cursor no longer exist. Begin again without a cursor, and read the videos once."},
+	{faultCharacter, "A text contains a character that is not allowed there."},
+	{faultEncoding, "A text is not valid UTF-8, has an invalid escape, or contains a NUL character."},
+	{faultSyntax, "The body is not JSON or is nested too deeply, or a parameter is not percent-encoded correctly."},
+	{faultTrailingText, "There is text after the JSON value."},
+}
+
+// FaultCodes returns the codes of faults that are not codes of error responses.
+func FaultCodes() []FaultCode { return append([]FaultCode(nil), faultCodes[:]...) }
 
 // info returns the HTTP status and the description of an error code. For an unknown code, it returns the description of CodeInternal.
 func (c Code) info() CodeInfo {
@@ -269,10 +306,6 @@ func unavailableError(cause error) *Error {
 // fromEchoError converts an error of the web framework echo, or of the generated code that decodes requests, into the error response.
 func fromEchoError(err *echo.HTTPError) *Error {
 	switch err.Code {
-	case http.StatusNotFound:
-		return problem(CodeNotFound, "This path does not exist.")
-	case http.StatusMethodNotAllowed:
-		return problem(CodeMethodNotAllowed, "This path does not support this method; the Allow header lists the methods it supports.")
 	case http.StatusBadRequest:
 		// The request passed the validation, but the generated code could not decode it. That is a bug in the server, so the cause is
 		// logged.
@@ -297,10 +330,11 @@ func (s *Server) writeError(err error, c echo.Context) {
 		s.logger.Log(r.Context(), failureLevel(r.Context()), "request failed after the response was started", "request_id", requestID(c), "error", err)
 		return
 	}
-	if errors.Is(err, echo.ErrNotFound) {
-		if hint := unencodedLinkError(r); hint != nil {
-			err = hint
-		}
+	switch {
+	case errors.Is(err, echo.ErrNotFound):
+		err = unknownPathError(c)
+	case errors.Is(err, echo.ErrMethodNotAllowed):
+		err = problem(CodeMethodNotAllowed, "The path %s does not support the method %s; it supports %s.", instancePath(c), quoteText(r.Method), w.Header().Get(echo.HeaderAllow))
 	}
 	e := toError(err)
 	ctxErr := r.Context().Err()
@@ -414,6 +448,18 @@ func inMinutes(d time.Duration) string {
 func countWithNoun(n int, noun string) string {
 	// The number has no thousands separators, so that programs can read it.
 	return strconv.Itoa(n) + " " + english.PluralWord(n, noun, "")
+}
+
+// unknownPathError returns the error for a request that matches no route.
+func unknownPathError(c echo.Context) *Error {
+	if hint := unencodedLinkError(c.Request()); hint != nil {
+		return hint
+	}
+	path := instancePath(c)
+	if strings.HasSuffix(path, "/") {
+		return problem(CodeNotFound, "The path %s does not exist. Remove the slash at its end, or add the id that is missing there. /docs lists all operations.", path)
+	}
+	return problem(CodeNotFound, "The path %s does not exist. /docs lists all operations.", path)
 }
 
 // unencodedLinkError returns an error if the path contains a link that is not percent-encoded, and nil

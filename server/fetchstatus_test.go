@@ -64,6 +64,8 @@ func TestFetchStatus_filtersListsAndChangesETags(t *testing.T) {
 		require.Equal(t, "pending", *accounts[0].FetchStatus)
 		linked := decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true&username=northwind.studio", nil).requireStatus(http.StatusOK))
 		require.Nil(t, linked[0].FetchStatus, "an account that is only the author of tracked videos must have no fetch status, because it is not fetched")
+		require.NotNil(t, linked[0].FetchDetail)
+		require.Equal(t, "The account is not tracked but only linked from its videos, so it is not fetched. Track it to get its followers and its new videos.", *linked[0].FetchDetail)
 		c.send(http.MethodGet, "/videos?fetch_status=broken", nil).problem(http.StatusBadRequest)
 	})
 }

@@ -68,20 +68,33 @@ type parsedLink struct {
 
 // failureForWrongLinkKind returns the failure for a link of the wrong kind. neededKind is the kind
 // that the operation needs: video or account.
-func failureForWrongLinkKind(neededKind link.Kind) *linkFailure {
-	detail := "This is the link of an account, but this operation needs the link of a video."
-	if neededKind == link.Account {
-		detail = "This is the link of a video, but this operation needs the link of an account."
+func failureForWrongLinkKind(l link.Link, neededKind link.Kind) *linkFailure {
+	return &linkFailure{Code: failedWrongKind, Detail: fmt.Sprintf("The link leads to the %s %s, but this operation needs the link of %s.", l.Kind, l.Canonical, withArticle(neededKind))}
+}
+
+// withArticle returns "a video" or "an account".
+func withArticle(kind link.Kind) string {
+	if kind == link.Account {
+		return "an account"
 	}
-	return &linkFailure{Code: failedWrongKind, Detail: detail}
+	return "a video"
+}
+
+// explainReference returns sentences for a caller who sent the refused link to an operation that takes an id or a link. They say why the text is
+// not a link of requiredKind and, unless it is a link of a video or account, that an id can be sent.
+func (f *linkFailure) explainReference(requiredKind link.Kind) string {
+	if f.Code == failedWrongKind || f.isDeadLink() {
+		return f.Detail
+	}
+	return fmt.Sprintf("Send the id, which is a UUID, or the link of %s. %s", withArticle(requiredKind), f.Detail)
 }
 
 // parseReference parses an id, or a link of a video or account. If idOrLink is neither an id nor a
-// link of requiredKind, the error is *store.NotFoundError.
+// link of requiredKind, the error has the code not_found and says why.
 func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idOrLink string) (store.Ref, error) {
 	ref, err := s.parseReferenceOrFailure(ctx, requiredKind, idOrLink)
-	if permanentFailure(err) != nil {
-		return store.Ref{}, &store.NotFoundError{Kind: string(requiredKind), Names: []string{idOrLink}}
+	if f := permanentFailure(err); f != nil {
+		return store.Ref{}, problem(CodeNotFound, "Your organisation has no %s %s. %s", requiredKind, idOrLink, f.explainReference(requiredKind))
 	}
 	return ref, err
 }
@@ -138,7 +151,7 @@ func (s *Server) parseLinks(ctx context.Context, requiredKind link.Kind, urls []
 			out[i] = targets[out[i].link.Canonical]
 		}
 		if out[i].failure == nil && out[i].link.Kind != requiredKind {
-			out[i].failure = failureForWrongLinkKind(requiredKind)
+			out[i].failure = failureForWrongLinkKind(out[i].link, requiredKind)
 		}
 	}
 	return out, nil

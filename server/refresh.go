@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/reeltally/reeltally/gen/api"
@@ -39,9 +40,9 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	ref, err := s.parseReferenceOrFailure(ctx, res.kind, idOrLink)
 	if f := permanentFailure(err); f != nil {
 		if f.Code == failedWrongKind {
-			return nil, f.problem()
+			return nil, refusedLinkError("/link", err)
 		}
-		return nil, untrackedError(res.kind, idOrLink)
+		return nil, problem(CodeNotFound, "Your organisation tracks no %s %s. %s", res.kind, idOrLink, f.explainReference(res.kind))
 	}
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 // responseToEarlyRefresh returns the response to a refresh request that came less than four hours after the
 // last fetch.
 func responseToEarlyRefresh(caller Caller, r store.Refreshed) *api.RefreshNotDue {
-	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
+	out := &api.RefreshNotDue{}
 	after := r.After
 	if caller.rules.masked {
 		// Rounding up to a full hour hides the time of the last fetch.
@@ -78,5 +79,7 @@ func responseToEarlyRefresh(caller Caller, r store.Refreshed) *api.RefreshNotDue
 		out.LatestUpdatedAt = toAPITimePtr(r.UpdatedAt)
 	}
 	out.RefreshAfter = toAPITime(after)
+	from := after.Time().UTC().Add(time.Minute - time.Microsecond) // the message has no seconds, so the time is rounded up
+	out.Message = fmt.Sprintf("The numbers are less than 4 hours old; nothing was scheduled. They can be refreshed from %s UTC on.", from.Format("2006-01-02 15:04"))
 	return out
 }

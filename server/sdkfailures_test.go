@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -61,11 +63,13 @@ type networkOutput struct {
 	Created, Refused, Cause bool
 	Status                  *int
 	Code, Message           string
+	Address                 string // the error of the library for an address without a scheme
 }
 
 func (s sdk) runNetworkProgram(t *testing.T, address string) (got networkOutput) {
 	t.Helper()
-	require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address, "rt_x", "testdata/sdk/network"+s.extension)), &got))
+	// The token ends with a line break, as a token that was read from a file.
+	require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address, "rt_x\n", "testdata/sdk/network"+s.extension)), &got))
 	return got
 }
 
@@ -92,7 +96,21 @@ func TestGoSDK_retriesUntilTheIdempotencyKeyIsFree(t *testing.T) {
 	require.EqualValues(t, 7, requests.Load())
 }
 
-func TestSDKs_reportAnUnreachableServerAndAnEmptyToken(t *testing.T) {
+func TestGoSDK_refusesAnAddressWithoutASchemeAndAcceptsATokenWithALineBreak(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1:8080", "localhost:8080", "ftp://localhost", "reeltally.example.com"} {
+		_, err := client.New(address, "rt_x")
+		require.EqualError(t, err, fmt.Sprintf("the address of the server is %q: it must begin with https:// or http://, such as https://reeltally.example.com", address))
+	}
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	sdk, err := client.New(strings.Replace(a.http.URL, "http://", "HTTP://", 1), c.token+"\n")
+	require.NoError(t, err)
+	_, err = sdk.GetVideoStatistics(t.Context())
+	require.NoError(t, err)
+}
+
+func TestSDKs_reportAnUnreachableServerAnEmptyTokenAndAnInvalidAddress(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, s := range sdks {
@@ -100,6 +118,7 @@ func TestSDKs_reportAnUnreachableServerAndAnEmptyToken(t *testing.T) {
 			t.Parallel()
 			got := s.runNetworkProgram(t, unreachableAddress(t))
 			require.True(t, got.Refused, "an empty token must be refused although REELTALLY_TOKEN is set")
+			require.Regexp(t, `^(TypeError: baseUrl|ValueError: base_url) is ['"]localhost:8080['"]: it must begin with https:// or http://, such as https://reeltally.example.com$`, got.Address)
 			require.NotNil(t, got.Status)
 			require.Zero(t, *got.Status)
 			require.Empty(t, got.Code)

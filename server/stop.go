@@ -132,14 +132,18 @@ func (s *Server) resolveIDsOrLinks(ctx context.Context, res resource, idsOrLinks
 		}
 		urls, positions, isLink[i] = append(urls, text), append(positions, i), true
 	}
-	found, err := s.trackedIDsOfLinks(ctx, res, urls)
+	found, refused, err := s.trackedIDsOfLinks(ctx, res, urls)
 	if err != nil {
 		return nil, err
 	}
 	var faults []api.Fault
 	for i, id := range found {
 		if ids[positions[i]] = id; id == uuid.Nil {
-			faults = append(faults, bodyFault("/ids/"+strconv.Itoa(positions[i]), string(CodeNotFound), "Your organisation tracks no %s %s.", res.kind, urls[i]))
+			detail := untrackedError(res.kind, urls[i]).Detail
+			if refused[i] != nil {
+				detail += " " + refused[i].explainReference(res.kind)
+			}
+			faults = append(faults, bodyFault("/ids/"+strconv.Itoa(positions[i]), string(CodeNotFound), "%s", detail))
 		}
 	}
 	if len(faults) > 0 {
@@ -162,36 +166,41 @@ func (s *Server) resolveIDsOrLinks(ctx context.Context, res resource, idsOrLinks
 }
 
 // trackedIDsOfLinks returns the ids of videos or accounts, in the order of urls. An id is zero if
-// the link is refused, or its video or account is not tracked.
-func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
+// the link is refused, or its video or account is not tracked. The result refused has the reason for each refused link, and nil for the others.
+func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []string) (ids []uuid.UUID, refused []*linkFailure, err error) {
 	parsed, err := s.parseLinks(ctx, res.kind, urls)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	links := make([]link.Link, len(parsed))
+	refused = make([]*linkFailure, len(parsed))
 	for i, p := range parsed {
 		if p.failure != nil && p.failure.Retryable {
 			// The short link cannot be resolved now, but it could lead to a tracked video or
 			// account.
-			return nil, p.failure
+			return nil, nil, p.failure
 		}
-		if p.failure == nil {
+		if refused[i] = p.failure; p.failure == nil {
 			links[i] = p.link
 		}
 	}
-	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
+	ids, err = res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
+	return ids, refused, err
 }
 
 // untrackedLinksError returns the error response for a bulk request with links that lead to no tracked video or account. faults has one
 // fault for each such link.
 func untrackedLinksError(faults []api.Fault) *Error {
-	const shown = 10
-	details := make([]string, 0, shown)
+	const shown, maxBytes = 10, 15_000 // the contract allows 20,000 characters
+	details, size := make([]string, 0, shown), 0
 	for _, f := range faults[:min(shown, len(faults))] {
+		if size += len(f.Detail); size > maxBytes {
+			break
+		}
 		details = append(details, f.Detail)
 	}
 	e := problem(CodeNotFound, "Nothing was stopped. %s", strings.Join(details, " "))
-	if len(faults) > shown {
+	if len(faults) > len(details) {
 		e.Detail += " The member \"errors\" lists the other links."
 	}
 	e.Faults = faults[:min(maxFaults, len(faults))]

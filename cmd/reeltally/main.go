@@ -13,8 +13,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -122,13 +124,31 @@ func (c databaseCommand) withNewStore(ctx context.Context, p boot.Process, use f
 	return c.withMigration(ctx, p, boot.CreateSQLite, use)
 }
 
-// withMigration does the same as withStore, but it first migrates the schema if the given Migration allows that.
+// withMigration does the same as withStore, but it first migrates the schema if the given Migration allows that. If it creates a SQLite file, it
+// names the file on standard error: without the settings of the servers, a command creates a file that no server uses.
 func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m boot.Migration, use func(*store.Store) error) error {
+	created := c.missingSQLiteFile()
 	st, err := c.Open(ctx, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), m)
 	if err != nil {
 		return err
 	}
-	return errors.Join(use(st), st.Close())
+	if err := errors.Join(use(st), st.Close()); err != nil || created == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stderr, "The SQLite file %s did not exist and was created.\n", created)
+	return err
+}
+
+// missingSQLiteFile returns the absolute path of the SQLite file if the file does not exist. Otherwise, it returns "".
+func (c databaseCommand) missingSQLiteFile() string {
+	path, ok := strings.CutPrefix(c.DatabaseURL.Reveal(), "sqlite:")
+	if _, err := os.Stat(path); !ok || !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		return absolute
+	}
+	return path
 }
 
 type migrateCommand struct {

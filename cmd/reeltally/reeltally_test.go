@@ -37,7 +37,7 @@ func newCommandRunner(t *testing.T, url string) func(args ...string) string {
 		t.Helper()
 		status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, args...)
 		require.Zero(t, status, stderr)
-		require.Empty(t, stderr)
+		require.Regexp(t, `^(The SQLite file .* did not exist and was created\.\n)?$`, stderr)
 		return stdout
 	}
 }
@@ -234,6 +234,20 @@ func TestMigrate_updatesSchema(t *testing.T) {
 	operator = newCommandRunner(t, storetest.CreateEmptyDatabase(t, "sqlite"))
 	require.Contains(t, operator("org", "create", "--name=First"), "First", "a command must create the schema of a new SQLite file")
 	require.Contains(t, operator("migrate"), "nothing to do")
+}
+
+func TestCommands_nameASQLiteFileThatTheyCreate(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"migrate"}, {"org", "create", "--name=First", "--json"}} {
+		url := storetest.CreateEmptyDatabase(t, "sqlite")
+		env := map[string]string{"REELTALLY_DATABASE_URL": url}
+		status, _, stderr := boottest.Run(t, run, nil, env, args...)
+		require.Zero(t, status, stderr)
+		require.Equal(t, "The SQLite file "+strings.TrimPrefix(url, "sqlite:")+" did not exist and was created.\n", stderr)
+		status, _, stderr = boottest.Run(t, run, nil, env, args...)
+		require.Zero(t, status, stderr)
+		require.NotContains(t, stderr, "was created", "the file exists already")
+	}
 }
 
 func TestMigrate_dividesTheTablesBetweenTheNodesOfCitus(t *testing.T) {

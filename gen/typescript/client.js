@@ -29,6 +29,7 @@ export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml
 export class Client {
   constructor({ baseUrl = environment.REELTALLY_URL, token = environment.REELTALLY_TOKEN, maxRetries = 4, maxWait = 90, timeout = 60, fetch = globalThis.fetch } = {}) {
     if (!baseUrl) throw new TypeError("baseUrl is missing or empty: pass it, or set REELTALLY_URL");
+    if (!isWebAddress(baseUrl)) throw new TypeError(`baseUrl is ${JSON.stringify(baseUrl)}: it must begin with https:// or http://, such as https://reeltally.example.com`);
     if (!token) throw new TypeError("token is missing or empty: pass it, or set REELTALLY_TOKEN");
     Object.assign(this, { baseUrl: baseUrl.replace(/\/+$/, ""), maxRetries, maxWait, timeout });
     Object.defineProperty(this, "send", { value: (url, init) => fetch(url, { ...init, headers: { Authorization: `Bearer ${token}`, ...init.headers } }) });
@@ -107,6 +108,15 @@ export class Client {
       yield* found.data;
       cursor = (found.pagination ?? found).next_cursor ?? undefined;
     } while (cursor !== undefined);
+  }
+}
+
+// isWebAddress returns whether requests can be sent to the address. In a browser, the address can be relative to the page.
+function isWebAddress(address) {
+  try {
+    return /^https?:$/.test(new URL(address, globalThis.location?.href).protocol);
+  } catch {
+    return false;
   }
 }
 

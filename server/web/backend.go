@@ -80,6 +80,8 @@ type Backend interface {
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
 	ErrorCodes() []ErrorCode
+	// FaultCodes returns the codes of faults in the member "errors" of error responses. They have no status and no title.
+	FaultCodes() []ErrorCode
 	// HistoryDays returns the maximum age, in days, of the history points that a tier shows.
 	HistoryDays(tier store.Tier) int
 	// HidesNumbers returns true if a tier hides numbers.

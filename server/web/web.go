@@ -142,7 +142,7 @@ func (p *Pages) routes() *http.ServeMux {
 	handle("POST /setup/{link}", setUp)
 
 	handle("GET /errors", func(v *visit) error {
-		return v.renderPage(http.StatusOK, "errors", wideSection, "Error codes", v.Backend.ErrorCodes())
+		return v.renderPage(http.StatusOK, "errors", wideSection, "Error codes", struct{ Errors, Faults []ErrorCode }{v.Backend.ErrorCodes(), v.Backend.FaultCodes()})
 	})
 	handle("GET /docs/guides", func(v *visit) error {
 		v.redirectTo("/docs/guides/" + v.guides[0].Name)

@@ -160,6 +160,9 @@ func splitLink(s string) (*address, *Error) {
 	authority, rest := rest[:end], rest[end:]
 	a := &address{}
 	if err := a.setHost(authority); err != nil {
+		if s[0] == '@' && a.platform == "" {
+			return nil, newError(InvalidURL, "%s is a handle and not a link; send the link of the account, such as https://www.tiktok.com/@handle.", quote(authority))
+		}
 		return nil, err
 	}
 	rest, a.fragment, _ = strings.Cut(rest, "#")

@@ -61,6 +61,9 @@ class Client:
         token = os.environ.get("REELTALLY_TOKEN") if token is None else token
         if not base_url:
             raise ValueError("base_url is missing or empty: pass it, or set REELTALLY_URL")
+        if not re.match("https?://", base_url, re.IGNORECASE):
+            raise ValueError(f"base_url is {base_url!r}: it must begin with https:// or http://, such as https://reeltally.example.com")
+        token = (token or "").strip()  # a token from a file can end with a line break, which a header cannot contain
         if not token:
             raise ValueError("token is missing or empty: pass it, or set REELTALLY_TOKEN")
         self.base_url = base_url.rstrip("/")
