@@ -57,6 +57,15 @@ type Tracked struct {
 	KeptType TrackingType
 }
 
+// trackedIDs returns the ids of the results.
+func trackedIDs(results []Tracked) []uuid.UUID {
+	ids := make([]uuid.UUID, len(results))
+	for i := range results {
+		ids[i] = results[i].ID
+	}
+	return ids
+}
+
 // Track tracks videos and returns one result for each link, in the same order. After an error, no
 // video is tracked. Unknown collections give a *NotFoundError.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
@@ -79,7 +88,8 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 		if tracked, err = t.TrackVideos(r); err != nil {
 			return err
 		}
-		return t.addMembers(collections, tracked)
+		_, err = t.addMembers(tx, t.Now, "video", collections, trackedIDs(tracked))
+		return err
 	})
 	return tracked, err
 }
@@ -422,21 +432,6 @@ func (t Tracking) accountsOf(videos []storedVideo) []db.RowKey {
 		}
 	}
 	return db.KeysOf(t.id, db.Distinct(ids))
-}
-
-// addMembers adds each video to each collection, in the order of the keys. A video that is already in a collection keeps its time.
-func (t Tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
-	if len(collections) == 0 || len(tracked) == 0 {
-		return nil
-	}
-	ids := make([]uuid.UUID, len(tracked))
-	for i, v := range tracked {
-		ids[i] = v.ID
-	}
-	return t.Tx.Exec(`INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
-SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN videos v ON v.organisation_id = c.organisation_id
- WHERE c.organisation_id = ? AND c.id IN ? AND v.id IN ? ORDER BY c.id, v.id
-ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
 // updateSums recomputes the statistics of accounts, and writes today's points of the accounts and of
