@@ -366,10 +366,10 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 			BaseLane: r.lane, Subject: results[i].ID, Lane: r.lane, Saved: !results[i].Existing}
 		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
 		if v, ok := storedBefore[queue.TargetKey(l.Platform, l.ID)]; ok {
-			e.TrackedAt, e.Known = v.CreatedAt, queue.KnownCounts(v.Latest)
+			e.TrackedAt, e.Known = v.CreatedAt, v.Latest
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
 		} else if r.Known != nil {
-			e.Known = queue.KnownCounts(r.Known[i])
+			e.Known = r.Known[i]
 		}
 		if !r.Scheduled && i < r.Immediate {
 			e.Lane = queue.LaneInteractive
@@ -396,7 +396,7 @@ func markDeferred(results []Tracked, entries []queue.Entry) {
 // video, v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
-		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: queue.KnownCounts(v.LatestCounts())}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: v.LatestCounts()}
 	if v.Removed {
 		e.TrackedAt = v.CreatedAt
 		db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
