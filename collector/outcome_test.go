@@ -47,7 +47,7 @@ func TestOutcome_authorIsTakenOnlyFromACallForDetails(t *testing.T) {
 func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
-	claimed := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(1000)), Attempts: 3}
+	claimed := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675", Counts: store.Counts{Views: new(int64(1000))}, Attempts: 3}
 	of := func(views int64, lags bool, fetched time.Time) ingest.Outcome {
 		claimed.FetchedAt = new(store.InstantOf(fetched))
 		return outcomeOf(claimed, source.Result{Class: source.OK, Facts: &source.Facts{Views: &views}, Lags: lags}, now)
@@ -106,7 +106,7 @@ func TestOutcome_refusalsAreCountedSeparatelyFromFailedCalls(t *testing.T) {
 
 func TestOutcome_zerosOfAVideoThatHadManyViewsAreNotFetchedMoreOftenThanOtherCounts(t *testing.T) {
 	t.Parallel()
-	target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675", Views: new(int64(50_000)), BaseLane: queue.LaneBasic}
+	target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "7106594312292453675", Counts: store.Counts{Views: new(int64(50_000))}, BaseLane: queue.LaneBasic}
 	fetches := 0
 	for now := someDay; now.Before(someDay.AddDate(0, 0, 30)); fetches++ {
 		o := outcomeOf(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(0))}}, now)
@@ -151,7 +151,7 @@ func TestOutcome_targetIsTriedOnlyRarelyAfterRepeatedRefusals(t *testing.T) {
 
 func TestOutcome_implausibleRiseIsStoredAfterOneConfirmation(t *testing.T) {
 	t.Parallel()
-	target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Views: new(int64(20_000)), FetchedAt: new(store.InstantOf(someDay.Add(-24 * time.Hour)))}
+	target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Counts: store.Counts{Views: new(int64(20_000))}, FetchedAt: new(store.InstantOf(someDay.Add(-24 * time.Hour)))}
 	risen := source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(20_000_000))}}
 	o := outcomeOf(target, risen, someDay)
 	require.Nil(t, o.Facts)

@@ -29,7 +29,6 @@ type conditionalResponse struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // sets the ETag just before the status is sent; can be nil
 	matched     string   // the ETag in If-None-Match that equals the ETag of the response; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status has been sent; the body is then sent without buffering
 }
@@ -39,9 +38,6 @@ type conditionalKey struct{}
 // WriteHeader sends the status immediately if the status is 200 and the operation has set the ETag. Otherwise it only stores the status.
 func (k *conditionalResponse) WriteHeader(status int) {
 	k.status = status
-	if k.later != nil && status == http.StatusOK {
-		k.later()
-	}
 	if k.tag == "" || status != http.StatusOK || k.matchesAny {
 		return
 	}
@@ -152,13 +148,7 @@ func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation strin
 		return nil, err
 	}
 	// The ETag could be newer than data that was read before the version.
-	org := caller.Org.WithRememberedVersion()
-	k.later = func() {
-		if version, read := org.RememberedVersion(); read {
-			k.tag = s.versionETag(version, inputs)
-		}
-	}
-	return org, nil
+	return caller.Org.OnVersion(func(v store.Version) { k.tag = s.versionETag(v, inputs) }), nil
 }
 
 // etagInputs returns the JSON of all values on which a response depends, except the version of the organisation's data.

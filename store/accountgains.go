@@ -17,7 +17,7 @@ func (o *Org) AccountGains(ctx context.Context, account uuid.UUID, from, to db.D
 	if q.To < q.From {
 		return nil, nil
 	}
-	version, err := o.version(ctx)
+	version, err := o.Version(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -42,38 +42,14 @@ var AccountOrders = db.SortColumns{
 
 // ListAccounts returns one page of the accounts that match the query.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
-	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
-	if err != nil {
-		return nil, db.Translate(err)
+	l := &listReader[Account]{org: o, rows: o.matchingAccounts(ctx, query).Session(&gorm.Session{}), order: query.Order, window: query.Window,
+		collectionID: query.CollectionID, collections: query.Collections, limitTo: o.limitAccountsToCollections,
+		spec: db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }}}
+	l.spec.Complete = func(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
+		return o.AtVersion(l.version).fillAccountFields(ctx, accounts, query.WithoutLabels, maxBytes)
 	}
-	matching := o.matchingAccounts(ctx, query).Session(&gorm.Session{})
-	spec := db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID },
-		Complete: func(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
-			return o.AtVersion(v).fillAccountFields(ctx, accounts, query.WithoutLabels, maxBytes)
-		}}
-	filtered := matching
-	if query.CollectionID != nil || len(query.Collections) > 0 {
-		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
-		if err != nil {
-			return nil, db.Translate(err)
-		}
-		spec.Sequence, err = o.readSequence(ctx, key, query.Order, AccountOrders, func() (*gorm.DB, error) { return o.limitAccountsToCollections(ctx, query, matching) })
-		if err != nil {
-			return nil, err
-		}
-		if spec.Sequence == nil { // the cache cannot hold the ids of all members, because the collections have too many members
-			if filtered, err = o.limitAccountsToCollections(ctx, query, matching); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if spec.Sequence == nil {
-		if spec.Total, err = o.countRows(ctx, v, filtered); err != nil {
-			return nil, db.Translate(err)
-		}
-		spec.Unchanged = o.unchangedSince(v)
-	}
-	return readList(ctx, o, v, filtered, spec, query.Order, query.Window)
+	list, err := l.read(ctx)
+	return list, db.Translate(err)
 }
 
 // matchingAccounts returns a database query for the accounts that match an AccountQuery. It leaves out the
@@ -105,18 +81,10 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 	return q
 }
 
-// limitAccountsToCollections adds the conditions query.CollectionID and query.Collections to the
-// database query q. If both are set, accounts must fulfil both.
-func (o *Org) limitAccountsToCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
-	groups, err := o.collectionGroups(ctx, query.CollectionID, query.Collections)
-	if err != nil {
-		return nil, err
-	}
-	for _, collections := range groups {
-		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)
-		q = q.Where("accounts.id IN (SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = ? AND "+condition+")", o.id, ids)
-	}
-	return q.Session(&gorm.Session{}), nil
+// limitAccountsToCollections limits a query to accounts in at least one of the collections.
+func (o *Org) limitAccountsToCollections(q *gorm.DB, collections []uuid.UUID, _ bool) *gorm.DB {
+	condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)
+	return q.Where("accounts.id IN (SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = ? AND "+condition+")", o.id, ids)
 }
 
 // fillAccountFields sets the fetch status of accounts and, unless withoutLabels is true, their labels. For maxBytes and the results, see

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -120,7 +119,8 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err != nil {
 			return err
 		}
-		return t.addAccountMembers(collections, out)
+		_, err = t.addMembers(tx, t.Now, "account", collections, trackedIDs(out))
+		return err
 	})
 	return out, err
 }
@@ -257,7 +257,7 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 // means none. For preview, see TrackAccountsRequest.
 func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
-		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Preview: preview, Known: queue.KnownCounts{Views: a.LatestFollowersCount}}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Preview: preview, Known: Counts{Views: a.LatestFollowersCount}}
 	if kind != nil {
 		e.Depth = ListDepths[*kind]
 	}
@@ -365,21 +365,4 @@ func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restar
 	}
 	return t.Tx.Exec("UPDATE organisation_totals SET accounts = accounts + ?, accounts_removed = accounts_removed - ? WHERE organisation_id = ?",
 		len(ids), restartedCount, t.id).Error
-}
-
-// addAccountMembers adds each account to each collection, in the order of the keys. An account that is already in a collection keeps its AddedAt.
-func (t Tracking) addAccountMembers(collections []uuid.UUID, accounts []Tracked) error {
-	var rows []collectionAccount
-	for _, c := range collections {
-		for _, a := range accounts {
-			rows = append(rows, collectionAccount{OrganisationID: t.id, CollectionID: c, AccountID: a.ID, AddedAt: t.Now})
-		}
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	slices.SortFunc(rows, func(a, b collectionAccount) int {
-		return cmp.Or(slices.Compare(a.CollectionID[:], b.CollectionID[:]), slices.Compare(a.AccountID[:], b.AccountID[:]))
-	})
-	return t.Tx.Clauses(db.OnConflictDoNothing("organisation_id", "collection_id", "account_id")).CreateInBatches(rows, db.InsertChunk).Error
 }

@@ -50,14 +50,6 @@ type Collection struct {
 	AccountCount int64 `gorm:"->"` // number of accounts in the collection, without accounts whose tracking was stopped; set only if the caller asks for counts
 }
 
-// collectionVideo is a row of collection_videos: a video that was added to a collection directly.
-type collectionVideo struct {
-	OrganisationID uuid.UUID `gorm:"primaryKey"`
-	CollectionID   uuid.UUID `gorm:"primaryKey"`
-	VideoID        uuid.UUID `gorm:"primaryKey"`
-	AddedAt        db.Instant
-}
-
 // CollectionHashtag is a row of collection_hashtags. All videos with the hashtag Tag belong to the collection.
 type CollectionHashtag struct {
 	OrganisationID uuid.UUID

@@ -232,7 +232,7 @@ func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (Co
 	if q.ForReport {
 		return o.readCollectionTotals(ctx, q)
 	}
-	version, err := o.version(ctx)
+	version, err := o.Version(ctx)
 	if err != nil {
 		return CollectionTotals{}, err
 	}

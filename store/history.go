@@ -206,7 +206,7 @@ func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 			continue // rounded counts are not compared with counts of other days
 		}
 		// knownBefore has the last exact value of each count before p.
-		if p.hasLowerCountThan(knownBefore) {
+		if p.HasLowerCountThan(knownBefore) {
 			p.Quality = QualityCorrected
 		}
 		knownBefore.Update(p.Counts)
@@ -246,8 +246,8 @@ func (i *interpolation) appendBetween(a, b *Point, from, to db.Date) {
 	if !anyCount {
 		return
 	}
-	addendsAfter := b.engagementCounts()
-	for n, addend := range a.engagementCounts() {
+	addendsAfter := b.EngagementCounts()
+	for n, addend := range a.EngagementCounts() {
 		engagementUnknown = engagementUnknown || (addend == nil) != (addendsAfter[n] == nil)
 	}
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {

@@ -231,7 +231,7 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_
 // videos and accounts. It can return errTooManyMembers.
 func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
 	// The version is read before the labels, so the labels are never older than the version.
-	v, err := o.version(ctx)
+	v, err := o.Version(ctx)
 	if err != nil {
 		return nil, err
 	}

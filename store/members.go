@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -12,14 +13,6 @@ import (
 
 // This file adds videos and accounts to collections and removes them. A collection also contains all videos of its accounts, and all videos
 // with one of its hashtags: see labels.go.
-
-// collectionAccount is a row of collection_accounts: an account that was added to a collection.
-type collectionAccount struct {
-	OrganisationID uuid.UUID `gorm:"primaryKey"`
-	CollectionID   uuid.UUID `gorm:"primaryKey"`
-	AccountID      uuid.UUID `gorm:"primaryKey"`
-	AddedAt        db.Instant
-}
 
 // requireCollection returns ErrNotFound if the organisation has no collection with the given id.
 func (o *Org) requireCollection(ctx context.Context, id uuid.UUID) error {
@@ -36,53 +29,70 @@ func (o *Org) requireCollection(ctx context.Context, id uuid.UUID) error {
 // AddVideos adds videos to a collection and returns how many were not direct members before. If the collection or a video is unknown, it
 // adds nothing and returns a *NotFoundError.
 func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
-	return o.addMembers(ctx, collection, "videos", "video", videos, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
-		rows := make([]collectionVideo, len(ids))
-		for i, id := range ids {
-			rows[i] = collectionVideo{o.id, collection, id, now}
-		}
-		return tx.Clauses(db.OnConflictDoNothing("organisation_id", "collection_id", "video_id")).Create(&rows)
-	})
+	return o.addKnown(ctx, collection, "video", videos)
 }
 
 // AddAccounts adds accounts, with all their videos, to a collection. It returns how many accounts it added. If the collection or an
 // account is unknown, it adds nothing and returns a *NotFoundError.
 func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
-	return o.addMembers(ctx, collection, "accounts", "account", accounts, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
-		rows := make([]collectionAccount, len(ids))
-		for i, id := range ids {
-			rows[i] = collectionAccount{o.id, collection, id, now}
-		}
-		return tx.Clauses(db.OnConflictDoNothing("organisation_id", "collection_id", "account_id")).Create(&rows)
-	})
+	return o.addKnown(ctx, collection, "account", accounts)
 }
 
-// addMembers calls the function insert if the collection exists and all ids are in the given table. `kind`
-// names their kind in errors, such as "video".
-func (o *Org) addMembers(ctx context.Context, collection uuid.UUID, table, kind string, ids []uuid.UUID, insert func(*gorm.DB, []uuid.UUID, db.Instant) *gorm.DB) (added int64, err error) {
-	ids = db.Distinct(ids)
+// addKnown adds members to a collection in a transaction of its own. It returns a *NotFoundError if the collection or a member is unknown. For kind and
+// the result, see addMembers.
+func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, ids []uuid.UUID) (added int64, err error) {
 	err = o.changeData(ctx, func(tx *gorm.DB) error {
 		if _, err := o.collectionForUpdate(tx, collection, nil); err != nil {
 			return err
 		}
-		var known []uuid.UUID
-		if err := db.Scoped(tx, table, o.id).Where(table+".id IN ?", ids).Pluck("id", &known).Error; err != nil {
+		if err := o.requireRows(tx, kind, ids); err != nil {
 			return err
 		}
-		var missing []string
-		for _, id := range ids {
-			if !slices.Contains(known, id) {
-				missing = append(missing, id.String())
-			}
-		}
-		if len(missing) > 0 {
-			return db.NotFound(kind, missing...)
-		}
-		r := insert(tx, ids, o.s.db.Now())
-		added = r.RowsAffected
-		return r.Error
+		added, err = o.addMembers(tx, o.s.db.Now(), kind, []uuid.UUID{collection}, ids)
+		return err
 	})
 	return added, err
+}
+
+// addMembers adds the videos or accounts with the given ids to each of the collections, and returns how many memberships it added. kind is "video" or
+// "account". A member that is already in a collection keeps its added_at. Unknown ids are left out. The transaction must have raised the version of the
+// labels, with RaiseVersions. Members are not counted and cause no events, so nothing else has to follow.
+//
+// All requests that add members use this function. Only Seed of package backfill writes memberships in bulk, with times of its own, and package ingest
+// moves the memberships of an account whose record is merged with another one.
+func (o *Org) addMembers(tx *gorm.DB, now db.Instant, kind string, collections, ids []uuid.UUID) (added int64, err error) {
+	if len(collections) == 0 || len(ids) == 0 {
+		return 0, nil
+	}
+	// The rows are locked in the order of their keys. The tables are collection_videos or collection_accounts, and videos or accounts.
+	r := tx.Exec(strings.ReplaceAll(`INSERT INTO collection_{kind}s (organisation_id, collection_id, {kind}_id, added_at)
+SELECT c.organisation_id, c.id, m.id, CAST(? AS bigint) FROM collections c JOIN {kind}s m ON m.organisation_id = c.organisation_id
+ WHERE c.organisation_id = ? AND c.id IN ? AND m.id IN ? ORDER BY c.id, m.id
+ON CONFLICT (organisation_id, collection_id, {kind}_id) DO NOTHING`, "{kind}", kind), now, o.id, collections, ids)
+	return r.RowsAffected, r.Error
+}
+
+// requireRows returns a *NotFoundError if the organisation lacks any of the given videos, accounts or collections. kind is "video", "account" or
+// "collection".
+func (o *Org) requireRows(tx *gorm.DB, kind string, ids []uuid.UUID) error {
+	ids, table := db.Distinct(ids), kind+"s"
+	if len(ids) == 0 {
+		return nil
+	}
+	var known []uuid.UUID
+	if err := db.Scoped(tx, table, o.id).Where(table+".id IN ?", ids).Pluck("id", &known).Error; err != nil {
+		return err
+	}
+	var missing []string
+	for _, id := range ids {
+		if !slices.Contains(known, id) {
+			missing = append(missing, id.String())
+		}
+	}
+	if len(missing) > 0 {
+		return db.NotFound(kind, missing...)
+	}
+	return nil
 }
 
 // RemoveVideos removes videos from a collection and returns how many were direct members. It

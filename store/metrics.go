@@ -1,20 +1,6 @@
 package store
 
-import (
-	"cmp"
-	"strings"
-
-	"github.com/reeltally/reeltally/store/internal/db"
-)
-
-// Counts are the metrics of a video at one time. A metric is nil if the source did not report it.
-type Counts struct {
-	Views     *int64
-	Likes     *int64
-	Comments  *int64
-	Shares    *int64
-	Bookmarks *int64
-}
+import "strings"
 
 // Sums are the counts of several videos added up. An unknown count adds nothing.
 type Sums struct {
@@ -25,12 +11,9 @@ type Sums struct {
 	Bookmarks int64
 }
 
-// MetricCount is the number of metrics.
-const MetricCount = 5
-
 // metricColumns are the metrics' columns, in the order of Counts.All. To add a metric:
 //
-//   - extend Counts, Sums, Video, Account and their methods
+//   - extend db.Counts, Sums, Video, Account and their methods
 //   - add the columns NAME, latest_NAME and total_NAME in a migration
 //   - extend ingest.VideoFacts, VideoOrders and the API contract
 var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
@@ -66,25 +49,6 @@ func MetricDefinitions(prefix string) []string {
 		columns[i] += " bigint"
 	}
 	return columns
-}
-
-// All returns the counts in the order of the metrics.
-func (c *Counts) All() [MetricCount]*int64 {
-	return [MetricCount]*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks}
-}
-
-// Fields returns pointers to the counts in the order of the metrics, so that a caller can set the counts.
-func (c *Counts) Fields() [MetricCount]**int64 {
-	return [MetricCount]**int64{&c.Views, &c.Likes, &c.Comments, &c.Shares, &c.Bookmarks}
-}
-
-// Values returns the counts in the order of the metrics, to be used as parameters of a SQL statement.
-func (c *Counts) Values() []any {
-	values := make([]any, MetricCount)
-	for i, n := range c.All() {
-		values[i] = n
-	}
-	return values
 }
 
 // Fields returns pointers to the sums in the order of the metrics, so that a caller can change the sums.
@@ -130,78 +94,4 @@ func (v *Video) LatestCounts() Counts {
 // LatestFields returns pointers to the fields with the latest counts of a video, in the order of the metrics.
 func (v *Video) LatestFields() [MetricCount]**int64 {
 	return [MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
-}
-
-// engagementCounts returns the four counts that Engagement adds up.
-func (c Counts) engagementCounts() [4]*int64 {
-	return [4]*int64{c.Likes, c.Comments, c.Bookmarks, c.Shares}
-}
-
-// Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. If all four counts are unknown, the sum is nil.
-func (c Counts) Engagement() *int64 {
-	var sum int64
-	known := false
-	for _, n := range c.engagementCounts() {
-		if n != nil {
-			sum, known = sum+*n, true
-		}
-	}
-	if !known {
-		return nil
-	}
-	return &sum
-}
-
-// hasLowerCountThan returns true if at least one count is lower than its older value. It ignores counts that are unknown, and counts whose older
-// value is unknown.
-func (c Counts) hasLowerCountThan(older Counts) bool {
-	was := older.All()
-	for i, now := range c.All() {
-		if now != nil && was[i] != nil && *now < *was[i] {
-			return true
-		}
-	}
-	return false
-}
-
-// Update sets each count to its newer value. A count whose newer value is unknown stays the same.
-func (c *Counts) Update(newer Counts) {
-	given := newer.All()
-	for i, field := range c.Fields() {
-		db.AssignPointer(field, given[i])
-	}
-}
-
-// Add adds the given counts. An unknown count adds nothing.
-func (c *Counts) Add(other Counts) {
-	given := other.All()
-	for i, sum := range c.Fields() {
-		*sum = AddKnown(*sum, given[i])
-	}
-}
-
-// AddKnown returns a + b. If one of them is nil, it returns the other. If both are nil, it returns nil.
-func AddKnown(a, b *int64) *int64 {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	return new(*a + *b)
-}
-
-// Equal returns true if all counts are equal. An unknown count is equal only to an unknown count.
-func (c Counts) Equal(other Counts) bool {
-	others := other.All()
-	for i, n := range c.All() {
-		if (n == nil) != (others[i] == nil) || n != nil && *n != *others[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// Includes returns true if each known count in other has the same value in c.
-func (c Counts) Includes(other Counts) bool {
-	known := c
-	known.Update(other)
-	return c.Equal(known)
 }

@@ -45,7 +45,7 @@ func (o *Org) AccountHistory(ctx context.Context, ref Ref, from, to db.Date) ([]
 		return nil
 	}))
 	for i := range points {
-		if i+1 < len(points) && points[i].Videos >= points[i+1].Videos && points[i].hasLowerCountThan(points[i+1].Counts) {
+		if i+1 < len(points) && points[i].Videos >= points[i+1].Videos && points[i].HasLowerCountThan(points[i+1].Counts) {
 			points[i].Quality = QualityCorrected
 		}
 	}

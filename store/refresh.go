@@ -39,7 +39,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.L
 		return Refreshed{}, db.NotFound("video", ref.String())
 	}
 	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link, Subject: v.ID,
-		Known: queue.KnownCounts(v.LatestCounts())}
+		Known: v.LatestCounts()}
 	return o.enqueueRefresh(ctx, v.LatestUpdatedAt, e, unsupported, func(tx *gorm.DB) error {
 		return o.requireTracked(tx, "videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
 	})
@@ -58,7 +58,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID,
-		Known: queue.KnownCounts{Views: a.LatestFollowersCount}}
+		Known: Counts{Views: a.LatestFollowersCount}}
 	if a.ExternalID == nil && a.SourceID == nil && !a.HandleCurrent {
 		e.ExternalID = "" // the handle now belongs to another account, and so does the target with this handle
 	}

@@ -20,13 +20,13 @@ func FromReplica[R any](ctx context.Context, o *Org, readData func(*Org) (R, err
 		return readData(o)
 	}
 	// The replica must have the version that o remembers, or else the current version.
-	v, err := o.version(ctx)
+	v, err := o.Version(ctx)
 	if err != nil {
 		return *new(R), err
 	}
 	s := *o.s
 	s.db = o.s.db.OnReplica(o.id, v.Version)
-	result, err := readData(&Org{s: &s, id: o.id, known: &knownVersion{v, true}})
+	result, err := readData(&Org{s: &s, id: o.id, at: &v})
 	if errors.Is(err, db.ErrReplica) {
 		// The Org o reads from the primary.
 		return readData(o)

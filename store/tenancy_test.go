@@ -98,12 +98,12 @@ func replaceIDs(t *testing.T, a answer, x references) string {
 }
 
 // methodsWithoutIDs lists the methods of Org whose arguments cannot name a record of another organisation.
-var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Seed", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion", "Tokens", "CreateToken",
+var methodsWithoutIDs = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Seed", "Version", "AtVersion", "OnVersion", "Tokens", "CreateToken",
 	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "LastShareVisit", "CollectionSums"}
 
 // readOnlyMethods are the names of the methods of Org that only read the database.
 var readOnlyMethods = []string{"ID", "Video", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "AccountHistory", "AccountGains",
-	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Version", "AtVersion", "WithRememberedVersion", "RememberedVersion",
+	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Version", "AtVersion", "OnVersion",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "CollectionTotals", "Report", "ReportDocument", "ReadReport", "ListReports", "ListPoints", "Tokens",
 	"Webhooks", "Webhook", "WebhookPauseEnd", "ListDeliveries", "ListEvents", "LastShareVisit", "CollectionSums"}
 

@@ -105,15 +105,13 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.account}
 		}),
 	},
-	"WithRememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
-		list, err := o.WithRememberedVersion().ListVideos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
-		return rowsOf(list, err)
-	}},
-	"RememberedVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
-		view := o.WithRememberedVersion()
-		_, err := view.ListVideos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
-		_, known := view.RememberedVersion()
-		return newAnswer(err, known)
+	"OnVersion": {func(ctx context.Context, o *store.Org, _, _ references) answer {
+		var version store.Version
+		list, err := o.OnVersion(func(v store.Version) { version = v }).ListVideos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
+		if err != nil {
+			return newAnswer(err, nil)
+		}
+		return newAnswer(nil, []any{version, list.Rows})
 	}},
 	"Version": {func(ctx context.Context, o *store.Org, _, _ references) answer {
 		version, err := o.Version(ctx)

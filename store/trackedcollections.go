@@ -11,21 +11,9 @@ import (
 // collectionIDs returns the ids of the requested collections. It creates a root collection for each
 // unknown name, and returns a *NotFoundError for an unknown id.
 func (t Tracking) collectionIDs(r collectionRefs) ([]uuid.UUID, error) {
-	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
-	if len(ids) > 0 {
-		var found []uuid.UUID
-		if err := db.Scoped(t.Tx, "collections", t.id).Where("collections.id IN ?", ids).Pluck("id", &found).Error; err != nil {
-			return nil, err
-		}
-		var missing []string
-		for _, id := range ids {
-			if !slices.Contains(found, id) {
-				missing = append(missing, id.String())
-			}
-		}
-		if len(missing) > 0 {
-			return nil, db.NotFound("collection", missing...)
-		}
+	ids := db.Distinct(r.IDs)
+	if err := t.requireRows(t.Tx, "collection", ids); err != nil {
+		return nil, err
 	}
 	named, err := t.collectionsByName(r)
 	return append(ids, named...), err

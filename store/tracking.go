@@ -57,6 +57,15 @@ type Tracked struct {
 	KeptType TrackingType
 }
 
+// trackedIDs returns the ids of the results.
+func trackedIDs(results []Tracked) []uuid.UUID {
+	ids := make([]uuid.UUID, len(results))
+	for i := range results {
+		ids[i] = results[i].ID
+	}
+	return ids
+}
+
 // Track tracks videos and returns one result for each link, in the same order. After an error, no
 // video is tracked. Unknown collections give a *NotFoundError.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
@@ -79,7 +88,8 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 		if tracked, err = t.TrackVideos(r); err != nil {
 			return err
 		}
-		return t.addMembers(collections, tracked)
+		_, err = t.addMembers(tx, t.Now, "video", collections, trackedIDs(tracked))
+		return err
 	})
 	return tracked, err
 }
@@ -356,10 +366,10 @@ func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore m
 			BaseLane: r.lane, Subject: results[i].ID, Lane: r.lane, Saved: !results[i].Existing}
 		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
 		if v, ok := storedBefore[queue.TargetKey(l.Platform, l.ID)]; ok {
-			e.TrackedAt, e.Known = v.CreatedAt, queue.KnownCounts(v.Latest)
+			e.TrackedAt, e.Known = v.CreatedAt, v.Latest
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
 		} else if r.Known != nil {
-			e.Known = queue.KnownCounts(r.Known[i])
+			e.Known = r.Known[i]
 		}
 		if !r.Scheduled && i < r.Immediate {
 			e.Lane = queue.LaneInteractive
@@ -386,7 +396,7 @@ func markDeferred(results []Tracked, entries []queue.Entry) {
 // video, v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
-		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: queue.KnownCounts(v.LatestCounts())}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: v.LatestCounts()}
 	if v.Removed {
 		e.TrackedAt = v.CreatedAt
 		db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
@@ -422,21 +432,6 @@ func (t Tracking) accountsOf(videos []storedVideo) []db.RowKey {
 		}
 	}
 	return db.KeysOf(t.id, db.Distinct(ids))
-}
-
-// addMembers adds each video to each collection, in the order of the keys. A video that is already in a collection keeps its time.
-func (t Tracking) addMembers(collections []uuid.UUID, tracked []Tracked) error {
-	if len(collections) == 0 || len(tracked) == 0 {
-		return nil
-	}
-	ids := make([]uuid.UUID, len(tracked))
-	for i, v := range tracked {
-		ids[i] = v.ID
-	}
-	return t.Tx.Exec(`INSERT INTO collection_videos (organisation_id, collection_id, video_id, added_at)
-SELECT c.organisation_id, c.id, v.id, CAST(? AS bigint) FROM collections c JOIN videos v ON v.organisation_id = c.organisation_id
- WHERE c.organisation_id = ? AND c.id IN ? AND v.id IN ? ORDER BY c.id, v.id
-ON CONFLICT (organisation_id, collection_id, video_id) DO NOTHING`, t.Now, t.id, collections, ids).Error
 }
 
 // updateSums recomputes the statistics of accounts, and writes today's points of the accounts and of

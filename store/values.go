@@ -17,6 +17,12 @@ type Instant = db.Instant
 // Date is a UTC day, in days since 1970-01-01.
 type Date = db.Date
 
+// Counts are the metrics of a video at one time. A metric is nil if the source did not report it.
+type Counts = db.Counts
+
+// MetricCount is the number of metrics.
+const MetricCount = db.MetricCount
+
 // InstantOf converts a time to an Instant. It drops fractions of a microsecond.
 func InstantOf(t time.Time) Instant { return db.InstantOf(t) }
 

@@ -155,93 +155,25 @@ var VideoOrders = db.SortColumns{
 
 // ListVideos returns one page of the videos that match the query.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
-	var v Version // read before the data: if the data change between the two reads, a client that compares versions notices the change
-	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID },
-		InIndexOrder: !query.hasFilters(),
-		Complete: func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
-			return o.AtVersion(v).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
-		},
+	l := &listReader[Video]{org: o, rows: o.matchingVideos(ctx, query).Session(&gorm.Session{}), order: query.Order, window: query.Window, withoutTotal: query.WithoutTotal,
+		collectionID: query.CollectionID, collections: query.Collections, limitTo: o.limitVideosToCollections,
+		spec: db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, InIndexOrder: !query.hasFilters()}}
+	l.spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
+		return o.AtVersion(l.version).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
 	}
 	if query.Each != nil {
-		spec.Each = func() func(*Video) error { return o.fillAndPass(v, query.WithoutLabels, query.Each) }
+		l.spec.Each = func() func(*Video) error { return o.fillAndPass(l.version, query.WithoutLabels, query.Each) }
 	}
-	matching := o.matchingVideos(ctx, query).Session(&gorm.Session{})
-	if _, ok := o.RememberedVersion(); !ok && query.fitsOneRoundTrip() {
-		return o.listVideosInOneRoundTrip(ctx, query, matching, spec, &v)
-	}
-	var err error
-	if v, err = o.version(ctx); err != nil {
-		return nil, db.Translate(err)
-	}
-	filtered, inOrder := matching, matching
-	if query.hasCollections() {
-		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
-		if err != nil {
-			return nil, db.Translate(err)
-		}
-		spec.Sequence, err = o.readSequence(ctx, key, query.Order, VideoOrders, func() (*gorm.DB, error) { return o.addCollectionConditions(ctx, query, matching, false) })
-		if err != nil {
-			return nil, err
-		}
-		if spec.Sequence == nil { // the cache cannot hold the ids of all members, because the collections have too many members
-			if filtered, err = o.addCollectionConditions(ctx, query, matching, false); err != nil {
-				return nil, err
+	if !query.hasFilters() {
+		l.knownTotal = func(v Version) int64 {
+			if query.IncludeRemoved {
+				return v.videos + v.stopped
 			}
-			if inOrder, err = o.addCollectionConditions(ctx, query, matching, true); err != nil {
-				return nil, err
-			}
+			return v.videos
 		}
 	}
-	if spec.Sequence == nil && !query.WithoutTotal {
-		if spec.Total, err = o.countVideos(ctx, v, query, filtered); err != nil {
-			return nil, db.Translate(err)
-		}
-		spec.Unchanged = o.unchangedSince(v)
-	}
-	return readList(ctx, o, v, inOrder, spec, query.Order, query.Window)
-}
-
-// usualRows is the number of rows for which memory is allocated at first, if the number of rows of a list is not known yet.
-const usualRows = 100
-
-// fitsOneRoundTrip returns true if the version and the videos of a query can be read in one round trip.
-func (q VideoQuery) fitsOneRoundTrip() bool { return !q.hasCollections() && !q.Window.NeedsTotal() }
-
-// listVideosInOneRoundTrip returns a list of the videos that the given query selects. It reads the version of the organisation's data together with
-// the first videos, in one round trip to the database. The labels and the total can need further round trips.
-func (o *Org) listVideosInOneRoundTrip(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video], v *Version) (*db.List[Video], error) {
-	spec.Before = new(o.readVersion(v))
-	spec.Expected = func() int64 {
-		if query.hasFilters() {
-			return usualRows
-		}
-		return v.videos + v.stopped
-	}
-	list, err := db.ReadList(ctx, o.s.db, matching, spec, query.Order, query.Window)
-	if err != nil {
-		return nil, err
-	}
-	o.rememberVersion(*v)
-	if !query.WithoutTotal {
-		list.Total, err = o.countVideos(ctx, *v, query, matching)
-	}
+	list, err := l.read(ctx)
 	return list, db.Translate(err)
-}
-
-// hasCollections returns true if the query is limited to videos of collections.
-func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
-
-// addCollectionConditions limits a database query to videos in the collections of a VideoQuery. It returns
-// ErrNotFound if query.CollectionID is unknown. The parameter inOrder is passed to limitVideosToCollections.
-func (o *Org) addCollectionConditions(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
-	groups, err := o.collectionGroups(ctx, query.CollectionID, query.Collections)
-	if err != nil {
-		return nil, err
-	}
-	for _, collections := range groups {
-		q = o.limitVideosToCollections(q, collections, inOrder)
-	}
-	return q.Session(&gorm.Session{}), nil
 }
 
 // fillVideoFields sets those fields of videos that are not columns of the table. If withoutLabels is true, it does not set the labels. For the
@@ -276,23 +208,11 @@ func (o *Org) fillAndPass(v Version, withoutLabels bool, each func(*Video) error
 	}
 }
 
-// countVideos returns the number of videos that match the query. It counts the rows of filteredQuery
-// only if the query has a filter.
-func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filteredQuery *gorm.DB) (int64, error) {
-	switch {
-	case query.hasFilters():
-		return o.countRows(ctx, v, filteredQuery)
-	case query.IncludeRemoved:
-		return v.videos + v.stopped, nil
-	}
-	return v.videos, nil
-}
-
 // hasFilters returns true if the query has any condition except IncludeRemoved.
 func (q VideoQuery) hasFilters() bool {
 	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
 		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
-		q.HasMetrics != nil || q.hasCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
+		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
 // matchingVideos returns a database query for the videos that match a VideoQuery. It leaves out the

@@ -210,7 +210,7 @@ func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 		"a video that is fetched again after one minute":             {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
 		"a video whose views are hidden":                             {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
-		got := PaceOf(queue.Target{Views: c.viewsBefore, FetchedAt: c.fetchedAt, Pace: c.pace}, &ingest.VideoFacts{Views: c.viewsNow, UploadedAt: c.uploadedAt}, someDay)
+		got := PaceOf(queue.Target{Counts: store.Counts{Views: c.viewsBefore}, FetchedAt: c.fetchedAt, Pace: c.pace}, &ingest.VideoFacts{Views: c.viewsNow, UploadedAt: c.uploadedAt}, someDay)
 		require.Equal(t, c.want, got, name)
 	}
 }

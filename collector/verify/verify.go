@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
@@ -101,7 +102,7 @@ func Check(t queue.Target, r source.Result, mixedUp bool, now time.Time) *Suspic
 	}
 	s.Seen++
 	confirm := confirmNewAfter
-	if t.Views != nil || t.Likes != nil || t.Comments != nil || t.Shares != nil || t.Bookmarks != nil {
+	if t.Counts != (store.Counts{}) {
 		confirm = confirmKnownAfter
 	}
 	if s.Seen >= enoughAnswers && now.Sub(s.Since) >= confirm && !IsWiped(t, r) {

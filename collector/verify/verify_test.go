@@ -15,7 +15,7 @@ import (
 var now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
 func fetchedTarget(views int64) queue.Target {
-	return queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, Views: &views, FetchedAt: new(store.InstantOf(now.Add(-24 * time.Hour)))}
+	return queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, Counts: store.Counts{Views: &views}, FetchedAt: new(store.InstantOf(now.Add(-24 * time.Hour)))}
 }
 
 func TestVideoSuspicion_returnsWhyCountsAreSuspicious(t *testing.T) {
@@ -181,7 +181,7 @@ func TestCheck_storesAnImplausibleRiseOnlyAfterOneConfirmation(t *testing.T) {
 		"1000 times as many, but few":    {fetchedTarget(10), 10_000, false},
 		"a video that was never fetched": {queue.Target{}, 20_000_000, false},
 		"an old fetch":                   {old, 20_000_000, false},
-		"imported views":                 {queue.Target{Views: new(int64(20_000))}, 20_000_000, true},
+		"imported views":                 {queue.Target{Counts: store.Counts{Views: new(int64(20_000))}}, 20_000_000, true},
 	} {
 		require.Equal(t, c.held, check(c.target, c.views, now) != nil, name)
 	}

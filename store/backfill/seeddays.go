@@ -94,7 +94,7 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedVie
 		of.firstViews += d.firstViews
 		if a.Tracked {
 			of.accounts++
-			of.followers, of.following = store.AddKnown(of.followers, known.Followers), store.AddKnown(of.following, known.Following)
+			of.followers, of.following = db.AddKnown(of.followers, known.Followers), db.AddKnown(of.following, known.Following)
 		}
 	}
 	gained.total = days[today-first].viewsGained()

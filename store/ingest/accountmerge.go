@@ -171,7 +171,7 @@ func (d discovery) mergeDays(oldID, keptID uuid.UUID) error {
 			sum.Videos += row.Videos
 			sum.Add(row.Counts)
 			unknown = unknown || row.HasUnknownGain()
-			gained = store.AddKnown(gained, row.ViewsGained)
+			gained = db.AddKnown(gained, row.ViewsGained)
 		}
 		if unknown { // earlier gains cannot be compared with later ones
 			for k := range merged {

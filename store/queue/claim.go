@@ -42,12 +42,12 @@ type Target struct {
 	Refusals  int         // number of consecutive refusals of the kind RefusedAs
 	FetchedAt *db.Instant // time of the last successful fetch
 	DetailsAt *db.Instant // time of the last successful fetch with details
-	Views     *int64      // the last stored number of views; for an account, the last stored number of followers
 	State     string
 	Detail    string  // reason why the last attempt gave no numbers, as text for operators
 	Suspect   *string // the collector's note on a count that it has not stored, because the count is suspicious
-	// Likes, Comments, Shares and Bookmarks are the last stored counts of a video. They are nil if no fetch has stored them.
-	Likes, Comments, Shares, Bookmarks *int64
+	// Counts are the last stored counts of a video. Before its first fetch, these are the known counts: see Entry.Known. For an account, Views are the
+	// last stored number of followers, and the other counts are nil.
+	db.Counts
 	// RequestedAt is the time of the last request to fetch the target. Each request raises it by at least a microsecond.
 	RequestedAt db.Instant
 	// AccountID is the platform's own id of an account, or "" if the id is unknown.

@@ -135,9 +135,14 @@ type Entry struct {
 	NeedsOlderVideos bool
 	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
-	// Known are the counts with which a new target begins. An existing target keeps its own counts. But if it was never fetched, it loses the counts that
-	// differ from Known, because these came from another organisation.
-	Known KnownCounts
+	// Known are the last counts that the organisation has of the video or account, for example from an import or from an earlier time of tracking. For an
+	// account, Views are the followers. A new target begins with these counts. An existing target keeps its own counts. But if it was never fetched,
+	// it loses the counts that differ from Known, because these came from another organisation.
+	//
+	// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. Imported counts can be invented, so
+	// they must not affect other organisations. They never become numbers of another organisation that tracks the target. Nor do they delay its first
+	// numbers: a target keeps known counts only while a single organisation tracks it, until its first fetch.
+	Known db.Counts
 	// Saved is true if the row of the video or account already has the values of NextAt and Unsupported. They are then not written again.
 	Saved bool
 
@@ -148,14 +153,6 @@ type Entry struct {
 
 // IsDeferred returns true if Enqueue has delayed the entry, because its target was fetched for the organisation less than RefreshPause ago.
 func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
-
-// KnownCounts are the last counts of a video or account that the organisation of an entry has, for example from an import or
-// from an earlier time of tracking. For an account, Views are the followers. A count is nil if it is unknown.
-//
-// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. Imported counts can be invented, so
-// they must not affect other organisations. They never become numbers of another organisation that tracks the target. Nor do they delay its first
-// numbers: a target keeps known counts only while a single organisation tracks it, until its first fetch.
-type KnownCounts struct{ Views, Likes, Comments, Shares, Bookmarks *int64 }
 
 // targetRow returns the row that adds the entry's target to the queue. The values have the order of
 // the columns in saveTargets.

@@ -62,12 +62,8 @@ type video struct {
 
 // point is a history point of a video on the remote server. Interpolated means that it was computed and not measured.
 type point struct {
-	Date         string  `json:"date"`
-	Views        *int64  `json:"views"`
-	Likes        *int64  `json:"likes"`
-	Comments     *int64  `json:"comments"`
-	Shares       *int64  `json:"shares"`
-	Bookmarks    *int64  `json:"bookmarks"`
+	Date string `json:"date"`
+	transfer.Counts
 	Interpolated bool    `json:"interpolated"`
 	Quality      string  `json:"quality"`
 	FetchedAt    *string `json:"fetched_at"`
@@ -362,8 +358,7 @@ func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, 
 			continue
 		}
 		one := about
-		one.Views, one.Likes, one.Comments, one.Shares, one.Bookmarks = p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks
-		one.Date, one.Time, one.Rounded = &p.Date, p.FetchedAt, p.Quality == "rounded"
+		one.Counts, one.Date, one.Time, one.Rounded = p.Counts, &p.Date, p.FetchedAt, p.Quality == "rounded"
 		rows = append(rows, one)
 	}
 	var text []byte

@@ -49,22 +49,27 @@ const exportBatchSize = 200
 
 // Row is a row of an export, or of the histories that package migrate downloads. Import can read both.
 type Row struct {
-	Link         string  `json:"link"`
-	Username     string  `json:"username"`
-	Title        string  `json:"title"`
-	UploadedAt   *string `json:"uploaded_at"`
-	VideoLength  *string `json:"video_length"`
-	Date         *string `json:"date"`
-	Time         *string `json:"time"`
-	Views        *int64  `json:"views"`
-	Likes        *int64  `json:"likes"`
-	Comments     *int64  `json:"comments"`
-	Shares       *int64  `json:"shares"`
-	Bookmarks    *int64  `json:"bookmarks"`
+	Link        string  `json:"link"`
+	Username    string  `json:"username"`
+	Title       string  `json:"title"`
+	UploadedAt  *string `json:"uploaded_at"`
+	VideoLength *string `json:"video_length"`
+	Date        *string `json:"date"`
+	Time        *string `json:"time"`
+	Counts
 	Interpolated bool    `json:"interpolated"`
 	Source       *string `json:"source"`
 	Rounded      bool    `json:"rounded"`
 	Removed      bool    `json:"removed"` // whether tracking was stopped
+}
+
+// Counts are the counts of a Row. They are store.Counts with the names that the counts have in files and in the API.
+type Counts struct {
+	Views     *int64 `json:"views"`
+	Likes     *int64 `json:"likes"`
+	Comments  *int64 `json:"comments"`
+	Shares    *int64 `json:"shares"`
+	Bookmarks *int64 `json:"bookmarks"`
 }
 
 // header has the column names in the first line of a CSV file.
@@ -104,7 +109,7 @@ func rowsOf(h *store.VideoHistory) []Row {
 	out := make([]Row, len(h.Points))
 	for n := range h.Points {
 		p, r := &h.Points[n], video
-		r.Date, r.Views, r.Likes, r.Comments, r.Shares, r.Bookmarks = new(p.Day.String()), p.Views, p.Likes, p.Comments, p.Shares, p.Bookmarks
+		r.Date, r.Counts = new(p.Day.String()), Counts(p.Counts)
 		r.Interpolated, r.Source, r.Rounded = p.Quality == store.QualityInterpolated, p.Source, p.Quality == store.QualityRounded
 		if p.FetchedAt != nil {
 			r.Time = new(p.FetchedAt.Time().Format(time.RFC3339Nano))

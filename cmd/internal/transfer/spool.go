@@ -33,8 +33,8 @@ type videoGroup struct {
 	Points []backfill.Point
 	Lines  []int
 
-	// latest says where each count of the last point comes from, in the order of countFields. It is used only while rows are added.
-	latest [5]countOrigin
+	// latest says where each count of the last point comes from, in the order of the metrics. It is used only while rows are added.
+	latest [store.MetricCount]countOrigin
 }
 
 // countOrigin says which row gave a count. The zero value is the origin of an unknown count.
@@ -42,11 +42,6 @@ type countOrigin struct {
 	at      store.Instant
 	line    int
 	rounded bool
-}
-
-// countFields returns pointers to the five counts of c.
-func countFields(c *store.Counts) [5]**int64 {
-	return [...]**int64{&c.Views, &c.Likes, &c.Comments, &c.Shares, &c.Bookmarks}
 }
 
 func (g *videoGroup) newImportVideo() backfill.ImportVideo {
@@ -99,24 +94,24 @@ func (g *videoGroup) addRow(r record) error {
 func (g *videoGroup) addCounts(r record) error {
 	n := len(g.Points)
 	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
-		g.Points, g.Lines, g.latest = append(g.Points, backfill.Point{}), append(g.Lines, 0), [5]countOrigin{}
+		g.Points, g.Lines, g.latest = append(g.Points, backfill.Point{}), append(g.Lines, 0), [store.MetricCount]countOrigin{}
 		n++
 	}
 	last := &g.Points[n-1]
-	stored, added := countFields(&last.Counts), countFields(&r.Counts)
+	stored, added := last.Fields(), r.Counts.All()
 	for i, origin := range g.latest {
 		// Rows of the same time can each have other counts, for example one count for each row.
-		if *stored[i] != nil && *added[i] != nil && origin.at == r.At && **stored[i] != **added[i] {
+		if *stored[i] != nil && added[i] != nil && origin.at == r.At && **stored[i] != *added[i] {
 			return fmt.Errorf("line %d has different counts for the same video and time", origin.line)
 		}
 	}
 	last.At, last.Rounded, g.Lines[n-1] = r.At, false, r.Line
 	for i := range g.latest {
 		origin := &g.latest[i]
-		if *added[i] != nil {
+		if added[i] != nil {
 			// If two rows of the same time have the same count and only one of them is rounded, the count is exact.
 			rounded := r.Rounded[i] && (*stored[i] == nil || origin.at != r.At || origin.rounded)
-			*stored[i], *origin = *added[i], countOrigin{r.At, r.Line, rounded}
+			*stored[i], *origin = added[i], countOrigin{r.At, r.Line, rounded}
 		}
 		last.Rounded = last.Rounded || origin.rounded
 	}

@@ -25,8 +25,8 @@ type record struct {
 	Measured bool   `json:",omitempty"` // whether the row has counts
 	At       store.Instant
 	Counts   store.Counts
-	Rounded  [5]bool `json:",omitzero"` // whether each count is rounded, for example "12.3K"; in the order of countFields
-	Title    string  `json:",omitempty"`
+	Rounded  [store.MetricCount]bool `json:",omitzero"` // whether each count is rounded, for example "12.3K"; in the order of the metrics
+	Title    string                  `json:",omitempty"`
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
@@ -90,8 +90,8 @@ func (p rowParser) parseRow(ctx context.Context, line int, v *rowTexts) (record,
 	}
 	out.MadeUp = v[fieldSource] == store.SandboxSource
 	hasCounts := false
-	counts := countFields(&out.Counts)
-	for i, f := range [...]field{fieldViews, fieldLikes, fieldComments, fieldShares, fieldBookmarks} { // the order of countFields
+	counts := out.Counts.Fields()
+	for i, f := range [...]field{fieldViews, fieldLikes, fieldComments, fieldShares, fieldBookmarks} { // the order of the metrics
 		n, rounded, err := parseCount(v[f], p.formats.numbers[f])
 		if err != nil {
 			return out, fmt.Errorf("%s is %w", f, err)

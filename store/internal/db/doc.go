@@ -11,6 +11,7 @@
 //   - migrate.go, partitions.go, tables.go: migrations, monthly partitions, and a description of each table
 //   - text.go: the form in which texts are compared
 //   - time.go, clock.go: instants, days, and the check of the clock before old data is deleted
+//   - counts.go: the counts of a video, which all packages of the store use
 //   - snapshot.go: reading all tables as they were at one moment, for backups
 //   - errors.go: the errors that all packages of the store return
 package db
