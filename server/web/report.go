@@ -39,6 +39,9 @@ type reportPage struct {
 	Checksum string // SHA-256 of the report
 	Tiles    []tile
 	Chart    chart
+	Amounts  *amounts // amounts to pay to the accounts; nil if the query of the page has no rate, or if the terms were refused
+	// AmountsForm has the query of the page as its values, of which the rate, the cap and the currency are fields of the form "Amounts to pay".
+	AmountsForm form
 	sharePanel
 }
 
@@ -110,7 +113,10 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 	name := fmt.Sprintf("report-%d", page.Report.Number)
 	switch {
 	case v.csvPart() == "accounts" && withNames:
-		return v.sendAccountSums(name+"-accounts", page.Report.Accounts)
+		if page.AmountsForm.Refused != nil {
+			return page.AmountsForm.Refused
+		}
+		return v.sendAccountSums(name+"-accounts", page.Report.Accounts, page.Amounts)
 	case v.csvPart() != "videos":
 		return v.sendHistory(name, page.Chart)
 	}
@@ -128,16 +134,19 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 	return v.sendCSV(name+"-videos", rows)
 }
 
-// sendAccountSums sends the accounts of a report or a collection as a CSV file.
-func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportAccount) error {
-	rows := [][]string{{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}}
-	for _, a := range accounts {
+// sendAccountSums sends the accounts of a report or a collection as a CSV file. toPay are the amounts of the accounts; if it is nil, the file has no
+// amounts.
+func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportAccount, toPay *amounts) error {
+	head := []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}
+	rows := [][]string{append(head, toPay.csvColumns()...)}
+	for n, a := range accounts {
 		id := ""
 		if a.AccountID != nil {
 			id = a.AccountID.String()
 		}
-		rows = append(rows, []string{id, formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
-			csvNumber(a.ViewsAtEnd), csvValue(a.UnknownViews)})
+		row := []string{id, formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
+			csvNumber(a.ViewsAtEnd), csvValue(a.UnknownViews)}
+		rows = append(rows, append(row, toPay.csvFields(n)...))
 	}
 	return v.sendCSV(fileNamePrefix, rows)
 }
@@ -161,6 +170,13 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 			return err
 		}
 	}
+	query := v.r.URL.Query()
+	content.AmountsForm.Values = query
+	if len(content.Report.Accounts) > 0 { // older reports, and reports with hidden numbers, have no accounts
+		if content.Amounts, content.AmountsForm.Refused = newAmounts(query, content.Report.Accounts); content.AmountsForm.Refused != nil && status == http.StatusOK {
+			status = content.AmountsForm.Refused.Status
+		}
+	}
 	if v.csvPart() != "" {
 		return v.sendReportCSV(&content, true)
 	}
@@ -174,6 +190,24 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 	}
 	return v.renderPage(status, "report", "collections", "Report of "+content.Name, content)
 }
+
+// AccountsCSVLink returns the URL query that downloads the accounts of the report as a CSV file, with the amounts to pay that the page shows.
+func (p reportPage) AccountsCSVLink() string {
+	if p.Amounts == nil {
+		return "?csv=accounts"
+	}
+	terms := p.AmountsForm
+	return "?" + withParameters(nil, "csv", "accounts", "rate", terms.Get("rate"), "cap", terms.Get("cap"), "currency", terms.Get("currency")).Encode()
+}
+
+// HiddenAmountFields returns the hidden inputs of the form "Amounts to pay". They keep the metric and the view of the chart.
+func (p reportPage) HiddenAmountFields() []hiddenField {
+	return hiddenFields(withParameters(p.AmountsForm.Values, "rate", "", "cap", "", "currency", ""))
+}
+
+// ShareAction returns the address to which the form of the share page is sent. If the form had no address, the browser would keep the fragment #accounts
+// of the form "Amounts to pay", and would then scroll past the response to the share page's form.
+func (p reportPage) ShareAction() string { return "?" + withParameters(p.AmountsForm.Values).Encode() }
 
 // findReport returns the report with the given id, without its numbers, from the list of all reports. The numbers do not say who can open the share
 // page.

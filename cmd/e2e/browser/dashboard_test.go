@@ -143,6 +143,7 @@ func (d dashboard) pagePaths(t *testing.T) map[string]string {
 	}
 	chosen := url.Values{"back": {"/video"}, "video": {d.video.ID.String(), most.ID.String()}}
 	accounts := url.Values{"account": {most.LinkedAccountID.String(), oldest.LinkedAccountID.String()}}
+	report := "/collection/report/" + d.makeReport(t, collections.Rows[0].ID)
 	return map[string]string{
 		"chosen": "/video/chosen?" + chosen.Encode(), "compare-accounts": "/compare?" + accounts.Encode(), "compare": compared, "compare-empty": "/compare", "compare-hostile": "/compare?video=" + d.video.ID.String(), "videos-columns": "/video?columns=views,increase_7d,created_at,latest_updated_at,shares",
 		"share": busy, "share-embedded": busy + "?embed=1", "share-locked": d.shareCollection(t, locked.ID, store.AccessProtected, "{}"),
@@ -150,7 +151,7 @@ func (d dashboard) pagePaths(t *testing.T) map[string]string {
 		"overview":      "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
 		"video-year": "/video/" + string(oldest.Platform) + "/" + oldest.ID.String() + "?days=365", "video-hostile": "/video/tiktok/" + d.video.ID.String(), "accounts": "/account?include_linked=true", "account": "/account/" + string(most.Platform) + "/" + most.LinkedAccountID.String(),
 		"collections": "/collection", "collection": "/collection/" + collections.Rows[0].ID.String(), "collection-hostile": "/collection/" + d.collection.ID.String(),
-		"report": "/collection/report/" + d.makeReport(t, collections.Rows[0].ID), "track": "/track", "settings": "/settings", "search": "/search?q=e", "operations": "/operations", "operations-list": "/operations?status=pending", "not-found": "/video/tiktok/" + uuid.NewString(),
+		"report": report, "report-amounts": report + "?rate=12.5&cap=500&currency=EUR", "track": "/track", "settings": "/settings", "search": "/search?q=e", "operations": "/operations", "operations-list": "/operations?status=pending", "not-found": "/video/tiktok/" + uuid.NewString(),
 	}
 }
 

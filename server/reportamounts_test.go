@@ -1,0 +1,160 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// createReportForAmounts creates a report with four accounts. The account "most" gained 200,100 views, and "some" gained 1,005 with one of its two
+// videos; the gain of the other is unknown. The views of "fewer" fell by 300. The gain of the fourth account, which has no name, is unknown.
+func createReportForAmounts(a *app, c *caller) (collection, report uuid.UUID) {
+	collection = c.createNamedCollection("Launch")
+	c.addVideos(collection, c.track(videoURL(1)), c.track(videoURL(2)), c.track(videoURL(3)), c.track(videoURL(4)), c.track("https://www.instagram.com/reel/C0000000005/"))
+	names := map[byte]string{'1': "most", '2': "some", '3': "some", '4': "fewer"}
+	gains := map[byte]int64{'1': 200_100, '2': 1005, '4': -300}
+	for day := range int64(2) {
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
+			video := target.ExternalID[len(target.ExternalID)-1]
+			if target.Platform == link.Instagram || video == '3' {
+				facts := ingest.VideoFacts{Likes: new(int64(1))}
+				if name := names[video]; target.Platform != link.Instagram {
+					facts.Username, facts.AccountID = &name, &name
+				}
+				return facts
+			}
+			name := names[video]
+			return ingest.VideoFacts{Views: new(1000 + day*gains[video]), Username: &name, AccountID: &name}
+		})
+		a.Clock.Advance(24 * time.Hour)
+	}
+	return collection, c.createReport(collection)
+}
+
+// tableBelow returns the text of each cell of the table in the section with the given heading.
+func tableBelow(page *html.Node, heading string) (rows [][]string) {
+	for _, section := range findElements(page, "section") {
+		if headings := findElements(section, "h2"); len(headings) == 0 || textOf(headings[0]) != heading {
+			continue
+		}
+		for _, row := range findElements(section, "tr") {
+			var cells []string
+			for cell := range row.ChildNodes() {
+				cells = append(cells, textOf(cell))
+			}
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
+
+func TestReportPage_showsTheAmountsToPay(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		_, report := createReportForAmounts(a, c)
+		api, page, v := "/reports/"+report.String(), "/collection/report/"+report.String(), c.newSignedInVisitor(t)
+		before := c.send(http.MethodGet, api, nil).requireStatus(http.StatusOK)
+		plain := v.visit(page + "?metric=likes").requireStatus(http.StatusOK)
+		plainFile := v.visit(page + "?csv=accounts").requireStatus(http.StatusOK)
+		require.Contains(t, string(plain.body), `name="rate"`)
+		require.NotContains(t, textOf(plain.parsePage()), "Total:")
+		require.Equal(t, []string{"Account", "Platform", "Videos", "Gained", "At the end"}, tableBelow(plain.parsePage(), "Accounts")[0])
+		require.Equal(t, "?csv=accounts", linkWithText(plain.parsePage(), "CSV of 4 accounts"))
+
+		shown := v.visit(page + "?metric=likes&rate=1&cap=200&currency=eur").requireStatus(http.StatusOK).parsePage()
+		require.Equal(t, [][]string{
+			{"Account", "Platform", "Videos", "Gained", "At the end", "Amount (EUR)"},
+			{"@most", "TikTok", "1", "200,100", "201,100", "200.00 cap reached"},
+			{"@some", "TikTok", "2", "1,005 unknown for 1", "2,005 unknown for 1", "1.01 unknown for 1"},
+			{"@fewer", "TikTok", "1", "−300", "700", "0.00 gain below 0"},
+			{"unknown", "Instagram", "1", "– unknown for 1", "– unknown for 1", "– unknown for 1"},
+		}, tableBelow(shown, "Accounts"))
+		text := textOf(shown)
+		require.Contains(t, text, "Total: 201.01 EUR for 3 accounts. Rate: 1.00 EUR for each 1,000 views gained, at most 200.00 EUR for each account.")
+		require.Contains(t, text, "1 account has no amount, because its gain is unknown. 1 amount leaves out videos whose gain is unknown. 1 account has a gain below 0, so its amount is 0.00. 1 account reached the cap.")
+		require.Contains(t, text, "The amounts are computed from the report and are not saved.")
+		fields := map[string]string{}
+		for _, input := range findElements(shown, "input") {
+			fields[attributeValue(input, "name")] = attributeValue(input, "value")
+		}
+		require.Equal(t, []string{"likes", "1", "200", "eur"}, []string{fields["metric"], fields["rate"], fields["cap"], fields["currency"]}, "the form must keep its values and the metric of the chart")
+
+		var actions []string
+		for _, f := range findElements(shown, "form") {
+			if attributeValue(f, "class") == "fields" {
+				actions = append(actions, attributeValue(f, "action"))
+			}
+		}
+		require.Equal(t, []string{"#accounts", "?cap=200&currency=eur&metric=likes&rate=1"}, actions, "the address of the second form, for the share page, must have no fragment")
+
+		file := v.visit(page + linkWithText(shown, "CSV of 4 accounts with the amounts")).requireStatus(http.StatusOK).table()
+		require.Equal(t, []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views", "amount", "currency", "rate_per_1000_views"}, file[0])
+		for n, want := range [][]string{{"most", "200.00"}, {"some", "1.01"}, {"fewer", "0.00"}, {"", ""}} {
+			require.Equal(t, append(want, "EUR", "1.00"), append([]string{file[n+1][1]}, file[n+1][8:]...))
+		}
+		file = v.visit(page + "?csv=accounts&rate=0.0001").requireStatus(http.StatusOK).table()
+		require.Equal(t, []string{"amount", "rate_per_1000_views"}, file[0][8:])
+		require.Equal(t, []string{"0.02", "0.0001"}, file[1][8:])
+
+		for _, without := range []string{"", "&rate=", "&rate=&cap=5&currency=EUR"} {
+			require.Equal(t, string(plainFile.body), string(v.visit(page+"?csv=accounts"+without).requireStatus(http.StatusOK).body), "without a rate, the file must not change")
+		}
+		require.Equal(t, plain.body, v.visit(page+"?metric=likes").requireStatus(http.StatusOK).body, "the terms must not be stored")
+		require.Equal(t, before.body, c.send(http.MethodGet, api, nil).requireStatus(http.StatusOK).body)
+	})
+}
+
+func TestReportPage_refusesInvalidTermsOfAmounts(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, report := createReportForAmounts(a, c)
+	page, v := "/collection/report/"+report.String(), c.newSignedInVisitor(t)
+	const query = "rate=2,50&cap=%3Cb%3E&currency=EUR"
+	refused := v.visit(page + "?" + query).requireStatus(http.StatusBadRequest)
+	shown := refused.parseHTML()
+	const rule = `The rate is "2,50"; it must be a number from 0.0001 to 1,000,000 such as 2.50, with at most 4 decimals after a point.`
+	require.Contains(t, alerts(shown), rule+` The cap is "<b>"; it must be`)
+	require.Contains(t, string(refused.body), `value="2,50"`)
+	require.Len(t, tableBelow(shown, "Accounts")[0], 5, "the page must show no amounts")
+	require.NotContains(t, textOf(shown), "Total:")
+	require.Equal(t, "?csv=accounts", linkWithText(shown, "CSV of 4 accounts"))
+	require.Contains(t, string(v.visit(page+"?csv=accounts&"+query).requireStatus(http.StatusBadRequest).body), "The rate is &#34;2,50&#34;")
+	for _, part := range []string{"videos", "history"} {
+		v.visit(page + "?" + query + "&csv=" + part).requireStatus(http.StatusOK)
+	}
+	require.Equal(t, http.StatusConflict, v.post(page+"?rate=x", "access", "protected").StatusCode, "the status must be the one of the submitted form")
+}
+
+func TestReportPage_hasNoAmountsWithoutAccounts(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, report := createReportForAmounts(a, c)
+	page, v := "/collection/report/"+report.String(), c.newSignedInVisitor(t)
+	const query = "?rate=1&currency=EUR"
+	shared := c.shareReport(collection, report, map[string]any{"access": "public"})
+	visitor := &visitor{app: a, t: t}
+	require.NotContains(t, string(visitor.visit(shared+query).requireStatus(http.StatusOK).body), "mount")
+	visitor.visit(shared + query + "&csv=accounts").requireStatus(http.StatusBadRequest)
+	empty := "/collection/report/" + c.createReport(c.createNamedCollection("Empty")).String()
+	require.NotContains(t, string(v.visit(empty+query).requireStatus(http.StatusOK).body), "mount")
+
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(2 * time.Second)
+	for _, terms := range []string{query, "?rate=x"} {
+		require.NotContains(t, strings.ToLower(string(v.visit(page+terms).requireStatus(http.StatusOK).body)), "amount", "the tier hides the numbers")
+	}
+	require.Len(t, v.visit(page+query+"&csv=accounts").requireStatus(http.StatusOK).table(), 1)
+}
