@@ -147,7 +147,7 @@ func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation strin
 	if err != nil {
 		return nil, err
 	}
-	// The ETag could be newer than data that was read before the version.
+	// The first list or history reads the version before the rows, so that the ETag is never newer than the rows.
 	return caller.Org.OnVersion(func(v store.Version) { k.tag = s.versionETag(v, inputs) }), nil
 }
 

@@ -75,7 +75,7 @@ func TestNotFound_saysWhyATextIsNeitherAnIDNorALink(t *testing.T) {
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	const noHost = `"hello" is not the host name of a website; a link looks like https://www.tiktok.com/@handle/video/ID.`
 	const account, noVideo = "https://www.tiktok.com/@northwind", "The link leads to the account https://www.tiktok.com/@northwind, but this operation needs the link of a video."
-	const handle = `"@northwind" is a handle and not a link; send the link of the account, such as https://www.tiktok.com/@handle.`
+	const handle = `"@northwind" is a handle and not a link such as https://www.tiktok.com/@handle.`
 	const sendVideo, sendAccount = "Send the id, which is a UUID, or the link of a video. ", "Send the id, which is a UUID, or the link of an account. "
 	for _, test := range []struct {
 		method, target string
@@ -83,6 +83,7 @@ func TestNotFound_saysWhyATextIsNeitherAnIDNorALink(t *testing.T) {
 		want           string
 	}{
 		{http.MethodGet, "/videos/hello", nil, "Your organisation has no video hello. " + sendVideo + noHost},
+		{http.MethodGet, "/videos/@northwind", nil, "Your organisation has no video @northwind. " + sendVideo + handle},
 		{http.MethodGet, "/videos/hello/history", nil, "Your organisation has no video hello. " + sendVideo + noHost},
 		{http.MethodGet, "/videos/" + url.PathEscape(account), nil, "Your organisation has no video " + account + ". " + noVideo},
 		{http.MethodGet, "/videos/" + url.PathEscape(tiktokLink), nil, "Your organisation has no video " + tiktokLink + "."},
@@ -129,8 +130,9 @@ func TestUnknownPath_namesThePathAndWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	for path, want := range map[string]string{
-		"/api/v1/videos": "The path /api/v1/videos does not exist. /docs lists all operations.",
-		"/videos/":       "The path /videos/ does not exist. Remove the slash at its end, or add the id that is missing there. /docs lists all operations.",
+		"/api/v1/videos":                  "The path /api/v1/videos does not exist. /docs lists all operations.",
+		"/videos/":                        "The path /videos/ does not exist. Check the slash at its end: perhaps an id is missing after it, or there must be no slash. /docs lists all operations.",
+		"/" + strings.Repeat("a", 10_001): "This path does not exist. /docs lists all operations.",
 	} {
 		require.Equal(t, want, c.send(http.MethodGet, path, nil).requireProblem(http.StatusNotFound, server.CodeNotFound).Detail)
 	}

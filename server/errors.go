@@ -456,8 +456,11 @@ func unknownPathError(c echo.Context) *Error {
 		return hint
 	}
 	path := instancePath(c)
-	if strings.HasSuffix(path, "/") {
-		return problem(CodeNotFound, "The path %s does not exist. Remove the slash at its end, or add the id that is missing there. /docs lists all operations.", path)
+	switch {
+	case path == "/": // the path of the request is too long to be named
+		return problem(CodeNotFound, "This path does not exist. /docs lists all operations.")
+	case strings.HasSuffix(path, "/"):
+		return problem(CodeNotFound, "The path %s does not exist. Check the slash at its end: perhaps an id is missing after it, or there must be no slash. /docs lists all operations.", path)
 	}
 	return problem(CodeNotFound, "The path %s does not exist. /docs lists all operations.", path)
 }

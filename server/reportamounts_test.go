@@ -99,13 +99,17 @@ func TestReportPage_showsTheAmountsToPay(t *testing.T) {
 		require.Equal(t, []string{"#accounts", "?cap=200&currency=eur&metric=likes&rate=1"}, actions, "the address of the second form, for the share page, must have no fragment")
 
 		file := v.visit(page + linkWithText(shown, "CSV of 4 accounts with the amounts")).requireStatus(http.StatusOK).table()
-		require.Equal(t, []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views", "amount", "currency", "rate_per_1000_views"}, file[0])
-		for n, want := range [][]string{{"most", "200.00"}, {"some", "1.01"}, {"fewer", "0.00"}, {"", ""}} {
-			require.Equal(t, append(want, "EUR", "1.00"), append([]string{file[n+1][1]}, file[n+1][8:]...))
+		require.Equal(t, []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views", "amount", "currency", "rate_per_1000_views", "cap", "amount_note"}, file[0])
+		for n, want := range [][]string{
+			{"most", "200.00", "EUR", "1.00", "200.00", "cap reached"},
+			{"some", "1.01", "EUR", "1.00", "200.00", "unknown for 1"},
+			{"fewer", "0.00", "EUR", "1.00", "200.00", "gain below 0"},
+			{"", "", "EUR", "1.00", "200.00", "unknown for 1"},
+		} {
+			require.Equal(t, want, append([]string{file[n+1][1]}, file[n+1][8:]...))
 		}
 		file = v.visit(page + "?csv=accounts&rate=0.0001").requireStatus(http.StatusOK).table()
-		require.Equal(t, []string{"amount", "rate_per_1000_views"}, file[0][8:])
-		require.Equal(t, []string{"0.02", "0.0001"}, file[1][8:])
+		require.Equal(t, []string{"0.02", "", "0.0001", "", ""}, file[1][8:])
 
 		for _, without := range []string{"", "&rate=", "&rate=&cap=5&currency=EUR"} {
 			require.Equal(t, string(plainFile.body), string(v.visit(page+"?csv=accounts"+without).requireStatus(http.StatusOK).body), "without a rate, the file must not change")

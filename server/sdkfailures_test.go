@@ -68,8 +68,8 @@ type networkOutput struct {
 
 func (s sdk) runNetworkProgram(t *testing.T, address string) (got networkOutput) {
 	t.Helper()
-	// The token ends with a line break, as a token that was read from a file.
-	require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address, "rt_x\n", "testdata/sdk/network"+s.extension)), &got))
+	// Address and token end with a line break, as values that were read from a file.
+	require.NoError(t, json.Unmarshal([]byte(s.runProgram(t, address+"\n", "rt_x\n", "testdata/sdk/network"+s.extension)), &got))
 	return got
 }
 
@@ -98,13 +98,13 @@ func TestGoSDK_retriesUntilTheIdempotencyKeyIsFree(t *testing.T) {
 
 func TestGoSDK_refusesAnAddressWithoutASchemeAndAcceptsATokenWithALineBreak(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"127.0.0.1:8080", "localhost:8080", "ftp://localhost", "reeltally.example.com"} {
+	for _, address := range []string{"127.0.0.1:8080", "localhost:8080", "ftp://localhost", "reeltally.example.com", "https://"} {
 		_, err := client.New(address, "rt_x")
 		require.EqualError(t, err, fmt.Sprintf("the address of the server is %q: it must begin with https:// or http://, such as https://reeltally.example.com", address))
 	}
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	sdk, err := client.New(strings.Replace(a.http.URL, "http://", "HTTP://", 1), c.token+"\n")
+	sdk, err := client.New(strings.Replace(a.http.URL, "http://", "HTTP://", 1)+"\n", c.token+"\n")
 	require.NoError(t, err)
 	_, err = sdk.GetVideoStatistics(t.Context())
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 //   - The caches of a Store keep each value together with the version that was read before the value. The value is valid as long as the version
 //     is the same. Labels are compared by the field labels, and all other values by the field Version. Values of older versions are dropped when their
 //     sizedCache is full.
-//   - A usual Org reads the version again for each list. An Org of AtVersion uses the version that its caller has read. An Org of OnVersion uses the
+//   - An Org of the method Store.Org reads the version again for each list. An Org of AtVersion uses the version that its caller has read. An Org of OnVersion uses the
 //     version that its first list or history has read. So the ETag and all parts of a response have the same version.
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.

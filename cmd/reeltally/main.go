@@ -127,16 +127,15 @@ func (c databaseCommand) withNewStore(ctx context.Context, p boot.Process, use f
 // withMigration does the same as withStore, but it first migrates the schema if the given Migration allows that. If it creates a SQLite file, it
 // names the file on standard error: without the settings of the servers, a command creates a file that no server uses.
 func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m boot.Migration, use func(*store.Store) error) error {
-	created := c.missingSQLiteFile()
+	missing := c.missingSQLiteFile()
 	st, err := c.Open(ctx, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), m)
+	if missing != "" && c.missingSQLiteFile() == "" {
+		_, _ = fmt.Fprintf(p.Stderr, "The SQLite file %s did not exist and was created.\n", missing)
+	}
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(use(st), st.Close()); err != nil || created == "" {
-		return err
-	}
-	_, err = fmt.Fprintf(p.Stderr, "The SQLite file %s did not exist and was created.\n", created)
-	return err
+	return errors.Join(use(st), st.Close())
 }
 
 // missingSQLiteFile returns the absolute path of the SQLite file if the file does not exist. Otherwise, it returns "".

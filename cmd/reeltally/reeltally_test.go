@@ -238,14 +238,22 @@ func TestMigrate_updatesSchema(t *testing.T) {
 
 func TestCommands_nameASQLiteFileThatTheyCreate(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"migrate"}, {"org", "create", "--name=First", "--json"}} {
+	damaged := filepath.Join(t.TempDir(), "damaged.backup")
+	require.NoError(t, os.WriteFile(damaged, []byte("PK"), 0o600))
+	for _, test := range []struct {
+		args   []string
+		status int
+	}{
+		{[]string{"migrate"}, 0}, {[]string{"org", "create", "--name=First", "--json"}, 0}, {[]string{"restore", damaged}, 1},
+	} {
 		url := storetest.CreateEmptyDatabase(t, "sqlite")
 		env := map[string]string{"REELTALLY_DATABASE_URL": url}
-		status, _, stderr := boottest.Run(t, run, nil, env, args...)
-		require.Zero(t, status, stderr)
-		require.Equal(t, "The SQLite file "+strings.TrimPrefix(url, "sqlite:")+" did not exist and was created.\n", stderr)
-		status, _, stderr = boottest.Run(t, run, nil, env, args...)
-		require.Zero(t, status, stderr)
+		status, _, stderr := boottest.Run(t, run, nil, env, test.args...)
+		require.Equal(t, test.status, status, stderr)
+		created := "The SQLite file " + strings.TrimPrefix(url, "sqlite:") + " did not exist and was created.\n"
+		require.True(t, strings.HasPrefix(stderr, created) && (test.status != 0 || stderr == created), stderr)
+		status, _, stderr = boottest.Run(t, run, nil, env, test.args...)
+		require.Equal(t, test.status, status, stderr)
 		require.NotContains(t, stderr, "was created", "the file exists already")
 	}
 }

@@ -285,7 +285,7 @@ type Account struct {
 	// Empty Whether the platform lists no video of the account.
 	Empty bool `json:"empty"`
 
-	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
+	// FetchDetail A sentence for people that explains `fetch_status`, or why it is null; null if there is no explanation.
 	//
 	// Example: TikTok says that the account is private; the next fetch is due from 2026-11-24 06:00 UTC on.
 	FetchDetail *string `json:"fetch_detail"`

@@ -38,12 +38,12 @@ type ReelTally struct {
 // option WithHTTPClient, the client sends each attempt with your http.Client, and still repeats requests.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
-	// A token that was read from a file can end with a line break, which a header cannot contain.
-	token = strings.TrimSpace(token)
+	// A value that was read from a file can end with a line break.
+	address, token = strings.TrimSpace(address), strings.TrimSpace(token)
 	if address == "" || token == "" {
 		return nil, errors.New("address and token are needed: pass them, or set REELTALLY_URL and REELTALLY_TOKEN")
 	}
-	if scheme, _, _ := strings.Cut(strings.ToLower(address), "://"); scheme != "https" && scheme != "http" {
+	if scheme, host, _ := strings.Cut(strings.ToLower(address), "://"); host == "" || scheme != "https" && scheme != "http" {
 		return nil, fmt.Errorf("the address of the server is %q: it must begin with https:// or http://, such as https://reeltally.example.com", address)
 	}
 	authorize := func(_ context.Context, r *http.Request) error {

@@ -28,6 +28,7 @@ export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml
 
 export class Client {
   constructor({ baseUrl = environment.REELTALLY_URL, token = environment.REELTALLY_TOKEN, maxRetries = 4, maxWait = 90, timeout = 60, fetch = globalThis.fetch } = {}) {
+    [baseUrl, token] = [baseUrl?.trim(), token?.trim()]; // a value from a file can end with a line break
     if (!baseUrl) throw new TypeError("baseUrl is missing or empty: pass it, or set REELTALLY_URL");
     if (!isWebAddress(baseUrl)) throw new TypeError(`baseUrl is ${JSON.stringify(baseUrl)}: it must begin with https:// or http://, such as https://reeltally.example.com`);
     if (!token) throw new TypeError("token is missing or empty: pass it, or set REELTALLY_TOKEN");
@@ -111,13 +112,9 @@ export class Client {
   }
 }
 
-// isWebAddress returns whether requests can be sent to the address. In a browser, the address can be relative to the page.
+// isWebAddress returns whether requests can be sent to the address. In a browser, the address can be a path on the server of the page.
 function isWebAddress(address) {
-  try {
-    return /^https?:$/.test(new URL(address, globalThis.location?.href).protocol);
-  } catch {
-    return false;
-  }
+  return /^https?:\/\/[^/]/i.test(address) || (globalThis.location !== undefined && address.startsWith("/"));
 }
 
 // Limit has a signal that aborts when the server has sent nothing for the given number of seconds, or when the signal of the caller aborts.

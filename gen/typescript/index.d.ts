@@ -23,7 +23,7 @@ export interface Account {
   display_username: string;
   /** Whether the platform lists no video of the account. */
   empty: boolean;
-  /** A sentence for people that explains `fetch_status`; null if there is no explanation. */
+  /** A sentence for people that explains `fetch_status`, or why it is null; null if there is no explanation. */
   fetch_detail: string | null;
   /** The fetch status of the account; null if the account is only linked from videos. */
   fetch_status: string | null;

@@ -202,22 +202,16 @@ func (a *amounts) count(has func(amount) bool) (n int) {
 
 // csvColumns returns the names of the columns that the CSV file of the accounts has for the amounts. It returns none if a is nil.
 func (a *amounts) csvColumns() []string {
-	switch {
-	case a == nil:
+	if a == nil {
 		return nil
-	case a.Currency == "":
-		return []string{"amount", "rate_per_1000_views"}
 	}
-	return []string{"amount", "currency", "rate_per_1000_views"}
+	return []string{"amount", "currency", "rate_per_1000_views", "cap", "amount_note"}
 }
 
-// csvFields returns the values of the columns of csvColumns for the account with index n.
+// csvFields returns the values of the columns of csvColumns for the account with index n. The currency and the cap are empty if they were not given.
 func (a *amounts) csvFields(n int) []string {
-	switch {
-	case a == nil:
+	if a == nil {
 		return nil
-	case a.Currency == "":
-		return []string{a.Rows[n].Plain(), a.RateText()}
 	}
-	return []string{a.Rows[n].Plain(), a.Currency, a.RateText()}
+	return []string{a.Rows[n].Plain(), a.Currency, a.RateText(), amount{Value: a.Cap}.Plain(), a.Rows[n].Marks()}
 }

@@ -12,6 +12,7 @@ func linksOfOtherHosts() []refusedLink {
 	return []refusedLink{
 		{"another site", "https://example.com" + path, other, "example.com"},
 		{"another platform", "https://vimeo.com/123456789", other, "TikTok, Instagram, YouTube, Facebook"},
+		{"another platform after an at sign", "@vimeo.com/123456789", other, `"vimeo.com"`},
 		{"Douyin", "https://www.douyin.com/video/" + tiktokID, other, "douyin.com"},
 		{"Douyin's short link", "https://v.douyin.com/iRNBho6u/", other, "douyin.com"},
 		{"Threads", "https://www.threads.net/@user/post/DCXkB8LpR2q", other, "threads.net"},
@@ -78,6 +79,7 @@ func invalidWebAddresses() []refusedLink {
 		{"word", "hello", bad, "hello"},
 		{"handle", "@user", bad, `"@user" is a handle and not a link`},
 		{"handle with a dot", "@user.name", bad, `"@user.name" is a handle and not a link`},
+		{"only an at sign", "@", bad, "host name"},
 		{"empty user name before a host of TikTok, without scheme", "@www.tiktok.com" + path, bad, "user name"},
 		{"scheme without host and path", "https://", bad, "host name"},
 		{"scheme and path without host", "https:///", bad, "host name"},

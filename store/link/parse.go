@@ -3,6 +3,7 @@ package link
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -160,14 +161,17 @@ func splitLink(s string) (*address, *Error) {
 	authority, rest := rest[:end], rest[end:]
 	a := &address{}
 	if err := a.setHost(authority); err != nil {
-		if s[0] == '@' && a.platform == "" {
-			return nil, newError(InvalidURL, "%s is a handle and not a link; send the link of the account, such as https://www.tiktok.com/@handle.", quote(authority))
+		if bareHandle.MatchString(s) && a.platform == "" {
+			return nil, newError(InvalidURL, "%s is a handle and not a link such as https://www.tiktok.com/@handle.", quote(s))
 		}
 		return nil, err
 	}
 	rest, a.fragment, _ = strings.Cut(rest, "#")
 	return a, a.setPath(rest)
 }
+
+// bareHandle matches a handle that is sent in place of a link, such as "@northwind.studio".
+var bareHandle = regexp.MustCompile(`^@[\p{L}\p{N}._-]+$`)
 
 // appSchemes are the URL schemes that open a platform's application. A link with such a scheme is not a web address.
 var appSchemes = [...]string{

@@ -58,6 +58,9 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	m.fetches.start(ctx) // so that both reads run at the same time
 	s, err := m.status.result(ctx)
+	if r.Context().Err() != nil { // the client does not wait for a response any more
+		return
+	}
 	if err != nil {
 		m.logger.ErrorContext(r.Context(), "status could not be read", "error", err)
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)

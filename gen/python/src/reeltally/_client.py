@@ -59,11 +59,11 @@ class Client:
         up to max_wait seconds, unless max_retries is 0."""
         base_url = os.environ.get("REELTALLY_URL") if base_url is None else base_url
         token = os.environ.get("REELTALLY_TOKEN") if token is None else token
+        base_url, token = (base_url or "").strip(), (token or "").strip()  # a value from a file can end with a line break
         if not base_url:
             raise ValueError("base_url is missing or empty: pass it, or set REELTALLY_URL")
-        if not re.match("https?://", base_url, re.IGNORECASE):
+        if not re.match("https?://[^/]", base_url, re.IGNORECASE):
             raise ValueError(f"base_url is {base_url!r}: it must begin with https:// or http://, such as https://reeltally.example.com")
-        token = (token or "").strip()  # a token from a file can end with a line break, which a header cannot contain
         if not token:
             raise ValueError("token is missing or empty: pass it, or set REELTALLY_TOKEN")
         self.base_url = base_url.rstrip("/")

@@ -23,7 +23,7 @@ class Account(TypedDict):
     display_username: str
     # Whether the platform lists no video of the account.
     empty: bool
-    # A sentence for people that explains `fetch_status`; null if there is no explanation.
+    # A sentence for people that explains `fetch_status`, or why it is null; null if there is no explanation.
     fetch_detail: str | None
     # The fetch status of the account; null if the account is only linked from videos.
     fetch_status: str | None
