@@ -111,7 +111,7 @@ func (pageBackend) ErrorCodes() []web.ErrorCode {
 	return out
 }
 
-// FaultCodes returns the codes of faults that are not error codes of the API.
+// FaultCodes returns the codes that only occur in the member "errors" of error responses.
 func (pageBackend) FaultCodes() []web.ErrorCode {
 	return convertAll(faultCodes[:], func(c FaultCode) web.ErrorCode { return web.ErrorCode{Code: c.Code, Meaning: c.Meaning} })
 }

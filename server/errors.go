@@ -150,7 +150,7 @@ var faultCodes = [...]FaultCode{
 	{faultTrailingText, "There is text after the JSON value."},
 }
 
-// FaultCodes returns the codes of faults that are not codes of error responses.
+// FaultCodes returns the codes that only occur in the member "errors" of error responses. A fault can also have one of Codes.
 func FaultCodes() []FaultCode { return append([]FaultCode(nil), faultCodes[:]...) }
 
 // info returns the HTTP status and the description of an error code. For an unknown code, it returns the description of CodeInternal.

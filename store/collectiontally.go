@@ -64,13 +64,7 @@ func (t *previousTally) addVideo(v CollectionVideo, points []Point) {
 		return
 	}
 	t.tally.addVideo(&v, points)
-	if v.Gained == nil {
-		return
-	}
-	if t.gained == nil {
-		t.gained = new(int64)
-	}
-	*t.gained += *v.Gained
+	t.gained = db.AddKnown(t.gained, v.Gained)
 }
 
 // numbers returns the numbers of the previous period, after all videos were added.

@@ -88,7 +88,7 @@ func (l *listReader[R]) read(ctx context.Context) (*db.List[R], error) {
 	return db.ReadList(ctx, l.org.s.db, inOrder, l.spec, l.order, l.window)
 }
 
-// usualRows is the number of rows for which memory is allocated at first, if the number of rows of a list is not known yet.
+// usualRows is the number of rows for which readInOneRoundTrip allocates memory if it does not know how many rows the list has.
 const usualRows = 100
 
 // readInOneRoundTrip reads the version together with the first rows, in one round trip to the database. The labels and the total can need further
@@ -108,8 +108,8 @@ func (l *listReader[R]) readInOneRoundTrip(ctx context.Context) (*db.List[R], er
 	return list, err
 }
 
-// limitToCollections returns two queries for the rows that are members of the collections: one for all rows in any order, and one for some rows in the
-// order of the list. The error is ErrNotFound if l.collectionID is unknown.
+// limitToCollections returns two queries for the rows that are members of the collections. "filtered" is for counting or reading all of them;
+// "inOrder" is for reading a page in the order of the list. The error is ErrNotFound if l.collectionID is unknown.
 func (l *listReader[R]) limitToCollections(ctx context.Context) (filtered, inOrder *gorm.DB, err error) {
 	groups, err := l.org.collectionGroups(ctx, l.collectionID, l.collections)
 	filtered, inOrder = l.rows, l.rows
@@ -160,8 +160,8 @@ func (l *listReader[R]) countRows(ctx context.Context, q *gorm.DB) (n int64, err
 	return n, err
 }
 
-// newSequenceCache returns an empty cache for the order of lists of videos or accounts in collections: the ids of all rows, in order. The
-// value nil means that a list has too many rows for the cache.
+// newSequenceCache returns an empty cache for the order of lists of videos or accounts in collections: the ids of all rows, in order. A
+// nil value says that the list has too many rows for the cache.
 func newSequenceCache() *sizedCache[listKey, *db.Sequence] {
 	return newSizedCache[listKey](maxSequences, maxTotalSequenceRows, (*db.Sequence).Len)
 }

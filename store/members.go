@@ -56,8 +56,8 @@ func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, i
 
 // addMembers adds the videos or accounts with the given ids to each of the collections, and returns how many memberships it added. kind is "video" or
 // "account". A member that is already in a collection keeps its added_at. Unknown ids are left out. The transaction must have raised the version of the
-// labels, with RaiseVersions. Callers change no counters and record no events, because members are not counted and cause
-// no events.
+// labels, with RaiseVersions. Callers need not change counters or record
+// events: members are not counted, and adding them causes no event.
 //
 // All requests that add members use this function. Only Seed of package backfill writes memberships in bulk, with times of its own, and package ingest
 // moves the memberships of an account whose record is merged with another one.

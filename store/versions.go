@@ -25,11 +25,11 @@ import (
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
 	Version int64
-	// Late is the most recent due time of the delayed fetches, or nil: see lateCutoff. It is needed because a
-	// fetch becomes delayed without a write, so the field Version does not rise.
+	// Late is the most recent time at which a fetch was due that is now delayed; nil if no fetch is delayed: see lateCutoff. A fetch becomes delayed
+	// without a write, so the field Version does not rise.
 	Late *db.Instant
-	// Due is the most recent due time, up to now, of a first fetch of a video or account; nil if no first fetch is due. It is needed because the
-	// FetchDetail changes without a write when a first fetch becomes due.
+	// Due is the most recent time, not after now, at which a first fetch of a video or account became due; nil if no first fetch is due. The text
+	// FetchDetail then changes without a write, so the field Version does not rise.
 	Due *db.Instant
 
 	videos  int64 // number of tracked videos

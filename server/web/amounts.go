@@ -19,7 +19,7 @@ type amounts struct {
 	Rows     []amount // the amount of each account, in the order of the accounts
 }
 
-// amount is the amount to pay to one account, or the total.
+// amount is what to pay to one account, or to all accounts together.
 type amount struct {
 	Value        *big.Rat // a number with two decimals, at least 0; nil if unknown
 	Capped       bool     // true if the amount reached the cap

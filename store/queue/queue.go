@@ -137,7 +137,7 @@ type Entry struct {
 	Unsupported string
 	// Known are the last counts that the organisation has of the video or account, for example from an import or from an earlier time of tracking. For an
 	// account, Views are the followers. A new target begins with these counts. An existing target keeps its own counts. But if it was never fetched,
-	// it loses the counts that differ from Known, because these came from another organisation.
+	// those of its counts that differ from Known are removed, because they came from another organisation.
 	//
 	// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. Imported counts can be invented, so
 	// they must not affect other organisations. They never become numbers of another organisation that tracks the target. Nor do they delay its first
