@@ -29,7 +29,7 @@ const (
 )
 
 // errNotRead is the error of cachedRead.result while the first read has not finished yet.
-var errNotRead = errors.New("the state of the queue is still being read for the first time")
+var errNotRead = errors.New("the state of the queue is still being read for the first time; try again in a few seconds")
 
 // Monitor serves the Status as Prometheus metrics and as JSON, from a cache. All methods are safe for concurrent use.
 type Monitor struct {
@@ -63,7 +63,11 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		m.logger.ErrorContext(r.Context(), "status could not be read", "error", err)
-		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		message := "the database does not answer"
+		if errors.Is(err, errNotRead) {
+			message = err.Error()
+		}
+		http.Error(w, message, http.StatusServiceUnavailable)
 		return
 	}
 	if s.LastFetches, err = m.fetches.result(ctx); err != nil {

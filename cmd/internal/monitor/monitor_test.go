@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -40,6 +41,32 @@ func TestMonitor_respondsInTimeIfTheDatabaseHangsAfterTheFirstRequest(t *testing
 		hangs = true
 		<-time.After(minCacheTime)
 		require.Equal(t, responseTimeout, get())
+		<-time.After(readTimeout) // until the reads have ended
+	})
+}
+
+// A read takes longer than a client waits, or longer than the server waits.
+func TestMonitor_saysThatTheFirstReadTakesLongUnlessTheClientHasLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		m := &Monitor{logger: slog.New(slog.NewTextHandler(&log, nil))}
+		m.status.read = func(ctx context.Context) (Status, error) { <-ctx.Done(); return Status{}, ctx.Err() }
+		m.fetches.read = func(context.Context) ([]queue.LastFetches, error) { return nil, nil }
+		get := func(ctx context.Context) *httptest.ResponseRecorder {
+			response := httptest.NewRecorder()
+			m.ServeHTTP(response, httptest.NewRequestWithContext(ctx, http.MethodGet, "/status", nil))
+			return response
+		}
+		impatient, leave := context.WithTimeout(t.Context(), responseTimeout/2)
+		defer leave()
+		require.Empty(t, get(impatient).Body.String())
+		require.Empty(t, log.String(), "a client that has left is no error")
+
+		response := get(t.Context())
+		require.Equal(t, http.StatusServiceUnavailable, response.Code)
+		require.Equal(t, "the state of the queue is still being read for the first time; try again in a few seconds\n", response.Body.String())
+		require.Contains(t, log.String(), "level=ERROR")
 		<-time.After(readTimeout) // until the reads have ended
 	})
 }
