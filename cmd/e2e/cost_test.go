@@ -66,10 +66,10 @@ func (m *meter) measure(t *testing.T, doWork func()) cost {
 	return c
 }
 
-// awaitIdle waits until the server and the database have been idle for a fifth of a second.
+// awaitIdle waits until the server and the database have been idle for a tenth of a second.
 func (m *meter) awaitIdle(t *testing.T) {
 	t.Helper()
-	const interval, idleChecks = 50 * time.Millisecond, 4
+	const interval, idleChecks = 25 * time.Millisecond, 4
 	server, database, quiet := m.serverTime(t), m.databaseTime(t), 0
 	await(t, 5*time.Minute, interval, func() string {
 		s, d := m.serverTime(t), m.databaseTime(t)

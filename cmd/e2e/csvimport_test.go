@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	csvVideos = flag.Int("csv.videos", 10_050, "number of videos that TestDownload_csvOpensInASpreadsheetAndCanBeImported downloads, opens and imports; more than 10,000 need more than two pages of the API")
+	csvVideos = flag.Int("csv.videos", 5_050, "number of videos that TestDownload_csvOpensInASpreadsheetAndCanBeImported downloads, opens and imports; more than 5,000 need more than one page of the API")
 	csvOut    = flag.String("csv.out", "", "path of the page with the results of TestDownload_csvOpensInASpreadsheetAndCanBeImported; if it is empty, there is no page")
 )
 

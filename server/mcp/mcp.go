@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -55,6 +56,16 @@ type Refusal struct {
 
 // New returns the Handler of /mcp. It does not authenticate. Each tool call copies the Authorization header into its request to the API.
 func New(o Options) *Handler {
+	// The server is built at the first request, because its many schemas would make the start of the program longer.
+	server := sync.OnceValue(func() *sdk.Server { return newServer(o) })
+	return &Handler{sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server() }, &sdk.StreamableHTTPOptions{
+		// Because the handler keeps no state, a load balancer can send each request to any server.
+		Stateless: true, JSONResponse: true, DisableLocalhostProtection: o.AnyHost, PropagateRequestCancellation: true,
+	})}
+}
+
+// newServer returns the server of the Model Context Protocol with its prompt and the tools of o.
+func newServer(o Options) *sdk.Server {
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Version},
 		&sdk.ServerOptions{
@@ -70,10 +81,7 @@ func New(o Options) *Handler {
 		c := toolCaller{tool: t, do: o.Do, logger: o.Logger}
 		server.AddTool(t.definition(), c.handleCall)
 	}
-	return &Handler{sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
-		// Because the handler keeps no state, a load balancer can send each request to any server.
-		Stateless: true, JSONResponse: true, DisableLocalhostProtection: o.AnyHost, PropagateRequestCancellation: true,
-	})}
+	return server
 }
 
 // addSandboxNotice returns a middleware that adds sandboxNotice to the instructions of a session if the data is made up.
