@@ -56,7 +56,7 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp, events *
 	if err := events.AddOutliers(stats); err != nil {
 		return err
 	}
-	if err := db.RunWrites(tx, stats.BuildSQLUpdates(tx, stamp.Day)...); err != nil {
+	if err := db.RunWrites(tx, stats.StatementsForStatistics(tx, stamp.Day)...); err != nil {
 		return err
 	}
 	return db.RunWrites(tx, StatementsForAccountDays(tx, accounts, stamp)...)
@@ -69,7 +69,7 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(tx, stats.BuildSQLUpdates(tx, 0)...)
+	return db.RunWrites(tx, stats.StatementsForStatistics(tx, 0)...)
 }
 
 // AccountsStats has the statistics of several accounts.
@@ -200,10 +200,10 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// BuildSQLUpdates returns statements that store the accounts' new statistics and correct the outlier
+// StatementsForStatistics returns statements that store the accounts' new statistics and correct the outlier
 // multipliers of videos. The caller itself must store the videos that it passed to ReadStatistics. After these statements, the caller must write the
 // rows of account_days for the given day. With day 0, it need not do so: the gains of accounts that have rows then do not change.
-func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB, day db.Date) []db.Write {
+func (s AccountsStats) StatementsForStatistics(tx *gorm.DB, day db.Date) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
 	}

@@ -117,12 +117,12 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids, false)...)
+	return ids, db.RunWrites(t.Tx, t.statementsForMissingAccounts(links, ids, false)...)
 }
 
-// addAccounts returns the statements that insert missing accounts of the links. It adds the new ids
+// statementsForMissingAccounts returns the statements that insert missing accounts of the links. It adds the new ids
 // to the map "ids", which has AccountKey as the key. If tracked is true, each link is a new tracked video of its account.
-func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
+func (t Tracking) statementsForMissingAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
 	videos := map[string]int64{} // the number of new tracked videos of each account
 	for _, l := range links {
 		if key := AccountKey(l.Platform, l.Handle); tracked {
@@ -149,7 +149,7 @@ func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID, track
 	}
 	var writes []db.Write
 	if len(missing) > 0 {
-		writes = insertAccounts(t.Tx, missing)
+		writes = statementsForNewAccounts(t.Tx, missing)
 	}
 	if tracked && len(existing) > 0 {
 		list := db.OrgRows{Name: "e", Columns: []string{"organisation_id uuid", "id uuid", "added bigint"}, Rows: existing}
@@ -177,7 +177,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 			missing = append(missing, l)
 		}
 	}
-	writes := t.addAccounts(missing, accounts, true)
+	writes := t.statementsForMissingAccounts(missing, accounts, true)
 	if len(missing) > 0 {
 		// In the other two cases, the organisation's points are written elsewhere: by updateSums, or by the import.
 		if len(restarted) == 0 && !r.Imported {
@@ -191,7 +191,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 				tracked[i].ID, tracked[i].Pending = v.ID, v.Pending
 			}
 		}
-		writes = append(writes, insertVideos(t.Tx, videos)...)
+		writes = append(writes, statementsForNewVideos(t.Tx, videos)...)
 	}
 	if started := len(missing) + len(restarted); started > 0 {
 		writes = append(writes, db.Write{Statement: `UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,

@@ -316,7 +316,7 @@ func (i *importState) writeChanges() error {
 			retitled = append(retitled, ingest.Retitled{Video: &after[n], Before: m.before.Title})
 		}
 	}
-	if err := db.RunWrites(i.Tx, ingest.VideoWrites(i.Tx, after)...); err != nil {
+	if err := db.RunWrites(i.Tx, ingest.StatementsForVideos(i.Tx, after)...); err != nil {
 		return err
 	}
 	if err := i.saveKnownCounts(); err != nil {

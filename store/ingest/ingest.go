@@ -248,7 +248,8 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 		return err
 	}
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), VideoWrites(w.tx, videos), stats.BuildSQLUpdates(w.tx, w.fetchedAt.Day()), StatementsForTotals(w.tx, store.SumsByOrganisation(before), sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), StatementsForVideos(w.tx, videos),
+		stats.StatementsForStatistics(w.tx, w.fetchedAt.Day()), StatementsForTotals(w.tx, store.SumsByOrganisation(before), sums))...)
 	if err != nil {
 		return err
 	}
@@ -460,7 +461,7 @@ func (w videoWriter) statementsForPoints(videos []measuredVideo) []db.Write {
  WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)
 }
 
-// savedColumns are the columns that VideoWrites writes for each video. Each has a name and a SQL type.
+// savedColumns are the columns that StatementsForVideos writes for each video. Each has a name and a SQL type.
 var savedColumns = slices.Concat([]string{"link text", "username text", "linked_account_id uuid", "uploaded_at date", "song_name text", "song_link text",
 	"thumbnail_url text", "video_length text", "title text", "title_folded text", "not_safe boolean", "private boolean", "hidden_stats boolean",
 	"ad_info_shop boolean", "ad_is_ad boolean", "ad_product_id_shop text", "first_views bigint", "latest_engagement bigint", "latest_updated_at bigint",
@@ -477,8 +478,8 @@ func savedValues(v *store.Video) []any {
 		v.Growth.Values(), counts.Values())
 }
 
-// VideoWrites returns the statements that update the rows of videos.
-func VideoWrites(tx *gorm.DB, videos []store.Video) []db.Write {
+// StatementsForVideos returns the statements that update the rows of videos.
+func StatementsForVideos(tx *gorm.DB, videos []store.Video) []db.Write {
 	if len(videos) == 0 {
 		return nil
 	}

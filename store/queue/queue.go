@@ -155,7 +155,7 @@ type Entry struct {
 func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
 
 // targetRow returns the row that adds the entry's target to the queue. The values have the order of
-// the columns in saveTargets.
+// the columns in statementsForTargets.
 func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
@@ -255,11 +255,11 @@ func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 	if err := routeEntries(tx, org, entries, now); err != nil {
 		return nil, err
 	}
-	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), statementsForNextFetch(tx, org, entries)), nil
+	return slices.Concat(statementsForTargets(tx, org, entries, now), statementsForSubscriptions(tx, org, entries, now), statementsForNextFetch(tx, org, entries)), nil
 }
 
-// saveTargets returns the statements that insert the targets of entries, or update those that exist already.
-func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
+// statementsForTargets returns the statements that insert the targets of entries, or update those that exist already.
+func statementsForTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
 		rows[i] = e.targetRow(org, now)
@@ -301,8 +301,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
  views = `+known("views")+`, likes = `+known("likes")+`, comments = `+known("comments")+`, shares = `+known("shares")+`, bookmarks = `+known("bookmarks"))
 }
 
-// saveSubscriptions returns the statements that insert the subscriptions of entries, or update those that exist already.
-func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
+// statementsForSubscriptions returns the statements that insert the subscriptions of entries, or update those that exist already.
+func statementsForSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
 		rows[i] = []any{Bucket, e.Platform, e.Kind, e.ExternalID, org, e.Subject, e.Handle, now, e.Preview}
