@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -19,10 +18,7 @@ const maxInteractiveWait = 5 * time.Minute
 // acknowledgeTargets ends the leases of the targets and stores their next due times. A target that
 // was requested after its claim is due again immediately.
 func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
-	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
-		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
-			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
-	})
+	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int { return a.Target.Key().Compare(b.Target.Key()) })
 	turns, err := reserveInteractiveTurns(tx, now, sorted)
 	if err != nil {
 		return err
@@ -62,8 +58,7 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
   turn = CASE WHEN u.turn > 0 THEN u.turn ELSE fetch_targets.turn END,
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
   lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
- FROM u WHERE fetch_targets.bucket = u.bucket AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
-   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, append(args, now, now.Add(maxInteractiveWait))...).Error
+ FROM u WHERE `+queue.SameTarget("fetch_targets", "u")+` AND fetch_targets.token = u.token`, append(args, now, now.Add(maxInteractiveWait))...).Error
 	if err != nil {
 		return err
 	}
@@ -107,7 +102,6 @@ func saveTriedHandles(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 		return nil
 	}
 	list, args := db.WithRows(tx, "tried", []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text"}, tried)
-	return tx.Exec(list+`UPDATE fetch_subscriptions SET handle_at = ? FROM tried WHERE fetch_subscriptions.bucket = tried.bucket AND fetch_subscriptions.source = tried.source
- AND fetch_subscriptions.kind = tried.kind AND fetch_subscriptions.external_id = tried.external_id AND fetch_subscriptions.handle = tried.handle`,
-		append(args, now)...).Error
+	return tx.Exec(list+`UPDATE fetch_subscriptions SET handle_at = ? FROM tried WHERE `+queue.SameTarget("fetch_subscriptions", "tried")+`
+ AND fetch_subscriptions.handle = tried.handle`, append(args, now)...).Error
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -72,6 +73,23 @@ const (
 // queue is not divided into several buckets.
 const Bucket = 0
 
+// Key identifies a target.
+type Key struct {
+	Platform   link.Platform `gorm:"column:source"` // see Target.Platform
+	Kind       Kind
+	ExternalID string
+}
+
+// Compare orders targets by platform, kind and external id. Transactions that lock targets in this order cannot deadlock.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Platform, other.Platform), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.ExternalID, other.ExternalID))
+}
+
+// SameTarget returns the SQL condition that the rows of two tables of the queue, or of lists with the same columns, belong to the same target.
+func SameTarget(a, b string) string {
+	return fmt.Sprintf("%[1]s.bucket = %[2]s.bucket AND %[1]s.source = %[2]s.source AND %[1]s.kind = %[2]s.kind AND %[1]s.external_id = %[2]s.external_id", a, b)
+}
+
 // TargetKey returns a text that identifies a video among all videos of all platforms, or an account among all accounts.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
@@ -98,7 +116,7 @@ func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 
 // FetchSubscription records that an organisation tracks a target.
 type FetchSubscription struct {
-	Bucket         int           `gorm:"primaryKey"`
+	Bucket         int           `gorm:"primaryKey"`               // always the constant Bucket
 	Platform       link.Platform `gorm:"primaryKey;column:source"` // see Target.Platform
 	Kind           Kind          `gorm:"primaryKey"`
 	ExternalID     string        `gorm:"primaryKey"`
@@ -108,6 +126,9 @@ type FetchSubscription struct {
 	HandleAt       db.Instant // the time when the organisation sent the handle; after a fetch that tried the handle in vain, the time of this fetch
 	Preview        int        // for an account: how many of its videos are fetched if the organisation does not pay; 0 means the default
 }
+
+// Key returns the key of the target.
+func (s *FetchSubscription) Key() Key { return Key{s.Platform, s.Kind, s.ExternalID} }
 
 // The states of a target.
 const (
@@ -151,6 +172,9 @@ type Entry struct {
 	servedAt db.Instant // time of the last fetch, if deferRecentlyFetched delayed the entry; otherwise 0
 }
 
+// Key returns the key of the entry's target.
+func (e Entry) Key() Key { return Key{e.Platform, e.Kind, e.ExternalID} }
+
 // IsDeferred returns true if Enqueue has delayed the entry, because its target was fetched for the organisation less than RefreshPause ago.
 func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
 
@@ -188,12 +212,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 			again = append(again, Target{Platform: e.Platform, Kind: e.Kind, ExternalID: e.ExternalID})
 		}
 	}
-	type key struct {
-		platform   link.Platform
-		kind       Kind
-		externalID string
-	}
-	fetched := map[key]db.Instant{}
+	fetched := map[Key]db.Instant{}
 	if len(again) > 0 {
 		list, args := withTargets(tx, again)
 		var rows []Target
@@ -204,7 +223,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 			return err
 		}
 		for _, r := range rows {
-			fetched[key{r.Platform, r.Kind, r.ExternalID}] = *r.FetchedAt
+			fetched[r.Key()] = *r.FetchedAt
 		}
 	}
 	for i := range entries {
@@ -212,7 +231,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 		if !e.canBeDeferred(now) {
 			continue
 		}
-		served, last := e.FetchedAt, fetched[key{e.Platform, e.Kind, e.ExternalID}]
+		served, last := e.FetchedAt, fetched[e.Key()]
 		// A fetch counts even if the organisation had stopped the target before the fetch.
 		if last >= e.TrackedAt {
 			served = max(served, last)
@@ -246,9 +265,7 @@ func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 	if len(entries) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
-	})
+	slices.SortFunc(entries, func(a, b Entry) int { return a.Key().Compare(b.Key()) })
 	if err := deferRecentlyFetched(tx, entries, now); err != nil {
 		return nil, err
 	}
@@ -347,10 +364,9 @@ func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 		err := tx.Exec(list+`UPDATE fetch_targets SET views = COALESCE(u.views, fetch_targets.views), likes = COALESCE(u.likes, fetch_targets.likes),
   comments = COALESCE(u.comments, fetch_targets.comments), shares = COALESCE(u.shares, fetch_targets.shares), bookmarks = COALESCE(u.bookmarks, fetch_targets.bookmarks)
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
-  AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND s.bucket = fetch_targets.bucket
-   AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)
-  AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions other WHERE other.organisation_id <> ? AND other.bucket = fetch_targets.bucket
-   AND other.source = fetch_targets.source AND other.kind = fetch_targets.kind AND other.external_id = fetch_targets.external_id)`, append(args, Bucket, org, org)...).Error
+  AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND `+SameTarget("s", "fetch_targets")+`)
+  AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions other WHERE other.organisation_id <> ? AND `+SameTarget("other", "fetch_targets")+`)`,
+			append(args, Bucket, org, org)...).Error
 		if err != nil {
 			return err
 		}
@@ -372,6 +388,11 @@ type KindGroup struct {
 	Platform link.Platform
 	Kind     Kind
 	IDs      []string
+}
+
+// Condition returns the SQL condition that a row of the queue belongs to a target of the group. GORM inserts it for a parameter, as in "WHERE ?".
+func (g KindGroup) Condition() clause.Expr {
+	return gorm.Expr("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", Bucket, g.Platform, g.Kind, g.IDs)
 }
 
 // GroupByKind groups the external ids of targets by platform and kind.
