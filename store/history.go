@@ -145,7 +145,7 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 ) AS k ORDER BY k.day DESC, k.weekly LIMIT 1) AS %[1]s`
 	var lasts []string
 	var args []any
-	for _, count := range MetricNames("") {
+	for _, count := range db.MetricNames("") {
 		lasts = append(lasts, fmt.Sprintf(last, count))
 		args = append(args, o.id, video, points[0].Day, "%"+roundingMark, o.id, video, points[0].Day, "%"+roundingMark)
 	}
@@ -154,7 +154,7 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 }
 
 // pointColumns are the columns of a stored point.
-var pointColumns = "day, " + MetricColumns("{m}") + ", source, fetched_at"
+var pointColumns = "day, " + db.MetricColumns("{m}") + ", source, fetched_at"
 
 // storedPoints is a SQL query for the daily and weekly points of a video in a range of days.
 var storedPoints = "SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to

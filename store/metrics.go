@@ -1,6 +1,6 @@
 package store
 
-import "strings"
+import "github.com/reeltally/reeltally/store/internal/db"
 
 // Sums are the counts of several videos added up. An unknown count adds nothing.
 type Sums struct {
@@ -11,45 +11,8 @@ type Sums struct {
 	Bookmarks int64
 }
 
-// metricColumns are the metrics' columns, in the order of Counts.All. To add a metric:
-//
-//   - extend db.Counts, Sums, Video, Account and their methods
-//   - add the columns NAME, latest_NAME and total_NAME in a migration
-//   - extend ingest.VideoFacts, VideoOrders and the API contract
-var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
-
-// MetricColumns makes a copy of format for each metric, and joins the copies with ", ". In each copy, it replaces {m} by the name of the metric's
-// column.
-func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
-
-// JoinMetrics makes a copy of format for each metric, and joins the copies with separator. In each copy, it replaces {m} by the name of the
-// metric's column.
-func JoinMetrics(format, separator string) string {
-	var parts [MetricCount]string
-	for i, column := range metricColumns {
-		parts[i] = strings.ReplaceAll(format, "{m}", column)
-	}
-	return strings.Join(parts[:], separator)
-}
-
-// MetricNames returns, for each metric, the prefix followed by the name of the metric's column.
-func MetricNames(prefix string) []string {
-	names := make([]string, MetricCount)
-	for i, column := range metricColumns {
-		names[i] = prefix + column
-	}
-	return names
-}
-
-// MetricDefinitions returns a text for each metric: the prefix, followed by the name and the SQL type of the metric's column, such as
-// "latest_views bigint".
-func MetricDefinitions(prefix string) []string {
-	columns := MetricNames(prefix)
-	for i := range columns {
-		columns[i] += " bigint"
-	}
-	return columns
-}
+// Names of db that collectiontotals.go uses.
+var MetricColumns, MetricNames, JoinMetrics = db.MetricColumns, db.MetricNames, db.JoinMetrics
 
 // Fields returns pointers to the sums in the order of the metrics, so that a caller can change the sums.
 func (s *Sums) Fields() [MetricCount]*int64 {

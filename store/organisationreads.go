@@ -22,7 +22,7 @@ type AccountPoint struct {
 
 // accountDays selects an account's points in a range of days, the newest first, and the last point
 // before the range.
-var accountDays = "SELECT day, followers, following, videos, " + MetricColumns("{m}") + `, source, fetched_at FROM account_days
+var accountDays = "SELECT day, followers, following, videos, " + db.MetricColumns("{m}") + `, source, fetched_at FROM account_days
  WHERE organisation_id = @org AND account_id = @account AND day <= @to AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
  WHERE d.organisation_id = @org AND d.account_id = account_days.account_id AND d.day < @from), @from) ORDER BY day DESC`
 
@@ -73,10 +73,10 @@ type OrganisationPoint struct {
 
 // organisationDays is a SQL query for the points of an organisation in a range of days, the newest first. It also reads the last point with totals
 // before the range. A day has a point if totals are stored for it, or if videos were uploaded on it.
-var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), MAX(first_views), " + MetricColumns("MAX({m})") + ` FROM (
- SELECT day, accounts, videos, NULL AS uploads, followers, following, first_views, ` + MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day <= @to
+var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), MAX(first_views), " + db.MetricColumns("MAX({m})") + ` FROM (
+ SELECT day, accounts, videos, NULL AS uploads, followers, following, first_views, ` + db.MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day <= @to
  AND day >= COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = @org AND d.day < @from), @from)
- UNION ALL SELECT day, NULL AS accounts, NULL AS videos, uploads, NULL AS followers, NULL AS following, NULL AS first_views, ` + MetricColumns("NULL AS {m}") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
+ UNION ALL SELECT day, NULL AS accounts, NULL AS videos, uploads, NULL AS followers, NULL AS following, NULL AS first_views, ` + db.MetricColumns("NULL AS {m}") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
  ) days GROUP BY day ORDER BY day DESC`
 
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.

@@ -311,7 +311,7 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 	// This transaction has locked the organisation, so no other transaction starts or stops the
 	// tracking of these videos, or changes the tier or subscription.
 	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
-	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at, `+MetricColumns("v.latest_{m}")+`, o.tier, o.subscription FROM wanted
+	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at, `+db.MetricColumns("v.latest_{m}")+`, o.tier, o.subscription FROM wanted
  LEFT JOIN organisations o ON o.id = {org} AND wanted.i = 0
  LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
  LEFT JOIN accounts a ON a.organisation_id = {org} AND a.platform = wanted.platform AND a.username = wanted.handle AND a.handle_current

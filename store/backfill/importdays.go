@@ -104,8 +104,8 @@ func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSi
 
 // likesMetric and viewsMetric are the positions of the likes and of the views in the result of store.Counts.All.
 var (
-	likesMetric = slices.Index(store.MetricNames(""), "likes")
-	viewsMetric = slices.Index(store.MetricNames(""), "views")
+	likesMetric = slices.Index(db.MetricNames(""), "likes")
+	viewsMetric = slices.Index(db.MetricNames(""), "views")
 )
 
 // areLikesHidden returns true if the platform hides the likes of the stored video. The video then has no latest likes, although older points can have
@@ -273,7 +273,7 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 		out = append(out, d)
 	})
 	return i.upsertDays("organisation_days", []string{"organisation_id", "day"},
-		append(store.MetricNames(""), "videos", "first_views"), out, len(out))
+		append(db.MetricNames(""), "videos", "first_views"), out, len(out))
 }
 
 // addTracked records in h the videos and accounts that the organisation tracked before the import, each from the day on which its tracking began. It is
@@ -371,7 +371,7 @@ func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history)
 		}
 	}
 	if err := i.upsertDays("account_days", []string{"organisation_id", "account_id", "day"},
-		append(store.MetricNames(""), "videos", "views_gained"), out, len(out)); err != nil {
+		append(db.MetricNames(""), "videos", "views_gained"), out, len(out)); err != nil {
 		return err
 	}
 	if len(restarted) > 0 { // the sums of earlier days cannot be compared with those of later days

@@ -124,7 +124,7 @@ func firstDay(a *SeedAccount) db.Date {
 func (s *seedState) addToTotals() error {
 	t := s.totals
 	args := append(t.Sums.Values(), t.FirstViews, t.Videos, t.VideosRemoved, s.trackedAccounts, s.stoppedAccounts, s.followers, s.following, s.ID())
-	return s.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, first_views = first_views + ?, videos = videos + ?, videos_removed = videos_removed + ?,
+	return s.tx.Exec(`UPDATE organisation_totals SET `+db.MetricColumns("{m} = {m} + ?")+`, first_views = first_views + ?, videos = videos + ?, videos_removed = videos_removed + ?,
  accounts = accounts + ?, accounts_removed = accounts_removed + ?, followers = followers + ?, following = following + ? WHERE organisation_id = ?`, args...).Error
 }
 
@@ -154,7 +154,7 @@ func (s *seedState) addToDays() error {
 		d := s.days[day]
 		days = append(days, organisationDay{s.ID(), day, d.videos, d.counts, &d.firstViews, d.accounts, d.followers, d.following})
 	}
-	if err := s.addRows("organisation_days", days, append(store.MetricNames(""), "first_views", "videos", "accounts", "followers", "following")...); err != nil {
+	if err := s.addRows("organisation_days", days, append(db.MetricNames(""), "first_views", "videos", "accounts", "followers", "following")...); err != nil {
 		return err
 	}
 	var uploads []organisationUploads

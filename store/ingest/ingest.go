@@ -454,10 +454,10 @@ func (w videoWriter) statementsForPoints(videos []measuredVideo) []db.Write {
 		}
 		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.IsRounded())}, counts.Values()...)
 	}
-	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
+	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, db.MetricDefinitions("")...)
 	// A count that the source did not report keeps its value from an earlier fetch that day.
 	return db.StatementsForInsert(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
- fetched_at = excluded.fetched_at, source = excluded.source, `+store.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
+ fetched_at = excluded.fetched_at, source = excluded.source, `+db.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
  WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)
 }
 
@@ -466,7 +466,7 @@ var savedColumns = slices.Concat([]string{"link text", "username text", "linked_
 	"thumbnail_url text", "video_length text", "title text", "title_folded text", "not_safe boolean", "private boolean", "hidden_stats boolean",
 	"ad_info_shop boolean", "ad_is_ad boolean", "ad_product_id_shop text", "first_views bigint", "latest_engagement bigint", "latest_updated_at bigint",
 	"outlier_multiplier double precision", "fetch_status text", "fetch_reason text", "last_attempt_at bigint", "next_fetch_at bigint"},
-	store.GrowthDefinitions, store.MetricDefinitions("latest_"))
+	store.GrowthDefinitions, db.MetricDefinitions("latest_"))
 
 // savedValues returns the values of a video in the order of savedColumns.
 func savedValues(v *store.Video) []any {

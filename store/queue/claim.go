@@ -178,7 +178,8 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 }
 
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
-const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.likes, t.comments, t.shares, t.bookmarks, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
+var targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, " +
+	db.MetricColumns("t.{m}") + ", t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
 // comparedTargets is the number of due targets that an interactive claim compares: those with the lowest turns.
 // It compares more if further targets have the same turn as the last of them.

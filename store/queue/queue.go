@@ -194,8 +194,8 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	if e.Kind != KindVideo {
 		handle = e.Handle
 	}
-	return []any{Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
-		e.route, fetchedAt, FetchPending, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
+	return append([]any{Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
+		e.route, fetchedAt, FetchPending}, e.Known.Values()...)
 }
 
 // canBeDeferred returns true if the entry is due, its organisation has tracked the target before, and the earlier fetches cover what the organisation wants.
@@ -281,9 +281,9 @@ func statementsForTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 	for i, e := range entries {
 		rows[i] = e.targetRow(org, now)
 	}
-	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint",
+	columns := append([]string{"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint",
 		"next_at bigint", "requested_at bigint", "attempts integer", "state text", "detail text", "depth integer", "turn bigint", "asked_by uuid",
-		"route text", "fetched_at bigint", "status text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
+		"route text", "fetched_at bigint", "status text"}, db.MetricDefinitions("")...)
 	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at: a higher
@@ -293,9 +293,7 @@ func statementsForTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 	const namedByHandle = "fetch_targets.external_id = '@' || excluded.handle"
 	// Before the first fetch, the counts of a target are the known counts of its only organisation. If the entry of another organisation has other known
 	// counts, or none, the target forgets them.
-	known := func(count string) string {
-		return "CASE WHEN fetch_targets.fetched_at IS NOT NULL OR excluded." + count + " = fetch_targets." + count + " THEN fetch_targets." + count + " END"
-	}
+	knownCounts := db.MetricColumns("{m} = CASE WHEN fetch_targets.fetched_at IS NOT NULL OR excluded.{m} = fetch_targets.{m} THEN fetch_targets.{m} END")
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
 	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
@@ -315,7 +313,7 @@ func statementsForTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
  attempts = CASE WHEN `+served+` THEN fetch_targets.attempts ELSE 0 END,
  refused_as = CASE WHEN `+served+` THEN fetch_targets.refused_as ELSE '' END,
  refusals = CASE WHEN `+served+` THEN fetch_targets.refusals ELSE 0 END,
- views = `+known("views")+`, likes = `+known("likes")+`, comments = `+known("comments")+`, shares = `+known("shares")+`, bookmarks = `+known("bookmarks"))
+ `+knownCounts)
 }
 
 // statementsForSubscriptions returns the statements that insert the subscriptions of entries, or update those that exist already.
@@ -354,15 +352,14 @@ var subscriptionColumns = []db.Column[FetchSubscription]{
 // SaveKnownCounts stores Entry.Known for those targets that were never fetched, as Enqueue does for new targets. If a
 // count in Entry.Known is nil, the target keeps its own. A target that the organisation does not track, or that another organisation tracks too, does not change.
 func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
-	columns := []string{"source text", "kind text", "external_id text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
+	columns := append([]string{"source text", "kind text", "external_id text"}, db.MetricDefinitions("")...)
 	for chunk := range slices.Chunk(entries, db.InsertChunk) {
 		rows := make([][]any, len(chunk))
 		for i, e := range chunk {
-			rows[i] = []any{e.Platform, e.Kind, e.ExternalID, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
+			rows[i] = append([]any{e.Platform, e.Kind, e.ExternalID}, e.Known.Values()...)
 		}
 		list, args := db.WithRows(tx, "u", columns, rows)
-		err := tx.Exec(list+`UPDATE fetch_targets SET views = COALESCE(u.views, fetch_targets.views), likes = COALESCE(u.likes, fetch_targets.likes),
-  comments = COALESCE(u.comments, fetch_targets.comments), shares = COALESCE(u.shares, fetch_targets.shares), bookmarks = COALESCE(u.bookmarks, fetch_targets.bookmarks)
+		err := tx.Exec(list+`UPDATE fetch_targets SET `+db.MetricColumns("{m} = COALESCE(u.{m}, fetch_targets.{m})")+`
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
   AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND `+SameTarget("s", "fetch_targets")+`)
   AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions other WHERE other.organisation_id <> ? AND `+SameTarget("other", "fetch_targets")+`)`,
