@@ -195,7 +195,7 @@ func BudgetKey(s source.Source, budgetName string) string {
 // the call used. It also deletes their ended pauses.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, callStart time.Time) error {
 	for _, call := range append(taken.reservedCalls(), source.Call{}) {
-		key := BudgetKey(s, call.Bucket)
+		key := BudgetKey(s, call.Budget)
 		if _, known := q.refused.LoadAndDelete(key); known {
 			if err := q.queue.DeleteRefusals(ctx, key); err != nil {
 				return err
@@ -209,7 +209,7 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 			return err
 		}
 		if resumed {
-			q.log.InfoContext(ctx, "source answers again", "source", s.Name(), "budget", call.Bucket)
+			q.log.InfoContext(ctx, "source answers again", "source", s.Name(), "budget", call.Budget)
 		}
 	}
 	return nil
