@@ -25,7 +25,7 @@ type AccountVideo struct {
 	OrganisationID  uuid.UUID
 	ID              uuid.UUID
 	LinkedAccountID uuid.UUID
-	Counts          // the latest counts of the video
+	db.Counts       // the latest counts of the video
 	UploadedAt      *db.Date
 
 	multiplier *float64 // the stored outlier multiplier; only ReadStatistics needs it
@@ -136,7 +136,7 @@ type AccountStats struct {
 	MeanViews, MedianViews, MedianViewsNonZero *float64
 	MostViewed                                 *int64
 	PercentOutperform10x, PercentOutperform25x *float64
-	Counts                                     // sums of the latest counts of the videos
+	db.Counts                                  // sums of the latest counts of the videos
 	LastUploadedAt                             *db.Date
 }
 
@@ -242,7 +242,7 @@ type AccountDay struct {
 	Day                       db.Date
 	Followers, Following      *int64
 	Videos                    int64
-	Counts
+	db.Counts
 	// ViewsGained is a running total: the views that the account's videos have gained until the end of the day, while they were tracked and linked to
 	// the account. Only the difference between two days has a meaning, because the total of an account can begin at any time. It is nil if no views
 	// were known yet, and in the rows that HasUnknownGain describes.

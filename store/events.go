@@ -67,7 +67,7 @@ type EventVideo struct {
 
 // VideoState has the numbers and the fetch status of a video at one time, as events report them.
 type VideoState struct {
-	Counts
+	db.Counts
 	Engagement        *int64      `json:"engagement"`
 	UpdatedAt         *db.Instant `json:"updated_at"`
 	OutlierMultiplier *float64    `json:"outlier"`

@@ -44,7 +44,7 @@ func StoredSource(source string, rounded bool) string {
 // Point has the counts of a video on one UTC day. A stored point has the last counts that were fetched on that day.
 type Point struct {
 	Day db.Date
-	Counts
+	db.Counts
 	Provenance
 	// EngagementUnknown is true for an interpolated point if one of its two neighbours has a count of likes, comments, bookmarks or shares that the
 	// other lacks. Without this count, the engagement would be too low.
@@ -120,8 +120,8 @@ const MaxDate db.Date = 2932896
 
 // lastKnownCounts returns the last exact (not rounded) value of each count before points[0]. The caller compares
 // these values with the points of the days from..to. If this comparison needs no earlier value, all values are nil.
-func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
-	var seen, before Counts
+func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (db.Counts, error) {
+	var seen, before db.Counts
 	wanted := false
 	for _, p := range points {
 		if p.Source != nil && strings.HasSuffix(*p.Source, roundingMark) {
@@ -198,7 +198,7 @@ func (p *Point) setStoredQuality() {
 
 // fillGaps returns the stored and interpolated points of the days from..to, the newest first. It
 // also sets the quality of the given points, which must be ordered by day.
-func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
+func fillGaps(knownBefore db.Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		p.setStoredQuality()
@@ -215,7 +215,7 @@ func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 		return []Point{}
 	}
 	days := max(0, min(to, stored[len(stored)-1].Day)-max(from, stored[0].Day)+1) // highest number of points that can be returned
-	i := interpolation{out: make([]Point, 0, days), counts: make([]int64, 0, MetricCount*int(days))}
+	i := interpolation{out: make([]Point, 0, days), counts: make([]int64, 0, db.MetricCount*int(days))}
 	for n := len(stored) - 1; n >= 0; n-- {
 		if day := stored[n].Day; day >= from && day <= to {
 			i.out = append(i.out, stored[n])

@@ -80,7 +80,7 @@ func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay d
 		" UNION ALL SELECT "+pointColumns+", video_id, 1 AS weekly FROM snapshots_weekly"+condition+" ORDER BY video_id, day, weekly",
 		map[string]any{"org": o.id, "videos": ids, "from": firstDay, "since": since, "until": until})
 	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
-		p, video := readPoint(row), row.ID(MetricCount+3)
+		p, video := readPoint(row), row.ID(db.MetricCount+3)
 		points[video] = appendPoint(points[video], p)
 		return nil
 	})
@@ -89,7 +89,7 @@ func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay d
 
 // readPoint returns the point in a row. The columns of the row begin with pointColumns.
 func readPoint(row *db.Values) Point {
-	p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(MetricCount + 1), FetchedAt: row.OptionalInstant(MetricCount + 2)}}
+	p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(db.MetricCount + 1), FetchedAt: row.OptionalInstant(db.MetricCount + 2)}}
 	for i, count := range p.Fields() {
 		*count = row.OptionalInt(1 + i)
 	}

@@ -15,13 +15,13 @@ type Sums struct {
 var MetricColumns, MetricNames, JoinMetrics = db.MetricColumns, db.MetricNames, db.JoinMetrics
 
 // Fields returns pointers to the sums in the order of the metrics, so that a caller can change the sums.
-func (s *Sums) Fields() [MetricCount]*int64 {
-	return [MetricCount]*int64{&s.Views, &s.Likes, &s.Comments, &s.Shares, &s.Bookmarks}
+func (s *Sums) Fields() [db.MetricCount]*int64 {
+	return [db.MetricCount]*int64{&s.Views, &s.Likes, &s.Comments, &s.Shares, &s.Bookmarks}
 }
 
 // Values returns the sums in the order of the metrics, to be used as parameters of a SQL statement.
 func (s *Sums) Values() []any {
-	values := make([]any, MetricCount)
+	values := make([]any, db.MetricCount)
 	for i, n := range s.Fields() {
 		values[i] = *n
 	}
@@ -29,7 +29,7 @@ func (s *Sums) Values() []any {
 }
 
 // Add adds the given counts to the sums. It skips unknown counts.
-func (s *Sums) Add(c Counts) {
+func (s *Sums) Add(c db.Counts) {
 	for i, sum := range s.Fields() {
 		if n := c.All()[i]; n != nil {
 			*sum += *n
@@ -45,8 +45,8 @@ func (s *Sums) Subtract(other Sums) {
 }
 
 // LatestCounts returns the latest counts of the video, which are fields of its record.
-func (v *Video) LatestCounts() Counts {
-	var c Counts
+func (v *Video) LatestCounts() db.Counts {
+	var c db.Counts
 	latest := v.LatestFields()
 	for i, field := range c.Fields() {
 		*field = *latest[i]
@@ -55,6 +55,6 @@ func (v *Video) LatestCounts() Counts {
 }
 
 // LatestFields returns pointers to the fields with the latest counts of a video, in the order of the metrics.
-func (v *Video) LatestFields() [MetricCount]**int64 {
-	return [MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
+func (v *Video) LatestFields() [db.MetricCount]**int64 {
+	return [db.MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
 }

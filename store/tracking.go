@@ -36,7 +36,7 @@ type TrackRequest struct {
 	Imported bool
 	// Known are the counts of the videos before their first fetch, in the order of Links. It is nil if a request has no counts.
 	// Counts of a video that the organisation already had are ignored.
-	Known []Counts
+	Known []db.Counts
 	// Unsupported is a function that returns why no configured source can fetch a video. It returns
 	// "" for other videos. If it is nil, all videos are fetchable.
 	Unsupported func(link.Link) string
@@ -286,7 +286,7 @@ type storedVideo struct {
 	Pending         bool
 	CreatedAt       db.Instant
 	LatestUpdatedAt *db.Instant
-	Latest          Counts `gorm:"embedded;embeddedPrefix:latest_"`
+	Latest          db.Counts `gorm:"embedded;embeddedPrefix:latest_"`
 }
 
 // storedVideos returns what is stored about the links: the videos by queue.TargetKey, and the accounts by AccountKey. It also returns the tier and

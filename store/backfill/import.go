@@ -221,7 +221,7 @@ func (i *importState) requireDataKind(videos []*mergedVideo) error {
 type storedPoint struct {
 	VideoID uuid.UUID
 	Day     db.Date
-	store.Counts
+	db.Counts
 	FetchedAt db.Instant
 	Source    string
 	Weekly    bool     // the point comes from snapshots_weekly, not from snapshots_daily

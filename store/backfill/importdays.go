@@ -18,10 +18,10 @@ import (
 // dayChange contains amounts that an import adds to sums of an account or organisation. It changes
 // the sums of one day and of all later days.
 type dayChange struct {
-	counts [store.MetricCount]int64 // for each metric: the change in the sum
-	known  [store.MetricCount]int64 // for each metric: the change in the number of videos whose value is known
-	videos int64                    // the change in the number of videos
-	gained int64                    // the change in the gained views; only for an account
+	counts [db.MetricCount]int64 // for each metric: the change in the sum
+	known  [db.MetricCount]int64 // for each metric: the change in the number of videos whose value is known
+	videos int64                 // the change in the number of videos
+	gained int64                 // the change in the gained views; only for an account
 
 	firstViews int64 // the change in the sum of the first views; only for an organisation
 	accounts   int64 // the change in the number of tracked accounts; only for an organisation
@@ -40,7 +40,7 @@ func (d *dayChange) addAmounts(o dayChange) {
 }
 
 // addToSums adds the amounts to the sums of one day. A sum that is nil stays nil unless a video's value becomes known.
-func (d *dayChange) addToSums(sums *store.Counts) {
+func (d *dayChange) addToSums(sums *db.Counts) {
 	for n, to := range sums.Fields() {
 		if *to != nil || d.known[n] > 0 {
 			*to = new(valueOrZero(*to) + d.counts[n])
@@ -76,7 +76,7 @@ func (h *history) addChange(day db.Date, c dayChange) {
 // before the day firstDay change the rows from firstDay. If hiddenSince is not nil, the sums of this day and of all later
 // days do not include the likes of the video.
 func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSince *db.Date) {
-	var known store.Counts
+	var known db.Counts
 	for _, s := range steps {
 		was := known.All()
 		if hiddenSince != nil && s.day >= *hiddenSince {
@@ -102,7 +102,7 @@ func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSi
 	}
 }
 
-// likesMetric and viewsMetric are the positions of the likes and of the views in the result of store.Counts.All.
+// likesMetric and viewsMetric are the positions of the likes and of the views in the result of db.Counts.All.
 var (
 	likesMetric = slices.Index(db.MetricNames(""), "likes")
 	viewsMetric = slices.Index(db.MetricNames(""), "views")

@@ -74,7 +74,7 @@ type FetchRefusal struct {
 // Point contains the counts of a video at the time At.
 type Point struct {
 	At db.Instant
-	store.Counts
+	db.Counts
 	Rounded bool // at least one of the counts is rounded; Seed ignores this field
 }
 

@@ -15,7 +15,7 @@ import (
 // daySums has the sums of the counts of all videos at the end of one day, for one account or for an organisation.
 type daySums struct {
 	videos, accounts     int64
-	counts               store.Counts
+	counts               db.Counts
 	firstViews           int64
 	followers, following *int64 // nil if they are unknown
 
@@ -43,7 +43,7 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedVie
 	days := make([]daySums, today-first+1)
 	for i := range in.Videos {
 		v := &in.Videos[i]
-		var known store.Counts
+		var known db.Counts
 		var firstViews *int64
 		next := 0
 		for at := range days {
@@ -133,7 +133,7 @@ type organisationDay struct {
 	OrganisationID uuid.UUID
 	Day            db.Date
 	Videos         int64
-	store.Counts
+	db.Counts
 	FirstViews           *int64 // nil if it was not stored on that day
 	Accounts             int64
 	Followers, Following *int64

@@ -6,7 +6,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -26,7 +25,7 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 	rows := make([][]any, len(sorted))
 	for i, o := range sorted {
 		var fetched, details *db.Instant
-		var counts store.Counts
+		var counts db.Counts
 		handle := o.Handle
 		if o.Facts != nil {
 			db.Assign(&handle, o.Facts.Username)

@@ -39,11 +39,11 @@ type VideoFacts struct {
 	ShopProductID   *string
 	// RoundedFrom has an entry for each count that the source has probably rounded: the smallest number that the source rounds. The entry of an
 	// exact count is nil.
-	RoundedFrom store.Counts `json:",omitzero"`
+	RoundedFrom db.Counts `json:",omitzero"`
 }
 
 // IsRounded returns true if the source has probably rounded one of the counts.
-func (f *VideoFacts) IsRounded() bool { return f.RoundedFrom != store.Counts{} }
+func (f *VideoFacts) IsRounded() bool { return f.RoundedFrom != db.Counts{} }
 
 // Outcome is the result of fetching one claimed target. It also says when the target is due next.
 type Outcome struct {
@@ -432,8 +432,8 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 }
 
 // reportedCounts returns the counts that the source reported. A count that it did not report is nil.
-func (f *VideoFacts) reportedCounts() store.Counts {
-	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
+func (f *VideoFacts) reportedCounts() db.Counts {
+	return db.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
 // statementsForPoints returns the statements that store a point of each video for the day of the
