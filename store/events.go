@@ -312,6 +312,13 @@ func (r *EventRecorder) AddDiscoveredVideo(a *Account, v *Video) {
 	r.addEvent(v.OrganisationID, EventVideoDiscovered, EventData{Account: eventAccount(a, nil), Video: eventVideo(v, nil)})
 }
 
+// addDisabledWebhook adds an event about a webhook that was disabled. The event is sent to the other webhooks of the organisation.
+func (r *EventRecorder) addDisabledWebhook(w *Webhook) {
+	others := slices.DeleteFunc(r.receivers[w.OrganisationID], func(to receiver) bool { return to.id == w.ID })
+	r.receivers[w.OrganisationID] = others
+	r.addEvent(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
+}
+
 func equalCounts(a, b *int64) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }

@@ -184,6 +184,28 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 	return points, err
 }
 
+// readPoint returns the point in a row. The columns of the row begin with pointColumns.
+func readPoint(row *db.Values) Point {
+	p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(db.MetricCount + 1), FetchedAt: row.OptionalInstant(db.MetricCount + 2)}}
+	for i, count := range p.Fields() {
+		*count = row.OptionalInt(1 + i)
+	}
+	return p
+}
+
+// appendPoint adds the next point of a video to points. If p has the same day as the last point,
+// appendPoint only fills missing counts of the last point.
+func appendPoint(points []Point, p Point) []Point {
+	last := len(points) - 1
+	if last < 0 || points[last].Day != p.Day {
+		return append(points, p)
+	}
+	// The last point and p are of the same day: the last point is the daily point, and p is the weekly point.
+	p.Update(points[last].Counts)
+	points[last].Counts = p.Counts
+	return points
+}
+
 // setStoredQuality sets the quality of a stored point: QualityRounded if the name of the source ends with
 // roundingMark, otherwise QualityMeasured. It removes the mark from this name.
 func (p *Point) setStoredQuality() {

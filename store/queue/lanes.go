@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,35 @@ import (
 
 	"github.com/reeltally/reeltally/store/internal/db"
 )
+
+// Lane is the priority of a target. The collector divides its calls between the lanes by weight.
+type Lane int
+
+// The lanes, the most urgent first. If several organisations track a target, the target has the most urgent of their lanes.
+const (
+	LaneInteractive Lane = iota // interactive: an organisation waits for the fetch
+	LanePremium
+	LaneBasic
+	LaneFree
+)
+
+// String returns the lane's name.
+func (l Lane) String() string {
+	switch l {
+	case LaneInteractive:
+		return "interactive"
+	case LanePremium:
+		return "premium"
+	case LaneBasic:
+		return "basic"
+	case LaneFree:
+		return "free"
+	}
+	return strconv.Itoa(int(l))
+}
+
+// Lanes lists all lanes, the most urgent first.
+var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
 
 // A target's base lane is the lane of its scheduled fetches: the most urgent lane of its
 // subscribers. Enqueue and UpdateLanes keep the base lane up to date.

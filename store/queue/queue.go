@@ -3,11 +3,9 @@ package queue
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,37 +16,18 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// A target is due at its next_at. Claim sets next_at to the end of the lease, so a target that is
-// never acknowledged becomes due again.
-
-// Lane is the priority of a target. The collector divides its calls between the lanes by weight.
-type Lane int
-
-// The lanes, the most urgent first. If several organisations track a target, the target has the most urgent of their lanes.
-const (
-	LaneInteractive Lane = iota // interactive: an organisation waits for the fetch
-	LanePremium
-	LaneBasic
-	LaneFree
-)
-
-// String returns the lane's name.
-func (l Lane) String() string {
-	switch l {
-	case LaneInteractive:
-		return "interactive"
-	case LanePremium:
-		return "premium"
-	case LaneBasic:
-		return "basic"
-	case LaneFree:
-		return "free"
-	}
-	return strconv.Itoa(int(l))
+// Queue is the fetch queue. Its methods can be called concurrently.
+type Queue struct {
+	db       *db.DB
+	observed observedHeartbeats // the heartbeats that Heartbeat has read
+	exported observedHeartbeats // the heartbeats that OldestFetch has read
 }
 
-// Lanes lists all lanes, the most urgent first.
-var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
+// New returns the queue of a database. Callers outside store use Store.Queue.
+func New(d *db.DB) *Queue { return &Queue{db: d} }
+
+// A target is due at its next_at. Claim sets next_at to the end of the lease, so a target that is
+// never acknowledged becomes due again.
 
 // Pace is how fast a target's counts change. It decides how often the target is fetched.
 type Pace int
@@ -420,72 +399,3 @@ func (s *Queue) changeTargets(ctx context.Context, targets []Target, change func
 	})
 	return rows, err
 }
-
-// Heartbeat records that a collector is running. If another collector has had no new heartbeat for longer than deadAfter, its claimed targets become
-// due. This time is measured by the clock of this process, so the clocks of two collectors may differ. Heartbeat returns the number of these targets.
-func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
-	type collectorRow struct {
-		ID      uuid.UUID
-		SeenAt  db.Instant
-		Serves  string
-		Sources string
-	}
-	published, err := json.Marshal(sources)
-	if err != nil {
-		return 0, err
-	}
-	var freed int64
-	var dead []uuid.UUID
-	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-		now := s.db.Now()
-		err := tx.Table("collectors").Clauses(clause.OnConflict{
-			Columns: db.Columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at", "serves", "sources"}),
-		}).Create(&collectorRow{collector, now, joinForms(serves), string(published)}).Error
-		if err != nil {
-			return err
-		}
-		collectors, heartbeats, err := readCollectors(tx)
-		if err != nil {
-			return err
-		}
-		silences := s.observed.record(heartbeats, now)
-		freed, dead = 0, s.observed.findDead(silences, deadAfter)
-		if len(dead) > 0 {
-			r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
-			if freed = r.RowsAffected; r.Error != nil {
-				return r.Error
-			}
-		}
-		// The row of a dead collector stays while the collector may still store an answer: see OldestFetch.
-		gone, err := forgotten(collectors, silences)
-		if err != nil || len(gone) == 0 {
-			return err
-		}
-		return tx.Exec(`DELETE FROM collectors WHERE id IN ?`, gone).Error
-	})
-	if err == nil {
-		s.observed.markFreed(dead)
-	}
-	return freed, err
-}
-
-// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately. The collector must have stored all answers
-// to its fetches.
-func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error {
-	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {
-			return err
-		}
-		return tx.Exec(`DELETE FROM collectors WHERE id = ?`, collector).Error
-	})
-}
-
-// Queue is the fetch queue. Its methods can be called concurrently.
-type Queue struct {
-	db       *db.DB
-	observed observedHeartbeats // the heartbeats that Heartbeat has read
-	exported observedHeartbeats // the heartbeats that OldestFetch has read
-}
-
-// New returns the queue of a database. Callers outside store use Store.Queue.
-func New(d *db.DB) *Queue { return &Queue{db: d} }
