@@ -12,7 +12,11 @@ type Sums struct {
 }
 
 // Names of db that collectiontotals.go uses.
-var MetricColumns, MetricNames, JoinMetrics = db.MetricColumns, db.MetricNames, db.JoinMetrics
+var (
+	MetricColumns = db.MetricColumns
+	MetricNames   = db.MetricNames
+	JoinMetrics   = db.JoinMetrics
+)
 
 // Fields returns pointers to the sums in the order of the metrics, so that a caller can change the sums.
 func (s *Sums) Fields() [db.MetricCount]*int64 {
