@@ -77,8 +77,7 @@ func (i *instance) leaseTargets(ctx context.Context, c queue.Claim) error {
 	return i.store.DB().Tx(ctx, func(tx *gorm.DB) error {
 		leased := int64(0)
 		for _, g := range queue.GroupByKind(c.Targets) {
-			done := tx.Exec("UPDATE fetch_targets SET token = ?, claimed_by = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?",
-				c.Token, c.Token, queue.Bucket, g.Platform, g.Kind, g.IDs)
+			done := tx.Exec("UPDATE fetch_targets SET token = ?, claimed_by = ? WHERE ?", c.Token, c.Token, g.Condition())
 			if done.Error != nil {
 				return done.Error
 			}

@@ -33,7 +33,7 @@ func (*budgetSource) Serves(t queue.Target) (int, bool) {
 	return 1, t.Platform == link.TikTok && t.Kind == queue.KindAccount
 }
 func (s *budgetSource) Plan(batch []queue.Target) [][]source.Call {
-	return [][]source.Call{{{Bucket: "calls", Units: s.units}}}
+	return [][]source.Call{{{Budget: "calls", Units: s.units}}}
 }
 func (*budgetSource) Concurrency() int                         { return 1 }
 func (*budgetSource) Group(queue.Target) string                { return "" }

@@ -129,7 +129,7 @@ func (c *Collector) costsOfFetch(sample queue.Target, details bool) []map[string
 			cost := map[string]float64{}
 			for _, call := range calls {
 				// The units of a call are shared by all targets of a full batch.
-				cost[quota.BudgetKey(s, call.Bucket)] += float64(call.Units) / float64(max(1, batch))
+				cost[quota.BudgetKey(s, call.Budget)] += float64(call.Units) / float64(max(1, batch))
 			}
 			costs = append(costs, cost)
 		}

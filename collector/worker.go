@@ -96,17 +96,16 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 		return false, err
 	}
 	defer w.group.releaseWorker(claim)
-	now := w.Now()
 	var due []queue.Target
 	var early []ingest.Outcome
 	for _, t := range claim.Targets {
-		if next, ok := w.schedulePlan(t).Due(t, now); !ok && !parseAttempt(t).Running {
+		if next, ok := w.schedulePlan(t).Due(t, w.Now()); !ok && !parseAttempt(t).Running {
 			o := unchangedOutcome(t)
 			o.NextAt, o.Fetch = store.InstantOf(next), &queue.FetchChange{}
 			early = append(early, o)
 			continue
 		}
-		due = append(due, w.prepareTarget(t, now))
+		due = append(due, t)
 	}
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
 	err = w.writer.Acknowledge(writing, claim, claim.At, early)
@@ -130,13 +129,13 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	if lastFree {
 		lanes = slices.DeleteFunc(lanes, func(l queue.Lane) bool { return l != queue.LaneInteractive })
 	}
-	claims := err == nil && len(lanes) > 0 && w.missedHeartbeats.Load() < maxMissedHeartbeats
-	if claims {
-		claims, err = w.clockIsRight(reading)
+	mayClaim := err == nil && len(lanes) > 0 && w.missedHeartbeats.Load() < maxMissedHeartbeats
+	if mayClaim {
+		mayClaim, err = w.clockIsRight(reading)
 	}
-	if claims {
+	if mayClaim {
 		ctx = w.startCollectSpan(ctx)
-		claim, err = w.claimFromLanes(trace.ContextWithSpan(reading, trace.SpanFromContext(ctx)), lanes, lastFree)
+		claim, err = w.leaseBatch(trace.ContextWithSpan(reading, trace.SpanFromContext(ctx)), lanes, lastFree)
 	}
 	switch {
 	case err != nil:
@@ -150,9 +149,9 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	return ctx, claim, nil
 }
 
-// claimFromLanes leases a batch of due targets from the given lanes. If onlyIdleOrganisations is true, it skips
+// leaseBatch leases a batch of due targets from the given lanes. If onlyIdleOrganisations is true, it skips
 // organisations for which this source is already fetching a target of the interactive lane.
-func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, onlyIdleOrganisations bool) (claim queue.Claim, err error) {
+func (w *worker) leaseBatch(ctx context.Context, lanes []queue.Lane, onlyIdleOrganisations bool) (claim queue.Claim, err error) {
 	ctx, span := tracing.Start(ctx, "claim")
 	defer func() { tracing.End(span, err) }()
 	if err := w.updateThrottles(ctx); err != nil {
@@ -190,44 +189,45 @@ func (g *workerGroup) releaseWorker(c queue.Claim) {
 	}
 }
 
-// call describes a request to a source. Targets with equal call values can be requested together.
-type call struct {
+// callShape describes a request to a source. Targets with equal values of callShape can be requested together.
+type callShape struct {
 	platform link.Platform
 	kind     queue.Kind
 	size     int    // number of targets that fit into one call; 0 if the source does not serve these targets
 	group    string // the result of Source.Group for these targets
 }
 
-// describeCall returns the call with which the worker asks its source for a target. The batch size is 0 if the source does not serve the target.
-func (w *worker) describeCall(t queue.Target) call {
+// describeCall returns the shape of the call with which the worker asks its source for a target. The batch size is 0 if the source does not serve the target.
+func (w *worker) describeCall(t queue.Target) callShape {
 	size, served := w.source.Serves(t)
 	if !served {
-		return call{platform: t.Platform, kind: t.Kind}
+		return callShape{platform: t.Platform, kind: t.Kind}
 	}
-	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
+	return callShape{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// chooseBatch returns the first due target and others for the same call. leaseTime is how long the batch
+// chooseBatch prepares the due targets, and returns the first of them and others for the same call. leaseTime is how long the batch
 // must be leased.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTime time.Duration) {
 	now := w.Now()
-	first := w.prepareTarget(due[0], now)
-	wanted, most := w.describeCall(first), len(due)
+	for i, t := range due {
+		due[i] = w.prepareTarget(t, now)
+	}
+	wanted, most := w.describeCall(due[0]), len(due)
 	for _, t := range due {
-		this := w.describeCall(w.prepareTarget(t, now))
-		if this != wanted {
+		if w.describeCall(t) != wanted {
 			continue
 		}
 		limit := most
 		// Each failed attempt halves the batch, so that a target that causes failures is soon requested alone.
-		if this.size > 0 {
-			limit = min(most, max(1, this.size>>min(t.Attempts, 30)))
+		if wanted.size > 0 {
+			limit = min(most, max(1, wanted.size>>min(t.Attempts, 30)))
 		}
 		if len(batch) < limit {
 			batch, most = append(batch, t), limit
 		}
 	}
-	return batch, w.fetchTimeout(first) + leaseMargin
+	return batch, w.fetchTimeout(due[0]) + leaseMargin
 }
 
 // fetchTimeout returns the time limit for fetching a target, or a batch of targets of the same kind.
@@ -263,25 +263,25 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []queue.Tar
 // fetchBatch asks the source once and stores the replies. It returns the batches to fetch next. A panic is handled like a temporary failure of
 // the batch.
 func (w *worker) fetchBatch(ctx context.Context, claim queue.Claim, batch []queue.Target, tried searchesByID) ([][]queue.Target, error) {
-	again, err := w.storeReplies(ctx, claim, batch, tried, w.callSource)
+	again, err := w.askAndStore(ctx, claim, batch, tried, w.callSource)
 	if p, ok := errors.AsType[*panicError](err); ok {
-		return w.storeReplies(ctx, claim, batch, tried, func(_ context.Context, batch []queue.Target) ([]quota.Reply, error) {
+		return w.askAndStore(ctx, claim, batch, tried, func(_ context.Context, batch []queue.Target) ([]quota.Reply, error) {
 			return w.quota.Fail(context.WithoutCancel(ctx), w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
 		})
 	}
 	return again, err
 }
 
-// storeReplies calls `call` and stores its replies. It returns the batches to fetch next, and a *panicError after a panic.
-func (w *worker) storeReplies(ctx context.Context, claim queue.Claim, batch []queue.Target, tried searchesByID,
-	call func(context.Context, []queue.Target) ([]quota.Reply, error)) (again [][]queue.Target, err error) {
+// askAndStore calls `ask` and stores its replies. It returns the batches to fetch next, and a *panicError after a panic.
+func (w *worker) askAndStore(ctx context.Context, claim queue.Claim, batch []queue.Target, tried searchesByID,
+	ask func(context.Context, []queue.Target) ([]quota.Reply, error)) (again [][]queue.Target, err error) {
 	err = w.runSafely(ctx, func() error {
 		// Answers are stored even if the collector is stopping.
 		storing, stop := context.WithTimeout(context.WithoutCancel(ctx), w.fetchTimeout(batch[0])+leaseMargin)
 		defer stop()
 		calling, cancel := context.WithTimeout(ctx, w.fetchTimeout(batch[0]))
 		defer cancel()
-		replies, err := call(calling, batch)
+		replies, err := ask(calling, batch)
 		for _, reply := range replies {
 			next, stored := w.storeReply(storing, claim, reply, tried)
 			again, err = append(again, next...), errors.Join(err, stored)

@@ -65,9 +65,9 @@ type Account struct {
 // AccountKey returns the key of an account in maps of accounts: the platform, "/" and the handle.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// insertAccounts returns the statements that insert new accounts and mark their handles as current. The organisation must not have any of these
+// statementsForNewAccounts returns the statements that insert new accounts and mark their handles as current. The organisation must not have any of these
 // accounts yet.
-func insertAccounts(tx *gorm.DB, accounts []Account) []db.Write {
+func statementsForNewAccounts(tx *gorm.DB, accounts []Account) []db.Write {
 	rows := make([][]any, len(accounts))
 	for i := range accounts {
 		a := &accounts[i]

@@ -25,7 +25,7 @@ type AccountVideo struct {
 	OrganisationID  uuid.UUID
 	ID              uuid.UUID
 	LinkedAccountID uuid.UUID
-	Counts          // the latest counts of the video
+	db.Counts       // the latest counts of the video
 	UploadedAt      *db.Date
 
 	multiplier *float64 // the stored outlier multiplier; only ReadStatistics needs it
@@ -38,7 +38,7 @@ var accountVideoColumns = func() []db.Column[AccountVideo] {
 		{Name: "id", Set: func(v *AccountVideo, row *db.Values, i int) { v.ID = row.ID(i) }},
 		{Name: "linked_account_id", Set: func(v *AccountVideo, row *db.Values, i int) { v.LinkedAccountID = row.ID(i) }},
 	}
-	for n, name := range MetricNames("") {
+	for n, name := range db.MetricNames("") {
 		columns = append(columns, db.Column[AccountVideo]{Name: name, Set: func(v *AccountVideo, row *db.Values, i int) { *v.Fields()[n] = row.OptionalInt(i) }})
 	}
 	return append(columns,
@@ -56,7 +56,7 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp, events *
 	if err := events.AddOutliers(stats); err != nil {
 		return err
 	}
-	if err := db.RunWrites(tx, stats.BuildSQLUpdates(tx, stamp.Day)...); err != nil {
+	if err := db.RunWrites(tx, stats.StatementsForStatistics(tx, stamp.Day)...); err != nil {
 		return err
 	}
 	return db.RunWrites(tx, StatementsForAccountDays(tx, accounts, stamp)...)
@@ -69,7 +69,7 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(tx, stats.BuildSQLUpdates(tx, 0)...)
+	return db.RunWrites(tx, stats.StatementsForStatistics(tx, 0)...)
 }
 
 // AccountsStats has the statistics of several accounts.
@@ -103,7 +103,7 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (A
 			videos[of.accountKey()] = append(videos[of.accountKey()], of)
 		}
 	}
-	stored, err := db.FindColumns(tx, db.Keys(accounts), accountVideoColumns, `SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at, v.outlier_multiplier
+	stored, err := db.FindColumns(tx, db.Keys(accounts), accountVideoColumns, `SELECT v.organisation_id, v.id, v.linked_account_id, `+db.MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at, v.outlier_multiplier
   FROM wanted CROSS JOIN videos v WHERE v.organisation_id = {org} AND v.linked_account_id = wanted.id AND NOT v.removed`)
 	if err != nil {
 		return s, err
@@ -136,7 +136,7 @@ type AccountStats struct {
 	MeanViews, MedianViews, MedianViewsNonZero *float64
 	MostViewed                                 *int64
 	PercentOutperform10x, PercentOutperform25x *float64
-	Counts                                     // sums of the latest counts of the videos
+	db.Counts                                  // sums of the latest counts of the videos
 	LastUploadedAt                             *db.Date
 }
 
@@ -200,10 +200,10 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// BuildSQLUpdates returns statements that store the accounts' new statistics and correct the outlier
+// StatementsForStatistics returns statements that store the accounts' new statistics and correct the outlier
 // multipliers of videos. The caller itself must store the videos that it passed to ReadStatistics. After these statements, the caller must write the
 // rows of account_days for the given day. With day 0, it need not do so: the gains of accounts that have rows then do not change.
-func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB, day db.Date) []db.Write {
+func (s AccountsStats) StatementsForStatistics(tx *gorm.DB, day db.Date) []db.Write {
 	if len(s.Of) == 0 {
 		return nil
 	}
@@ -215,11 +215,11 @@ func (s AccountsStats) BuildSQLUpdates(tx *gorm.DB, day db.Date) []db.Write {
 			a.PercentOutperform25x, a.LastUploadedAt, s.Gained[account]}, a.Counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
-		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date", "gained bigint"}, MetricDefinitions("")...)
+		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date", "gained bigint"}, db.MetricDefinitions("")...)
 	// If the account has a row of a later day, the gain belongs to that row. The period of the seven days then stays the same.
 	writes := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.StatementsForExec(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
- `+MetricColumns("total_{m} = s.{m}")+`,
+ `+db.MetricColumns("total_{m} = s.{m}")+`,
  views_gained = CASE WHEN s.views IS NULL THEN accounts.views_gained ELSE COALESCE(accounts.views_gained, 0) + s.gained END,
  views_gained_7d = CASE WHEN (SELECT MAX(l.day) FROM account_days l WHERE l.organisation_id = {org} AND l.account_id = s.id) > ? THEN accounts.views_gained_7d + s.gained
   ELSE COALESCE(accounts.views_gained, 0) + s.gained - (SELECT d.views_gained FROM account_days d
@@ -242,7 +242,7 @@ type AccountDay struct {
 	Day                       db.Date
 	Followers, Following      *int64
 	Videos                    int64
-	Counts
+	db.Counts
 	// ViewsGained is a running total: the views that the account's videos have gained until the end of the day, while they were tracked and linked to
 	// the account. Only the difference between two days has a meaning, because the total of an account can begin at any time. It is nil if no views
 	// were known yet, and in the rows that HasUnknownGain describes.
@@ -285,14 +285,14 @@ func StatementsForAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp)
 	}
 	// An updated row keeps the source of its newest fetch.
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
-	return db.Keys(accounts).StatementsForExec(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views_gained, `+MetricColumns("{m}")+`, fetched_at, source)
+	return db.Keys(accounts).StatementsForExec(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, views_gained, `+db.MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,
   COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = {org} AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
-  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.views_gained, `+MetricColumns("a.total_{m}")+`,
+  a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, a.views_gained, `+db.MetricColumns("a.total_{m}")+`,
   CAST(? AS bigint), CAST(? AS text)
   FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = {org} AND a.id = wanted.id
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
-  views_gained = excluded.views_gained, `+MetricColumns("{m} = excluded.{m}")+`,
+  views_gained = excluded.views_gained, `+db.MetricColumns("{m} = excluded.{m}")+`,
   source = `+newest+`excluded.source ELSE account_days.source END, fetched_at = `+newest+`excluded.fetched_at ELSE account_days.fetched_at END`,
 		stamp.Day, stamp.Day, stamp.FetchedAt, stamp.Source)
 }

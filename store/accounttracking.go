@@ -257,7 +257,7 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 // means none. For preview, see TrackAccountsRequest.
 func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
-		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Preview: preview, Known: Counts{Views: a.LatestFollowersCount}}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Preview: preview, Known: db.Counts{Views: a.LatestFollowersCount}}
 	if kind != nil {
 		e.Depth = ListDepths[*kind]
 	}

@@ -272,13 +272,6 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 	})
 }
 
-// addDisabledWebhook adds an event about a webhook that was disabled. The event is sent to the other webhooks of the organisation.
-func (r *EventRecorder) addDisabledWebhook(w *Webhook) {
-	others := slices.DeleteFunc(r.receivers[w.OrganisationID], func(to receiver) bool { return to.id == w.ID })
-	r.receivers[w.OrganisationID] = others
-	r.addEvent(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
-}
-
 // countAttempts updates Failures, FailingSince and LastSuccessAt with the attempts of one claim, but does not store them. If the
 // webhook must be disabled, it returns the reason.
 func (w *Webhook) countAttempts(attempts []Attempt) *DisabledReason {

@@ -65,8 +65,8 @@ type EventQuery struct {
 var EventOrders = db.SortColumns{"position": db.SortBy("events", "position", db.IntegerColumn)}
 
 // EventPosition returns a Position for Window.After. With it, a list of events begins after the event with the given position number and id.
-func EventPosition(position int64, id uuid.UUID) Position {
-	return Position{Value: strconv.FormatInt(position, 10), ID: id}
+func EventPosition(position int64, id uuid.UUID) db.Position {
+	return db.Position{Value: strconv.FormatInt(position, 10), ID: id}
 }
 
 // ListEvents returns a list of the organisation's events, the oldest first.

@@ -67,7 +67,7 @@ type EventVideo struct {
 
 // VideoState has the numbers and the fetch status of a video at one time, as events report them.
 type VideoState struct {
-	Counts
+	db.Counts
 	Engagement        *int64      `json:"engagement"`
 	UpdatedAt         *db.Instant `json:"updated_at"`
 	OutlierMultiplier *float64    `json:"outlier"`
@@ -310,6 +310,13 @@ func (r *EventRecorder) addStoppedVideos(videos []Video) {
 // AddDiscoveredVideo adds an event about a video that was found in the list of an account's videos.
 func (r *EventRecorder) AddDiscoveredVideo(a *Account, v *Video) {
 	r.addEvent(v.OrganisationID, EventVideoDiscovered, EventData{Account: eventAccount(a, nil), Video: eventVideo(v, nil)})
+}
+
+// addDisabledWebhook adds an event about a webhook that was disabled. The event is sent to the other webhooks of the organisation.
+func (r *EventRecorder) addDisabledWebhook(w *Webhook) {
+	others := slices.DeleteFunc(r.receivers[w.OrganisationID], func(to receiver) bool { return to.id == w.ID })
+	r.receivers[w.OrganisationID] = others
+	r.addEvent(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
 }
 
 func equalCounts(a, b *int64) bool {

@@ -63,7 +63,7 @@ func (o *Org) Export(ctx context.Context, q ExportQuery) ([]VideoHistory, error)
 
 // pointsInRange returns the points of the days q.From to q.To, the oldest first. It includes interpolated points only if q.Interpolated is true.
 func (q ExportQuery) pointsInRange(stored []Point) []Point {
-	points := fillGaps(Counts{}, stored, q.From, q.To)
+	points := fillGaps(db.Counts{}, stored, q.From, q.To)
 	slices.Reverse(points)
 	if q.Interpolated {
 		return points

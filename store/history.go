@@ -44,7 +44,7 @@ func StoredSource(source string, rounded bool) string {
 // Point has the counts of a video on one UTC day. A stored point has the last counts that were fetched on that day.
 type Point struct {
 	Day db.Date
-	Counts
+	db.Counts
 	Provenance
 	// EngagementUnknown is true for an interpolated point if one of its two neighbours has a count of likes, comments, bookmarks or shares that the
 	// other lacks. Without this count, the engagement would be too low.
@@ -120,8 +120,8 @@ const MaxDate db.Date = 2932896
 
 // lastKnownCounts returns the last exact (not rounded) value of each count before points[0]. The caller compares
 // these values with the points of the days from..to. If this comparison needs no earlier value, all values are nil.
-func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
-	var seen, before Counts
+func (o *Org) lastKnownCounts(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (db.Counts, error) {
+	var seen, before db.Counts
 	wanted := false
 	for _, p := range points {
 		if p.Source != nil && strings.HasSuffix(*p.Source, roundingMark) {
@@ -145,7 +145,7 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 ) AS k ORDER BY k.day DESC, k.weekly LIMIT 1) AS %[1]s`
 	var lasts []string
 	var args []any
-	for _, count := range MetricNames("") {
+	for _, count := range db.MetricNames("") {
 		lasts = append(lasts, fmt.Sprintf(last, count))
 		args = append(args, o.id, video, points[0].Day, "%"+roundingMark, o.id, video, points[0].Day, "%"+roundingMark)
 	}
@@ -154,7 +154,7 @@ SELECT w.day, w.weekly, w.%[1]s FROM (SELECT day, 1 AS weekly, %[1]s FROM snapsh
 }
 
 // pointColumns are the columns of a stored point.
-var pointColumns = "day, " + MetricColumns("{m}") + ", source, fetched_at"
+var pointColumns = "day, " + db.MetricColumns("{m}") + ", source, fetched_at"
 
 // storedPoints is a SQL query for the daily and weekly points of a video in a range of days.
 var storedPoints = "SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to
@@ -184,6 +184,28 @@ func (o *Org) scanPoints(ctx context.Context, query db.StaticQuery, video uuid.U
 	return points, err
 }
 
+// readPoint returns the point in a row. The columns of the row begin with pointColumns.
+func readPoint(row *db.Values) Point {
+	p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(db.MetricCount + 1), FetchedAt: row.OptionalInstant(db.MetricCount + 2)}}
+	for i, count := range p.Fields() {
+		*count = row.OptionalInt(1 + i)
+	}
+	return p
+}
+
+// appendPoint adds the next point of a video to points. If p has the same day as the last point,
+// appendPoint only fills missing counts of the last point.
+func appendPoint(points []Point, p Point) []Point {
+	last := len(points) - 1
+	if last < 0 || points[last].Day != p.Day {
+		return append(points, p)
+	}
+	// The last point and p are of the same day: the last point is the daily point, and p is the weekly point.
+	p.Update(points[last].Counts)
+	points[last].Counts = p.Counts
+	return points
+}
+
 // setStoredQuality sets the quality of a stored point: QualityRounded if the name of the source ends with
 // roundingMark, otherwise QualityMeasured. It removes the mark from this name.
 func (p *Point) setStoredQuality() {
@@ -198,7 +220,7 @@ func (p *Point) setStoredQuality() {
 
 // fillGaps returns the stored and interpolated points of the days from..to, the newest first. It
 // also sets the quality of the given points, which must be ordered by day.
-func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
+func fillGaps(knownBefore db.Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
 		p.setStoredQuality()
@@ -215,7 +237,7 @@ func fillGaps(knownBefore Counts, stored []Point, from, to db.Date) []Point {
 		return []Point{}
 	}
 	days := max(0, min(to, stored[len(stored)-1].Day)-max(from, stored[0].Day)+1) // highest number of points that can be returned
-	i := interpolation{out: make([]Point, 0, days), counts: make([]int64, 0, MetricCount*int(days))}
+	i := interpolation{out: make([]Point, 0, days), counts: make([]int64, 0, db.MetricCount*int(days))}
 	for n := len(stored) - 1; n >= 0; n-- {
 		if day := stored[n].Day; day >= from && day <= to {
 			i.out = append(i.out, stored[n])

@@ -80,31 +80,9 @@ func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, firstDay d
 		" UNION ALL SELECT "+pointColumns+", video_id, 1 AS weekly FROM snapshots_weekly"+condition+" ORDER BY video_id, day, weekly",
 		map[string]any{"org": o.id, "videos": ids, "from": firstDay, "since": since, "until": until})
 	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
-		p, video := readPoint(row), row.ID(MetricCount+3)
+		p, video := readPoint(row), row.ID(db.MetricCount+3)
 		points[video] = appendPoint(points[video], p)
 		return nil
 	})
 	return points, db.Translate(err)
-}
-
-// readPoint returns the point in a row. The columns of the row begin with pointColumns.
-func readPoint(row *db.Values) Point {
-	p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(MetricCount + 1), FetchedAt: row.OptionalInstant(MetricCount + 2)}}
-	for i, count := range p.Fields() {
-		*count = row.OptionalInt(1 + i)
-	}
-	return p
-}
-
-// appendPoint adds the next point of a video to points. If p has the same day as the last point,
-// appendPoint only fills missing counts of the last point.
-func appendPoint(points []Point, p Point) []Point {
-	last := len(points) - 1
-	if last < 0 || points[last].Day != p.Day {
-		return append(points, p)
-	}
-	// The last point and p are of the same day: the last point is the daily point, and p is the weekly point.
-	p.Update(points[last].Counts)
-	points[last].Counts = p.Counts
-	return points
 }

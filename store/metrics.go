@@ -1,6 +1,6 @@
 package store
 
-import "strings"
+import "github.com/reeltally/reeltally/store/internal/db"
 
 // Sums are the counts of several videos added up. An unknown count adds nothing.
 type Sums struct {
@@ -11,54 +11,21 @@ type Sums struct {
 	Bookmarks int64
 }
 
-// metricColumns are the metrics' columns, in the order of Counts.All. To add a metric:
-//
-//   - extend db.Counts, Sums, Video, Account and their methods
-//   - add the columns NAME, latest_NAME and total_NAME in a migration
-//   - extend ingest.VideoFacts, VideoOrders and the API contract
-var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
-
-// MetricColumns makes a copy of format for each metric, and joins the copies with ", ". In each copy, it replaces {m} by the name of the metric's
-// column.
-func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
-
-// JoinMetrics makes a copy of format for each metric, and joins the copies with separator. In each copy, it replaces {m} by the name of the
-// metric's column.
-func JoinMetrics(format, separator string) string {
-	var parts [MetricCount]string
-	for i, column := range metricColumns {
-		parts[i] = strings.ReplaceAll(format, "{m}", column)
-	}
-	return strings.Join(parts[:], separator)
-}
-
-// MetricNames returns, for each metric, the prefix followed by the name of the metric's column.
-func MetricNames(prefix string) []string {
-	names := make([]string, MetricCount)
-	for i, column := range metricColumns {
-		names[i] = prefix + column
-	}
-	return names
-}
-
-// MetricDefinitions returns a text for each metric: the prefix, followed by the name and the SQL type of the metric's column, such as
-// "latest_views bigint".
-func MetricDefinitions(prefix string) []string {
-	columns := MetricNames(prefix)
-	for i := range columns {
-		columns[i] += " bigint"
-	}
-	return columns
-}
+// Names of db that collectiontotals.go uses.
+var (
+	MetricColumns = db.MetricColumns
+	MetricNames   = db.MetricNames
+	JoinMetrics   = db.JoinMetrics
+)
 
 // Fields returns pointers to the sums in the order of the metrics, so that a caller can change the sums.
-func (s *Sums) Fields() [MetricCount]*int64 {
-	return [MetricCount]*int64{&s.Views, &s.Likes, &s.Comments, &s.Shares, &s.Bookmarks}
+func (s *Sums) Fields() [db.MetricCount]*int64 {
+	return [db.MetricCount]*int64{&s.Views, &s.Likes, &s.Comments, &s.Shares, &s.Bookmarks}
 }
 
 // Values returns the sums in the order of the metrics, to be used as parameters of a SQL statement.
 func (s *Sums) Values() []any {
-	values := make([]any, MetricCount)
+	values := make([]any, db.MetricCount)
 	for i, n := range s.Fields() {
 		values[i] = *n
 	}
@@ -66,7 +33,7 @@ func (s *Sums) Values() []any {
 }
 
 // Add adds the given counts to the sums. It skips unknown counts.
-func (s *Sums) Add(c Counts) {
+func (s *Sums) Add(c db.Counts) {
 	for i, sum := range s.Fields() {
 		if n := c.All()[i]; n != nil {
 			*sum += *n
@@ -82,8 +49,8 @@ func (s *Sums) Subtract(other Sums) {
 }
 
 // LatestCounts returns the latest counts of the video, which are fields of its record.
-func (v *Video) LatestCounts() Counts {
-	var c Counts
+func (v *Video) LatestCounts() db.Counts {
+	var c db.Counts
 	latest := v.LatestFields()
 	for i, field := range c.Fields() {
 		*field = *latest[i]
@@ -92,6 +59,6 @@ func (v *Video) LatestCounts() Counts {
 }
 
 // LatestFields returns pointers to the fields with the latest counts of a video, in the order of the metrics.
-func (v *Video) LatestFields() [MetricCount]**int64 {
-	return [MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
+func (v *Video) LatestFields() [db.MetricCount]**int64 {
+	return [db.MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
 }

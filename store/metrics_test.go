@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/internal/db"
 )
 
 func TestMetricColumns_matchTheFieldsOfCountsSumsAndVideo(t *testing.T) {
@@ -18,7 +20,7 @@ func TestMetricColumns_matchTheFieldsOfCountsSumsAndVideo(t *testing.T) {
 	address := func(s any, field string) any {
 		return reflect.ValueOf(s).Elem().FieldByName(field).Addr().Interface()
 	}
-	for i, column := range metricColumns {
+	for i, column := range db.MetricNames("") {
 		*counts.Fields()[i] = new(int64(i))
 		require.Same(t, address(&counts, fieldName(column)), counts.Fields()[i], column)
 		require.Same(t, *counts.Fields()[i], counts.All()[i], column)

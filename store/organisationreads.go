@@ -14,7 +14,7 @@ type AccountPoint struct {
 	Followers *int64
 	Following *int64
 	Videos    int64 // number of tracked videos
-	Counts          // sums of the latest counts of the tracked videos
+	db.Counts       // sums of the latest counts of the tracked videos
 	// The quality in Provenance is "corrected" if a sum is lower than in the previous point, although the number of videos is not lower. This does not prove
 	// that a count fell: if a video was stopped and another one was added, the sum can fall too. No table says which videos a stored sum includes.
 	Provenance
@@ -22,7 +22,7 @@ type AccountPoint struct {
 
 // accountDays selects an account's points in a range of days, the newest first, and the last point
 // before the range.
-var accountDays = "SELECT day, followers, following, videos, " + MetricColumns("{m}") + `, source, fetched_at FROM account_days
+var accountDays = "SELECT day, followers, following, videos, " + db.MetricColumns("{m}") + `, source, fetched_at FROM account_days
  WHERE organisation_id = @org AND account_id = @account AND day <= @to AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
  WHERE d.organisation_id = @org AND d.account_id = account_days.account_id AND d.day < @from), @from) ORDER BY day DESC`
 
@@ -37,7 +37,7 @@ func (o *Org) AccountHistory(ctx context.Context, ref Ref, from, to db.Date) ([]
 	args := map[string]any{"org": o.id, "account": a.ID, "from": from, "to": to}
 	err = o.eachRow(ctx, o.s.queries.accountDays.Select(args, func(row *db.Values) error {
 		p := AccountPoint{Day: row.Day(0), Followers: row.OptionalInt(1), Following: row.OptionalInt(2), Videos: row.Count(3),
-			Provenance: Provenance{Quality: QualityMeasured, Source: row.OptionalText(4 + MetricCount), FetchedAt: row.OptionalInstant(5 + MetricCount)}}
+			Provenance: Provenance{Quality: QualityMeasured, Source: row.OptionalText(4 + db.MetricCount), FetchedAt: row.OptionalInstant(5 + db.MetricCount)}}
 		for i, count := range p.Fields() {
 			*count = row.OptionalInt(4 + i)
 		}
@@ -64,7 +64,7 @@ type OrganisationPoint struct {
 	Uploads   int64 // number of the organisation's videos that were uploaded on that day
 	Followers *int64
 	Following *int64
-	Counts    // sums of the latest counts of all videos, including stopped videos
+	db.Counts // sums of the latest counts of all videos, including stopped videos
 	// ViewsGained is the number of views that the videos gained since the previous point with totals. The views of a video on its first day are no gain.
 	// ViewsGained is nil if no views are known, if there is no previous point, or if the sum of the first views is not stored for both points.
 	ViewsGained *int64
@@ -73,10 +73,10 @@ type OrganisationPoint struct {
 
 // organisationDays is a SQL query for the points of an organisation in a range of days, the newest first. It also reads the last point with totals
 // before the range. A day has a point if totals are stored for it, or if videos were uploaded on it.
-var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), MAX(first_views), " + MetricColumns("MAX({m})") + ` FROM (
- SELECT day, accounts, videos, NULL AS uploads, followers, following, first_views, ` + MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day <= @to
+var organisationDays = "SELECT day, MAX(accounts), MAX(videos), MAX(uploads), MAX(followers), MAX(following), MAX(first_views), " + db.MetricColumns("MAX({m})") + ` FROM (
+ SELECT day, accounts, videos, NULL AS uploads, followers, following, first_views, ` + db.MetricColumns("{m}") + ` FROM organisation_days WHERE organisation_id = @org AND day <= @to
  AND day >= COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = @org AND d.day < @from), @from)
- UNION ALL SELECT day, NULL AS accounts, NULL AS videos, uploads, NULL AS followers, NULL AS following, NULL AS first_views, ` + MetricColumns("NULL AS {m}") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
+ UNION ALL SELECT day, NULL AS accounts, NULL AS videos, uploads, NULL AS followers, NULL AS following, NULL AS first_views, ` + db.MetricColumns("NULL AS {m}") + ` FROM organisation_uploads WHERE organisation_id = @org AND day BETWEEN @from AND @to
  ) days GROUP BY day ORDER BY day DESC`
 
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.

@@ -64,13 +64,13 @@ func (t Tracking) statementsForToday(newVideos int) []db.Write {
 func organisationDaysInsert(tx *gorm.DB, condition string) string {
 	// A later row can exist if a fetch from before midnight is stored after midnight. The totals then include
 	// fetches of the later day.
-	return `INSERT INTO organisation_days (organisation_id, day, accounts, videos, first_views, followers, following, ` + MetricColumns("{m}") + `)
+	return `INSERT INTO organisation_days (organisation_id, day, accounts, videos, first_views, followers, following, ` + db.MetricColumns("{m}") + `)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS ` + db.DateType(tx) + `)),
   t.accounts + ?, t.videos + ?, t.first_views, ` + nullIfUnknown("followers", "accounts", "latest_followers_count") + `, ` + nullIfUnknown("following", "accounts", "latest_following_count") + `,
-  ` + MetricColumns(nullIfUnknown("{m}", "videos", "latest_{m}")) + `
+  ` + db.MetricColumns(nullIfUnknown("{m}", "videos", "latest_{m}")) + `
   FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}` + condition + `
 ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, first_views = excluded.first_views,
- followers = excluded.followers, following = excluded.following, ` + MetricColumns("{m} = excluded.{m}")
+ followers = excluded.followers, following = excluded.following, ` + db.MetricColumns("{m} = excluded.{m}")
 }
 
 // nullIfUnknown returns a SQL expression for a total of organisation_totals, which is the sum of the given column of a table. The expression is

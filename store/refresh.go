@@ -58,7 +58,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID,
-		Known: Counts{Views: a.LatestFollowersCount}}
+		Known: db.Counts{Views: a.LatestFollowersCount}}
 	if a.ExternalID == nil && a.SourceID == nil && !a.HandleCurrent {
 		e.ExternalID = "" // the handle now belongs to another account, and so does the target with this handle
 	}

@@ -89,7 +89,7 @@ func (s *Store) CheckSchema(ctx context.Context) error { return s.db.CheckSchema
 func (s *Store) Ready(ctx context.Context) error { return s.db.Ready(ctx) }
 
 // Retention returns for how many days the points of histories are kept.
-func (s *Store) Retention() Retention { return s.db.Retention() }
+func (s *Store) Retention() db.Retention { return s.db.Retention() }
 
 // Engine returns the name, version and current time of the database engine.
 func (s *Store) Engine(ctx context.Context) (db.Engine, error) { return s.db.Engine(ctx) }

@@ -36,7 +36,7 @@ type TrackRequest struct {
 	Imported bool
 	// Known are the counts of the videos before their first fetch, in the order of Links. It is nil if a request has no counts.
 	// Counts of a video that the organisation already had are ignored.
-	Known []Counts
+	Known []db.Counts
 	// Unsupported is a function that returns why no configured source can fetch a video. It returns
 	// "" for other videos. If it is nil, all videos are fetchable.
 	Unsupported func(link.Link) string
@@ -117,12 +117,12 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids, false)...)
+	return ids, db.RunWrites(t.Tx, t.statementsForMissingAccounts(links, ids, false)...)
 }
 
-// addAccounts returns the statements that insert missing accounts of the links. It adds the new ids
+// statementsForMissingAccounts returns the statements that insert missing accounts of the links. It adds the new ids
 // to the map "ids", which has AccountKey as the key. If tracked is true, each link is a new tracked video of its account.
-func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
+func (t Tracking) statementsForMissingAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
 	videos := map[string]int64{} // the number of new tracked videos of each account
 	for _, l := range links {
 		if key := AccountKey(l.Platform, l.Handle); tracked {
@@ -149,7 +149,7 @@ func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID, track
 	}
 	var writes []db.Write
 	if len(missing) > 0 {
-		writes = insertAccounts(t.Tx, missing)
+		writes = statementsForNewAccounts(t.Tx, missing)
 	}
 	if tracked && len(existing) > 0 {
 		list := db.OrgRows{Name: "e", Columns: []string{"organisation_id uuid", "id uuid", "added bigint"}, Rows: existing}
@@ -177,7 +177,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 			missing = append(missing, l)
 		}
 	}
-	writes := t.addAccounts(missing, accounts, true)
+	writes := t.statementsForMissingAccounts(missing, accounts, true)
 	if len(missing) > 0 {
 		// In the other two cases, the organisation's points are written elsewhere: by updateSums, or by the import.
 		if len(restarted) == 0 && !r.Imported {
@@ -191,7 +191,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 				tracked[i].ID, tracked[i].Pending = v.ID, v.Pending
 			}
 		}
-		writes = append(writes, insertVideos(t.Tx, videos)...)
+		writes = append(writes, statementsForNewVideos(t.Tx, videos)...)
 	}
 	if started := len(missing) + len(restarted); started > 0 {
 		writes = append(writes, db.Write{Statement: `UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
@@ -286,7 +286,7 @@ type storedVideo struct {
 	Pending         bool
 	CreatedAt       db.Instant
 	LatestUpdatedAt *db.Instant
-	Latest          Counts `gorm:"embedded;embeddedPrefix:latest_"`
+	Latest          db.Counts `gorm:"embedded;embeddedPrefix:latest_"`
 }
 
 // storedVideos returns what is stored about the links: the videos by queue.TargetKey, and the accounts by AccountKey. It also returns the tier and
@@ -311,7 +311,7 @@ func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo
 	// This transaction has locked the organisation, so no other transaction starts or stops the
 	// tracking of these videos, or changes the tier or subscription.
 	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
-	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at, `+MetricColumns("v.latest_{m}")+`, o.tier, o.subscription FROM wanted
+	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.linked_account_id, v.removed, v.direct, v.pending, v.created_at, v.latest_updated_at, `+db.MetricColumns("v.latest_{m}")+`, o.tier, o.subscription FROM wanted
  LEFT JOIN organisations o ON o.id = {org} AND wanted.i = 0
  LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
  LEFT JOIN accounts a ON a.organisation_id = {org} AND a.platform = wanted.platform AND a.username = wanted.handle AND a.handle_current

@@ -160,8 +160,8 @@ func TestSource_servesOnlyValidFacebookTargets(t *testing.T) {
 		require.True(t, ok, "%+v", good)
 		require.Equal(t, 1, size)
 	}
-	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 2}}}, s.Plan([]queue.Target{videoTarget(pancakes)}))
-	results, err := s.Fetch(t.Context(), []queue.Target{elsewhere}, source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
+	require.Equal(t, [][]source.Call{{{Budget: graph.Budget, Units: 2}}}, s.Plan([]queue.Target{videoTarget(pancakes)}))
+	results, err := s.Fetch(t.Context(), []queue.Target{elsewhere}, source.NewCallBudget([]source.Call{{Budget: graph.Budget, Units: 1}}))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, results[0].Class)
 	_, err = s.Fetch(t.Context(), []queue.Target{videoTarget(pancakes)}, source.NewCallBudget(nil))

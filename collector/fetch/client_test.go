@@ -105,7 +105,7 @@ func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	var calls atomic.Int32
 	base := startServer(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
 	e := newEndpoint(t, base, fetch.Options{})
-	budget := source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 2}})
+	budget := source.NewCallBudget([]source.Call{{Budget: "calls", Units: 2}})
 	budget.Meter()
 	request := fetch.Request{URL: base, Budget: budget}
 	for range 2 {
@@ -118,18 +118,18 @@ func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.Temporary, f.Class)
 	require.Equal(t, int32(2), calls.Load(), "a request must not be sent if the budget has no unit left")
-	require.Equal(t, []source.Call{{Bucket: "calls", Units: 2}}, budget.Spent())
+	require.Equal(t, []source.Call{{Budget: "calls", Units: 2}}, budget.Spent())
 
 	_, err = e.Do(t.Context(), fetch.Request{URL: base})
 	require.NoError(t, err, "a request without a budget must not spend units")
 
-	budget = source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 2}})
+	budget = source.NewCallBudget([]source.Call{{Budget: "calls", Units: 2}})
 	budget.Meter()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = e.Do(ctx, fetch.Request{URL: base, Budget: budget})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent must not spend units")
+	require.Equal(t, []source.Call{{Budget: "calls", Units: 0}}, budget.Spent(), "a request that is not sent must not spend units")
 }
 
 func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {

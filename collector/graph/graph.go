@@ -83,7 +83,7 @@ func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.mustDelayCalls(c.now()) {
 		return nil
 	}
-	return [][]source.Call{{{Bucket: Budget, Units: int64(max(calls, 1))}}}
+	return [][]source.Call{{{Budget: Budget, Units: int64(max(calls, 1))}}}
 }
 
 // Answer is a successful answer of the Graph API. Its body is JSON that fetch.CheckJSON has accepted.

@@ -132,7 +132,7 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlatform(t)
-			require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 3}}}, p.Plan(3))
+			require.Equal(t, [][]source.Call{{{Budget: graph.Budget, Units: 3}}}, p.Plan(3))
 			p.respond(http.StatusOK, `{"id":"1"}`, http.Header{tt.header: {tt.value}})
 			_, err := p.Get(t.Context(), nil, "1", nil)
 			require.NoError(t, err, "Get must return the answer even if its headers report that the limit is used up")

@@ -78,7 +78,7 @@ func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 	}, *w.requests)
 	w.fetch(t, batch...)
 	require.Len(t, *w.requests, 5, "the profile of the configured account must be cached for a day")
-	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
+	require.Equal(t, [][]source.Call{{{Budget: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 
 func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
@@ -272,7 +272,7 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	require.Equal(t, source.Unsupported, w.fetch(t, videoTarget(pancakes, "a){id}}"))[0].Class, "an impossible handle must not be requested")
 	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp,thumbnail_url", (*w.requests)[1])
 
-	_, err := s.Fetch(t.Context(), make([]queue.Target, 26), source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))
+	_, err := s.Fetch(t.Context(), make([]queue.Target, 26), source.NewCallBudget([]source.Call{{Budget: graph.Budget, Units: 1}}))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.BadRequest, f.Class)

@@ -45,7 +45,7 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 	for _, plan := range s.Plan(batch) {
 		var longest *source.Failure // the longest pause among the budgets of this plan; nil if none of them is paused
 		for _, call := range plan {
-			if p := st.currentPause(BudgetKey(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
+			if p := st.currentPause(BudgetKey(s, call.Budget), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
 				longest = p
 			}
 		}
@@ -74,7 +74,7 @@ func spentBudgetFailure(t time.Time) *source.Failure {
 func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, pause *source.Failure, err error) {
 	for _, call := range plan {
 		r := reserved{call: call}
-		if b := budgetOf(s, call.Bucket); b.Window != nil {
+		if b := budgetOf(s, call.Budget); b.Window != nil {
 			r, pause, err = q.takeUnits(ctx, BudgetKey(s, b.Name), b, call)
 		}
 		if err != nil || pause != nil {
@@ -106,7 +106,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 			if units < call.Units && q.isFirstWarning(key, window) {
 				q.log.WarnContext(ctx, "a call can stop before it is complete, because it needs more units than the limit of its budget", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
-			return reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0}, nil, nil
+			return reserved{source.Call{Budget: call.Budget, Units: units}, key, window, b.Limit > 0}, nil, nil
 		}
 		used, err := q.queue.ReservedUnits(ctx, key, window)
 		if err != nil {

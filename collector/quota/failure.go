@@ -34,7 +34,7 @@ const (
 // handleFailure pauses the source or one of its budgets if a failed call requires this. The reply has
 // a result for each target, or Reply.Divided is true.
 func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, batch []queue.Target, f *source.Failure) (Reply, error) {
-	key, now := BudgetKey(s, f.Bucket), q.now()
+	key, now := BudgetKey(s, f.Budget), q.now()
 	reply := Reply{Targets: batch, At: now}
 	r := source.Result{Class: source.Temporary, Detail: f.Detail, Failed: f}
 	earlierPauses := st.pauses[key].PausesSinceSuccess
@@ -70,7 +70,7 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 			r.Class = f.Class
 		}
 	}
-	attrs := []any{"source", s.Name(), "budget", f.Bucket, "class", f.Class, "detail", f.Detail, "targets", len(batch), "id", batch[0].ExternalID}
+	attrs := []any{"source", s.Name(), "budget", f.Budget, "class", f.Class, "detail", f.Detail, "targets", len(batch), "id", batch[0].ExternalID}
 	if until.IsZero() {
 		q.log.WarnContext(ctx, "call failed, source not paused", attrs...)
 		return reply.withResult(r), nil

@@ -65,7 +65,7 @@ func (q *Quota) probeTarget(ctx context.Context, s source.Source, t queue.Target
 		return source.Result{}, err
 	}
 	if failure == nil {
-		results, err := q.fetchBatch(ctx, s, batch, taken)
+		results, err := q.fetchWithinUnits(ctx, s, batch, taken)
 		if err == nil && len(results) == 1 {
 			return results[0], nil
 		}

@@ -83,7 +83,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []queue.Target)
 	if pause != nil {
 		return []Reply{reply.withResult(pausedResult(s, *pause))}, nil //nolint:nilerr // err is nil: reserveUnits has returned a pause
 	}
-	results, err := q.fetchBatch(ctx, s, batch, taken)
+	results, err := q.fetchWithinUnits(ctx, s, batch, taken)
 	failure := (*source.Failure)(nil)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
@@ -105,9 +105,9 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []queue.Target)
 	return q.splitReply(writing, s, st, reply, results, errors.Is(ctx.Err(), context.Canceled))
 }
 
-// fetchBatch asks the source for a batch. The source may spend the reserved units. Afterwards, fetchBatch gives the unspent units
+// fetchWithinUnits asks the source for a batch. The source may spend the reserved units. Afterwards, fetchWithinUnits gives the unspent units
 // back to their budgets.
-func (q *Quota) fetchBatch(ctx context.Context, s source.Source, batch []queue.Target, taken reservation) ([]source.Result, error) {
+func (q *Quota) fetchWithinUnits(ctx context.Context, s source.Source, batch []queue.Target, taken reservation) ([]source.Result, error) {
 	budget := source.NewCallBudget(taken.reservedCalls())
 	defer func() {
 		if err := q.returnUnits(context.WithoutCancel(ctx), taken, budget.Spent()); err != nil {
@@ -195,7 +195,7 @@ func BudgetKey(s source.Source, budgetName string) string {
 // the call used. It also deletes their ended pauses.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, callStart time.Time) error {
 	for _, call := range append(taken.reservedCalls(), source.Call{}) {
-		key := BudgetKey(s, call.Bucket)
+		key := BudgetKey(s, call.Budget)
 		if _, known := q.refused.LoadAndDelete(key); known {
 			if err := q.queue.DeleteRefusals(ctx, key); err != nil {
 				return err
@@ -209,7 +209,7 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 			return err
 		}
 		if resumed {
-			q.log.InfoContext(ctx, "source answers again", "source", s.Name(), "budget", call.Bucket)
+			q.log.InfoContext(ctx, "source answers again", "source", s.Name(), "budget", call.Budget)
 		}
 	}
 	return nil

@@ -127,9 +127,9 @@ func separateNeedsByBudget(needs []Need, supply map[string]float64) (connected, 
 
 // sharesBudget returns true if the fetches for both needs can spend units of the same limited budget.
 func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
-	for bucket := range supply {
+	for budget := range supply {
 		spends := func(n Need) bool {
-			return slices.ContainsFunc(slices.Concat(n.Counts, n.Details), func(cost map[string]float64) bool { return cost[bucket] > 0 })
+			return slices.ContainsFunc(slices.Concat(n.Counts, n.Details), func(cost map[string]float64) bool { return cost[budget] > 0 })
 		}
 		if spends(n) && spends(other) {
 			return true
@@ -167,15 +167,15 @@ func subtractCost(fetches float64, costs []map[string]float64, available map[str
 		// The costs are those of different sources. As many fetches as possible spend the first cost, and the
 		// other fetches spend the next costs.
 		most := math.Inf(1)
-		for bucket, units := range cost {
-			if have, limited := available[bucket]; limited && units > 0 {
+		for budget, units := range cost {
+			if have, limited := available[budget]; limited && units > 0 {
 				most = min(most, have/units)
 			}
 		}
 		paid := min(fetches, most)
-		for bucket, units := range cost {
-			if _, limited := available[bucket]; limited {
-				available[bucket] -= paid * units
+		for budget, units := range cost {
+			if _, limited := available[budget]; limited {
+				available[budget] -= paid * units
 			}
 		}
 		if fetches -= paid; fetches <= nothing {

@@ -30,7 +30,7 @@ func LimitOf(configured, defaultLimit int64) int64 {
 
 // Call says how many units are taken from one budget. The units can be for several requests.
 type Call struct {
-	Bucket string // name of the budget from which the units are taken
+	Budget string // name of the budget from which the units are taken
 	Units  int64  // in a result of Source.Plan: the largest number of units that Fetch would spend
 }
 

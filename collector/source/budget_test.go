@@ -18,19 +18,19 @@ func spendAll(b *source.CallBudget, n int) (paid int) {
 
 func TestCallBudget_countsReservedUnitsAsSpentIfUnmetered(t *testing.T) {
 	t.Parallel()
-	b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 3}})
+	b := source.NewCallBudget([]source.Call{{Budget: "units", Units: 3}})
 	require.Equal(t, 10, spendAll(b, 10))
 	require.False(t, b.Exhausted())
-	require.Equal(t, []source.Call{{Bucket: "units", Units: 3}}, b.Spent())
+	require.Equal(t, []source.Call{{Budget: "units", Units: 3}}, b.Spent())
 }
 
 func TestCallBudget_meterRefusesRequestsBeyondTheReservedUnits(t *testing.T) {
 	t.Parallel()
-	b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 5}, {Bucket: "calls", Units: 3}})
+	b := source.NewCallBudget([]source.Call{{Budget: "units", Units: 5}, {Budget: "calls", Units: 3}})
 	b.Meter()
 	require.Equal(t, 2, spendAll(b, 2))
 	require.False(t, b.Exhausted())
-	require.Equal(t, []source.Call{{Bucket: "units", Units: 2}, {Bucket: "calls", Units: 2}}, b.Spent())
+	require.Equal(t, []source.Call{{Budget: "units", Units: 2}, {Budget: "calls", Units: 2}}, b.Spent())
 	require.Equal(t, 1, spendAll(b, 10), "the number of requests must be limited by the budget that has the fewest reserved units")
 	require.True(t, b.Exhausted())
 }
@@ -39,7 +39,7 @@ func TestCallBudget_endsCallEarlyOnlyIfALaterCallCanGetMoreUnits(t *testing.T) {
 	t.Parallel()
 	budgets := []source.Budget{{Name: "units", Limit: 20}, {Name: "calls", Limit: 4}, {Name: "other", Limit: 3}}
 	for units, want := range map[int64]bool{3: true, 4: false} {
-		b := source.NewCallBudget([]source.Call{{Bucket: "units", Units: 20}, {Bucket: "calls", Units: units}})
+		b := source.NewCallBudget([]source.Call{{Budget: "units", Units: 20}, {Budget: "calls", Units: units}})
 		b.Meter()
 		require.False(t, b.EndedEarly(budgets), "the call can spend further units")
 		require.Equal(t, int(units), spendAll(b, 10))
@@ -49,11 +49,11 @@ func TestCallBudget_endsCallEarlyOnlyIfALaterCallCanGetMoreUnits(t *testing.T) {
 
 func TestCallBudget_meterWithoutLimitAllowsRequestsBeyondTheReservedUnits(t *testing.T) {
 	t.Parallel()
-	b := source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 3}})
+	b := source.NewCallBudget([]source.Call{{Budget: "calls", Units: 3}})
 	b.MeterWithoutLimit()
 	require.Equal(t, 10, spendAll(b, 10))
 	require.False(t, b.Exhausted())
-	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, b.Spent(), "the spent units must not exceed the reserved units")
+	require.Equal(t, []source.Call{{Budget: "calls", Units: 3}}, b.Spent(), "the spent units must not exceed the reserved units")
 }
 
 func TestCallBudget_nilBudgetAllowsAnyRequest(t *testing.T) {

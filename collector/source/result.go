@@ -135,7 +135,7 @@ func ResultForReusedHandle(t queue.Target, sandbox bool) Result {
 // Failure is the error of a call that returned no result for any of its targets.
 type Failure struct {
 	Class   Class
-	Bucket  string    // name of the budget that the failure concerns; "" means the whole source
+	Budget  string    // name of the budget that the failure concerns; "" means the whole source
 	RetryAt time.Time // the time from which the source accepts calls again; zero if the source did not say
 	// OfSource is true if the answer says that the credential or the source caused the failure. It does not
 	// matter for RateLimited and QuotaSpent, which always concern the source.

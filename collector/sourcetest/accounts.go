@@ -45,10 +45,10 @@ type AccountAnswer struct {
 	Class source.Class // expected class of the result, or of the failure if the platform refuses the request
 	// Account is the data of the account that the source must return if Class is source.OK. nil means the Account of the test case "OK".
 	Account *source.AccountFacts
-	// RetryAt and Bucket are the fields that the source.Failure must have after an answer without the header
+	// RetryAt and Budget are the fields that the source.Failure must have after an answer without the header
 	// Retry-After.
 	RetryAt time.Time
-	Bucket  string
+	Budget  string
 }
 
 // AccountHarness has a source to test, an account, and the platform's answers about the account in each test case. RunAccountTests runs the
@@ -129,7 +129,7 @@ func (h AccountHarness) testRefusedCase(t *testing.T, c Case) {
 		got := h.fetch(t, answer.newHandlers(nil))
 		require.NotNil(t, got.failure, "Fetch must return a failure")
 		require.Equal(t, class, got.failure.Class, got.failure.Detail)
-		require.Equal(t, want.Bucket, got.failure.Bucket)
+		require.Equal(t, want.Budget, got.failure.Budget)
 		require.True(t, want.RetryAt.Equal(got.failure.RetryAt), "RetryAt: want %s, got %s", want.RetryAt, got.failure.RetryAt)
 	}
 }

@@ -64,10 +64,10 @@ type Answer struct {
 	// Facts has the expected data of each target. The data is nil for a target whose class is not source.OK. If
 	// Facts itself is nil, the Facts of the test case OK are expected.
 	Facts []*source.Facts
-	// RetryAt, Bucket and Class are the expected fields of the source.Failure if the platform refuses
+	// RetryAt, Budget and Class are the expected fields of the source.Failure if the platform refuses
 	// the call.
 	RetryAt time.Time // for an answer without the header Retry-After
-	Bucket  string
+	Budget  string
 	Class   source.Class // "" means the usual class of the case (see classOf)
 }
 
@@ -151,7 +151,7 @@ func (h Harness) testRefusedCase(t *testing.T, c Case) {
 		got := h.fetch(t, want.newHandler(header), fetch.Options{})
 		require.NotNil(t, got.failure, "Fetch must return a failure")
 		require.Equal(t, class, got.failure.Class, got.failure.Detail)
-		require.Equal(t, want.Bucket, got.failure.Bucket)
+		require.Equal(t, want.Budget, got.failure.Budget)
 		return got.failure
 	}
 	f := refuse(t, nil)

@@ -136,7 +136,7 @@ func (d *Display) Plan(batch []queue.Target) [][]source.Call {
 			units += 1 + maxPages(t)
 		}
 	}
-	return [][]source.Call{{{Bucket: BudgetRequests, Units: units}}}
+	return [][]source.Call{{{Budget: BudgetRequests, Units: units}}}
 }
 
 // Fetch calls video/query for up to 20 videos, or user/info and video/list for one account.

@@ -198,7 +198,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 		sourcetest.BrokenList:     {Profile: whole, Pages: []sourcetest.Reply{listPage(false, 0, `{"id":["x"]}`)}, Class: source.Temporary},
 	}
 	for c, r := range refusalAnswers() {
-		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt, Bucket: r.Bucket}
+		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: r.Status, Body: r.Body}, RetryAt: r.RetryAt, Budget: r.Budget}
 	}
 	db := storetest.New(t, "sqlite")
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
@@ -355,7 +355,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	require.Equal(t, []string{`{"max_count":20}`, `{"max_count":20,"cursor":300}`, `{"max_count":20,"cursor":200}`, `{"max_count":20,"cursor":100}`}, cursors)
 
 	pages = []string{listPage(true, 300, listEntryJSON(soup, 1766782800)).Body}
-	budget := source.NewCallBudget([]source.Call{{Bucket: tiktok.BudgetRequests, Units: 2}})
+	budget := source.NewCallBudget([]source.Call{{Budget: tiktok.BudgetRequests, Units: 2}})
 	results, err = d.Fetch(t.Context(), account, budget)
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class, `the class must be "ok" although the budget is used up: %s`, results[0].Detail)

@@ -156,7 +156,7 @@ func (r *Research) Plan(batch []queue.Target) [][]source.Call {
 	if len(batch) > 0 && batch[0].Kind == queue.KindVideo {
 		requests = int64(max(1, len(r.splitIntoQueries(batch)))) + int64((len(batch)+idsPerExtraRequest-1)/idsPerExtraRequest)
 	}
-	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
+	return [][]source.Call{{{Budget: BudgetRequests, Units: requests}, {Budget: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
 
 // Fetch requests up to 100 videos, or one profile. If the first query fails, Fetch returns an
@@ -282,7 +282,7 @@ func (r *Research) videoResult(t queue.Target, decoded videos) source.Result {
 // withBudgetName returns err. If err says that the quota is spent, withBudgetName sets the budget in err to BudgetRequests.
 func (r *Research) withBudgetName(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
-		f.Bucket = BudgetRequests
+		f.Budget = BudgetRequests
 	}
 	return err
 }

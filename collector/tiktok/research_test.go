@@ -61,7 +61,7 @@ func TestResearch_fetchesVideos(t *testing.T) {
 
 	answers := refusalAnswers()
 	spent := answers[sourcetest.QuotaSpent]
-	spent.Bucket = tiktok.BudgetRequests
+	spent.Budget = tiktok.BudgetRequests
 	answers[sourcetest.QuotaSpent] = spent
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:         {Body: videoListAnswer(researchVideoJSON(soup, rowCounts), researchVideoJSON(nearID, counts2)), Classes: good, Facts: both},
@@ -112,7 +112,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 		videoTarget(videoIDOf("2026-03-28", 3), "", false), videoTarget("1000000000000000", "", false),
 	}
 	plan := s.Plan(batch)[0]
-	require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: 4}, {Bucket: tiktok.BudgetRecords, Units: 6}}, plan)
+	require.Equal(t, []source.Call{{Budget: tiktok.BudgetRequests, Units: 4}, {Budget: tiktok.BudgetRecords, Units: 6}}, plan)
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{

@@ -84,7 +84,7 @@ func TestResearch_requestsNoMorePagesThanPlanned(t *testing.T) {
 				batch = append(batch, videoTarget(videoIDOf(days[i*len(days)/100], i), "", false))
 			}
 			plan := s.Plan(batch)[0]
-			require.Equal(t, []source.Call{{Bucket: tiktok.BudgetRequests, Units: int64(tt.planned)}, {Bucket: tiktok.BudgetRecords, Units: 100}}, plan)
+			require.Equal(t, []source.Call{{Budget: tiktok.BudgetRequests, Units: int64(tt.planned)}, {Budget: tiktok.BudgetRecords, Units: 100}}, plan)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
 			lost := 0

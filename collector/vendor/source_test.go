@@ -109,7 +109,7 @@ func TestSource_fetchesVideosFromAVendorThatTheOperatorDescribed(t *testing.T) {
 	require.Equal(t, source.OK, results[0].Class)
 	require.Equal(t, source.Gone, results[2].Class)
 
-	require.Equal(t, [][]source.Call{{{Bucket: "per minute", Units: 1}, {Bucket: "per day", Units: 1}}}, s.Plan(batch))
+	require.Equal(t, [][]source.Call{{{Budget: "per minute", Units: 1}, {Budget: "per day", Units: 1}}}, s.Plan(batch))
 	budgets := s.Budgets()
 	require.Equal(t, int64(60), budgets[0].Limit)
 	id, ends := budgets[0].Window(sourcetest.Now)
@@ -241,7 +241,7 @@ func TestSource_splitsBatchIntoSeveralCalls(t *testing.T) {
 	s := newSource(t, "ensembledata", web.URL, nil)
 	batch := []queue.Target{instagramTarget("AAAAAAAAAAA"), instagramTarget("BBBBBBBBBBB"), instagramTarget("CCCCCCCCCCC")}
 	plan := s.Plan(batch)[0]
-	require.Equal(t, []source.Call{{Bucket: "calls", Units: 3}}, plan)
+	require.Equal(t, []source.Call{{Budget: "calls", Units: 3}}, plan)
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 	require.NoError(t, err)
 	for _, r := range results {

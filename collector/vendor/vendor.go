@@ -103,7 +103,7 @@ func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	}
 	plan := make([]source.Call, len(s.budgets))
 	for i, b := range s.budgets {
-		plan[i] = source.Call{Bucket: b.Name, Units: int64(max(calls, 1))}
+		plan[i] = source.Call{Budget: b.Name, Units: int64(max(calls, 1))}
 	}
 	return [][]source.Call{plan}
 }

@@ -95,7 +95,7 @@ func TestSource_fetchesAccounts(t *testing.T) {
 		sourcetest.BrokenList:     {Profile: profile, Pages: []sourcetest.Reply{playlistPage(`null`, `{"contentDetails":{"videoId":["x"]}}`)}, Class: source.Temporary},
 	}
 	for c, refusal := range refusalAnswers(t, youtube.BudgetCommon) {
-		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Bucket: refusal.Bucket}
+		answers[c] = sourcetest.AccountAnswer{Profile: sourcetest.Reply{Status: refusal.Status, Body: refusal.Body}, RetryAt: refusal.RetryAt, Budget: refusal.Budget}
 	}
 	sourcetest.RunAccountTests(t, sourcetest.AccountHarness{
 		New: newTestSource, Target: accountTarget(t, "https://www.youtube.com/channel/"+mira, 120), Answers: answers,
@@ -141,7 +141,7 @@ func TestSource_derivesRequestParameterFromLink(t *testing.T) {
 			batch := []queue.Target{accountTarget(t, pasted, 0)}
 			plan := s.Plan(batch)
 			require.Len(t, plan, 1)
-			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "the plan must have one unit for each request by name, and one unit for a page of uploads")
+			require.Equal(t, []source.Call{{Budget: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "the plan must have one unit for each request by name, and one unit for a page of uploads")
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.Gone, results[0].Class)
@@ -309,7 +309,7 @@ func TestSource_stopsRequestingListPagesWhenBudgetIsSpent(t *testing.T) {
 	})
 	s := newSource(t, base, nil)
 	deep := []queue.Target{accountTarget(t, "https://www.youtube.com/channel/"+mira, 5000)}
-	budget := source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetCommon, Units: 3}})
+	budget := source.NewCallBudget([]source.Call{{Budget: youtube.BudgetCommon, Units: 3}})
 	results, err := s.Fetch(t.Context(), deep, budget)
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class)

@@ -98,11 +98,11 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName str
 		// Pause only the budget of batchGetStats, so that the collector uses the plan that calls videos.list.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
-		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, budgetName, until
+		f.Class, f.Budget, f.RetryAt = source.QuotaSpent, budgetName, until
 		f.Detail = "batchGetStats is not available, so videos.list is used: " + f.Detail
 	case f.Class == source.QuotaSpent:
 		_, midnight := s.pacificDay(now)
-		f.Bucket, f.RetryAt = budgetName, midnight
+		f.Budget, f.RetryAt = budgetName, midnight
 	}
 	return f
 }

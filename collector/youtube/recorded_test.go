@@ -41,7 +41,7 @@ func TestFetch_sendsRequestsAsDocumented(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		details bool
-		bucket  string
+		budget  string
 	}{
 		"videos":        {true, youtube.BudgetCommon},
 		"batchgetstats": {false, youtube.BudgetStats},
@@ -54,7 +54,7 @@ func TestFetch_sendsRequestsAsDocumented(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "https://youtube.googleapis.com/youtube/v3/", s.Address())
 			batch := []queue.Target{videoTarget(pancakes, c.details), videoTarget(train, c.details)}
-			_, err = s.Fetch(t.Context(), batch, source.NewCallBudget([]source.Call{{Bucket: c.bucket, Units: 1}}))
+			_, err = s.Fetch(t.Context(), batch, source.NewCallBudget([]source.Call{{Budget: c.budget, Units: 1}}))
 			require.NoError(t, err)
 			file := "testdata/recorded_" + name + ".http"
 			if *update {

@@ -94,7 +94,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
 			want := source.Gone // YouTube leaves out a private video in the same way as a deleted video
-			if plan[0].Bucket == youtube.BudgetStats {
+			if plan[0].Budget == youtube.BudgetStats {
 				want = source.Temporary // batchGetStats leaves out some existing videos, so a missing video may still exist
 			}
 			require.Equal(t, want, results[0].Class)

@@ -43,14 +43,14 @@ func (v videos) resultFor(t queue.Target) source.Result {
 	return r.ForTarget(t)
 }
 
-// fetchVideos requests the videos with the given ids, which must be valid and without duplicates. It calls batchGetStats if bucket is
-// BudgetStats, and videos.list if bucket is BudgetCommon.
-func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, bucket string, ids []string) (videos, error) {
+// fetchVideos requests the videos with the given ids, which must be valid and without duplicates. It calls batchGetStats if budgetName is
+// BudgetStats, and videos.list if budgetName is BudgetCommon.
+func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, budgetName string, ids []string) (videos, error) {
 	method, part, kind := "videos", "snippet,statistics,contentDetails,status", kindList
-	if bucket == BudgetStats {
+	if budgetName == BudgetStats {
 		method, part, kind = "videos:batchGetStats", "id,snippet,statistics,contentDetails", kindStats
 	}
-	res, err := s.callMethod(ctx, budget, bucket, method, "part="+part+"&id="+strings.Join(ids, ","))
+	res, err := s.callMethod(ctx, budget, budgetName, method, "part="+part+"&id="+strings.Join(ids, ","))
 	if err != nil {
 		return videos{}, err
 	}

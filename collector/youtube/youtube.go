@@ -162,10 +162,10 @@ func (s *Source) canFetch(t queue.Target) bool {
 // batchGetStats, videos have only the plan with videos.list.
 func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	if source.AreAccounts(batch) {
-		return [][]source.Call{{{Bucket: BudgetCommon, Units: maxAccountUnits(batch)}}}
+		return [][]source.Call{{{Budget: BudgetCommon, Units: maxAccountUnits(batch)}}}
 	}
-	stats := []source.Call{{Bucket: BudgetStats, Units: 1}}
-	list := []source.Call{{Bucket: BudgetCommon, Units: 1}}
+	stats := []source.Call{{Budget: BudgetStats, Units: 1}}
+	list := []source.Call{{Budget: BudgetCommon, Units: 1}}
 	details, retry := false, false
 	for _, t := range batch {
 		details, retry = details || t.NeedDetails, retry || t.Attempts > 0
@@ -208,7 +208,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 	var answer videos
 	if len(ids) > 0 {
 		var err error
-		if answer, err = s.fetchVideos(ctx, budget, calls[0].Bucket, ids); err != nil {
+		if answer, err = s.fetchVideos(ctx, budget, calls[0].Budget, ids); err != nil {
 			return nil, err
 		}
 	}
@@ -220,7 +220,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 		}
 		results[i] = answer.resultFor(t)
 	}
-	if calls[0].Bucket == BudgetCommon && calls[0].Units > 1 {
+	if calls[0].Budget == BudgetCommon && calls[0].Units > 1 {
 		s.addHandles(ctx, budget, results)
 	}
 	return results, nil

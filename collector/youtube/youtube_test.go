@@ -76,7 +76,7 @@ var midnight = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 func refusalAnswers(t *testing.T, budget string) map[sourcetest.Case]sourcetest.Answer {
 	return map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.RateLimited: {Status: http.StatusForbidden, Body: testdataText(t, "rate_limited")},
-		sourcetest.QuotaSpent:  {Status: http.StatusForbidden, Body: testdataText(t, "quota_spent"), RetryAt: midnight, Bucket: budget},
+		sourcetest.QuotaSpent:  {Status: http.StatusForbidden, Body: testdataText(t, "quota_spent"), RetryAt: midnight, Budget: budget},
 		sourcetest.AuthFailed:  {Status: http.StatusBadRequest, Body: testdataText(t, "auth_failed")},
 		sourcetest.ServerError: {Status: http.StatusServiceUnavailable, Body: testdataText(t, "server_error")},
 	}
@@ -234,9 +234,9 @@ func TestSource_prefersVideosListIfDetailsAreNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	list := func(units int64) []source.Call {
-		return []source.Call{{Bucket: youtube.BudgetCommon, Units: units}}
+		return []source.Call{{Budget: youtube.BudgetCommon, Units: units}}
 	}
-	stats := []source.Call{{Bucket: youtube.BudgetStats, Units: 1}}
+	stats := []source.Call{{Budget: youtube.BudgetStats, Units: 1}}
 	require.Equal(t, [][]source.Call{list(2), stats}, s.Plan([]queue.Target{videoTarget(train, false), videoTarget(pancakes, true)}))
 	require.Equal(t, [][]source.Call{stats, list(1)}, s.Plan([]queue.Target{videoTarget(train, false)}))
 
@@ -287,7 +287,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 		t.Parallel()
 		web := startServer(t, nil)
 		s := newSource(t, web.base, nil)
-		results, err := s.Fetch(t.Context(), []queue.Target{account, videoTarget("", true)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+		results, err := s.Fetch(t.Context(), []queue.Target{account, videoTarget("", true)}, source.NewCallBudget([]source.Call{{Budget: youtube.BudgetStats, Units: 1}}))
 		require.NoError(t, err)
 		for _, r := range results {
 			require.Equal(t, source.Unsupported, r.Class)
@@ -296,7 +296,7 @@ func TestSource_servesOnlyValidYouTubeTargets(t *testing.T) {
 	})
 	t.Run("refuses a batch that is too large", func(t *testing.T) {
 		t.Parallel()
-		_, err := s.Fetch(t.Context(), make([]queue.Target, 51), source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+		_, err := s.Fetch(t.Context(), make([]queue.Target, 51), source.NewCallBudget([]source.Call{{Budget: youtube.BudgetStats, Units: 1}}))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
 		require.Equal(t, source.BadRequest, f.Class)
@@ -311,7 +311,7 @@ func TestSource_classifiesErrors(t *testing.T) {
 		status  int
 		file    string
 		class   source.Class
-		bucket  string
+		budget  string
 		retryAt time.Time
 		detail  string
 	}{
@@ -331,7 +331,7 @@ func TestSource_classifiesErrors(t *testing.T) {
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, tt.class, f.Class)
-			require.Equal(t, tt.bucket, f.Bucket)
+			require.Equal(t, tt.budget, f.Budget)
 			require.True(t, tt.retryAt.Equal(f.RetryAt), "got %s", f.RetryAt)
 			require.Equal(t, tt.detail, f.Detail)
 		})
@@ -358,12 +358,12 @@ func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, source.QuotaSpent, f.Class, "the failure must pause the budget of batchGetStats only")
-			require.Equal(t, youtube.BudgetStats, f.Bucket)
+			require.Equal(t, youtube.BudgetStats, f.Budget)
 			require.True(t, sourcetest.Now.Add(6*time.Hour).Equal(f.RetryAt))
 			require.Contains(t, f.Detail, "batchGetStats is not available, so videos.list is used")
 
 			plans := s.Plan(batch)
-			require.Equal(t, [][]source.Call{{{Bucket: youtube.BudgetCommon, Units: 1}}}, plans)
+			require.Equal(t, [][]source.Call{{{Budget: youtube.BudgetCommon, Units: 1}}}, plans)
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plans[0]))
 			require.NoError(t, err)
 			require.Equal(t, int64(1482337), *results[0].Facts.Views)
@@ -493,7 +493,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	}
 	s, err := youtube.New(youtube.Options{APIKey: "k", Client: client, Now: time.Now})
 	require.NoError(t, err)
-	_, err = s.Fetch(canceledContext(t), []queue.Target{videoTarget(train, false)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+	_, err = s.Fetch(canceledContext(t), []queue.Target{videoTarget(train, false)}, source.NewCallBudget([]source.Call{{Budget: youtube.BudgetStats, Units: 1}}))
 	require.ErrorIs(t, err, context.Canceled)
 }
 

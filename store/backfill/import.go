@@ -221,7 +221,7 @@ func (i *importState) requireDataKind(videos []*mergedVideo) error {
 type storedPoint struct {
 	VideoID uuid.UUID
 	Day     db.Date
-	store.Counts
+	db.Counts
 	FetchedAt db.Instant
 	Source    string
 	Weekly    bool     // the point comes from snapshots_weekly, not from snapshots_daily
@@ -237,7 +237,7 @@ func (i *importState) storedPoints(known map[string]store.Video) (map[uuid.UUID]
 	points := map[uuid.UUID][]storedPoint{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		var rows []storedPoint
-		columns := "video_id, day, " + store.MetricColumns("{m}") + ", fetched_at, source"
+		columns := "video_id, day, " + db.MetricColumns("{m}") + ", fetched_at, source"
 		err := i.Tx.Raw(`SELECT `+columns+`, 0 AS weekly, NULL AS first_day FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
 UNION ALL SELECT `+columns+`, 1 AS weekly, first_day FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			i.ID(), chunk, i.ID(), chunk).Scan(&rows).Error
@@ -316,7 +316,7 @@ func (i *importState) writeChanges() error {
 			retitled = append(retitled, ingest.Retitled{Video: &after[n], Before: m.before.Title})
 		}
 	}
-	if err := db.RunWrites(i.Tx, ingest.VideoWrites(i.Tx, after)...); err != nil {
+	if err := db.RunWrites(i.Tx, ingest.StatementsForVideos(i.Tx, after)...); err != nil {
 		return err
 	}
 	if err := i.saveKnownCounts(); err != nil {

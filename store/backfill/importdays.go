@@ -18,10 +18,10 @@ import (
 // dayChange contains amounts that an import adds to sums of an account or organisation. It changes
 // the sums of one day and of all later days.
 type dayChange struct {
-	counts [store.MetricCount]int64 // for each metric: the change in the sum
-	known  [store.MetricCount]int64 // for each metric: the change in the number of videos whose value is known
-	videos int64                    // the change in the number of videos
-	gained int64                    // the change in the gained views; only for an account
+	counts [db.MetricCount]int64 // for each metric: the change in the sum
+	known  [db.MetricCount]int64 // for each metric: the change in the number of videos whose value is known
+	videos int64                 // the change in the number of videos
+	gained int64                 // the change in the gained views; only for an account
 
 	firstViews int64 // the change in the sum of the first views; only for an organisation
 	accounts   int64 // the change in the number of tracked accounts; only for an organisation
@@ -40,7 +40,7 @@ func (d *dayChange) addAmounts(o dayChange) {
 }
 
 // addToSums adds the amounts to the sums of one day. A sum that is nil stays nil unless a video's value becomes known.
-func (d *dayChange) addToSums(sums *store.Counts) {
+func (d *dayChange) addToSums(sums *db.Counts) {
 	for n, to := range sums.Fields() {
 		if *to != nil || d.known[n] > 0 {
 			*to = new(valueOrZero(*to) + d.counts[n])
@@ -76,7 +76,7 @@ func (h *history) addChange(day db.Date, c dayChange) {
 // before the day firstDay change the rows from firstDay. If hiddenSince is not nil, the sums of this day and of all later
 // days do not include the likes of the video.
 func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSince *db.Date) {
-	var known store.Counts
+	var known db.Counts
 	for _, s := range steps {
 		was := known.All()
 		if hiddenSince != nil && s.day >= *hiddenSince {
@@ -102,10 +102,10 @@ func (h *history) addCounts(steps []step, sign int64, firstDay db.Date, hiddenSi
 	}
 }
 
-// likesMetric and viewsMetric are the positions of the likes and of the views in the result of store.Counts.All.
+// likesMetric and viewsMetric are the positions of the likes and of the views in the result of db.Counts.All.
 var (
-	likesMetric = slices.Index(store.MetricNames(""), "likes")
-	viewsMetric = slices.Index(store.MetricNames(""), "views")
+	likesMetric = slices.Index(db.MetricNames(""), "likes")
+	viewsMetric = slices.Index(db.MetricNames(""), "views")
 )
 
 // areLikesHidden returns true if the platform hides the likes of the stored video. The video then has no latest likes, although older points can have
@@ -273,7 +273,7 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 		out = append(out, d)
 	})
 	return i.upsertDays("organisation_days", []string{"organisation_id", "day"},
-		append(store.MetricNames(""), "videos", "first_views"), out, len(out))
+		append(db.MetricNames(""), "videos", "first_views"), out, len(out))
 }
 
 // addTracked records in h the videos and accounts that the organisation tracked before the import, each from the day on which its tracking began. It is
@@ -371,7 +371,7 @@ func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history)
 		}
 	}
 	if err := i.upsertDays("account_days", []string{"organisation_id", "account_id", "day"},
-		append(store.MetricNames(""), "videos", "views_gained"), out, len(out)); err != nil {
+		append(db.MetricNames(""), "videos", "views_gained"), out, len(out)); err != nil {
 		return err
 	}
 	if len(restarted) > 0 { // the sums of earlier days cannot be compared with those of later days

@@ -114,7 +114,7 @@ func (i *importState) trackLinks(links []link.Link, newVideos []*mergedVideo) er
 	if len(links) == 0 {
 		return nil
 	}
-	known := make([]store.Counts, len(newVideos))
+	known := make([]db.Counts, len(newVideos))
 	for n, m := range newVideos {
 		for _, p := range m.added {
 			known[n].Update(p.Counts)

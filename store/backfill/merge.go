@@ -105,7 +105,7 @@ func (s *storedPoint) isImported() bool { return s.Source == ImportSource || s.S
 // isReplacedBy returns true if the stored point s must be replaced by the imported point p. This is so if s was imported without any count, and p has
 // at least one.
 func (s *storedPoint) isReplacedBy(p Point) bool {
-	return s.isImported() && s.Counts == store.Counts{} && p.Counts != store.Counts{}
+	return s.isImported() && s.Counts == db.Counts{} && p.Counts != db.Counts{}
 }
 
 // UploadMargin is the highest number of days by which a point can precede its video's upload date.
@@ -140,7 +140,7 @@ func (m *mergedVideo) storedWeek(monday db.Date) *storedPoint {
 // nil does not change.
 type step struct {
 	day db.Date
-	store.Counts
+	db.Counts
 }
 
 // convertToStep converts the stored point to a step on its firstDay.
@@ -226,7 +226,7 @@ func (m *mergedVideo) setLatestCounts() {
 	}
 	points = append(points, m.added...)
 	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.At.Day(), b.At.Day()) })
-	var was, is, newer store.Counts
+	var was, is, newer db.Counts
 	for _, s := range m.stored {
 		was.Update(s.Counts)
 	}

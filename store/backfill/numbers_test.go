@@ -15,6 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -366,7 +367,7 @@ func (s *operations) checkTotals(videos []store.Video) {
 		ofAccounts = append(ofAccounts, s.column("SELECT CAST(COALESCE(SUM("+column+"), 0) AS bigint) FROM accounts WHERE organisation_id = ?")...)
 	}
 	var got []int64
-	for _, column := range slices.Concat([]string{"videos", "videos_removed"}, store.MetricNames(""), []string{"accounts", "accounts_removed", "followers", "following"}) {
+	for _, column := range slices.Concat([]string{"videos", "videos_removed"}, db.MetricNames(""), []string{"accounts", "accounts_removed", "followers", "following"}) {
 		got = append(got, s.column("SELECT "+column+" FROM organisation_totals WHERE organisation_id = ?")...)
 	}
 	s.requireEqual(append(want, ofAccounts...), got, "organisation_totals")

@@ -74,7 +74,7 @@ type FetchRefusal struct {
 // Point contains the counts of a video at the time At.
 type Point struct {
 	At db.Instant
-	store.Counts
+	db.Counts
 	Rounded bool // at least one of the counts is rounded; Seed ignores this field
 }
 
@@ -257,7 +257,7 @@ var accountColumns = append([]string{"organisation_id", "id", "platform", "exter
 	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at",
-	"views_gained", "views_gained_7d"}, store.MetricNames("total_")...)
+	"views_gained", "views_gained_7d"}, db.MetricNames("total_")...)
 
 // seededStatus returns the fetch status that Seed writes for a video or account. The argument countedAt is the time of the last counts, or nil if
 // there are none.

@@ -15,7 +15,7 @@ import (
 // daySums has the sums of the counts of all videos at the end of one day, for one account or for an organisation.
 type daySums struct {
 	videos, accounts     int64
-	counts               store.Counts
+	counts               db.Counts
 	firstViews           int64
 	followers, following *int64 // nil if they are unknown
 
@@ -43,7 +43,7 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedVie
 	days := make([]daySums, today-first+1)
 	for i := range in.Videos {
 		v := &in.Videos[i]
-		var known store.Counts
+		var known db.Counts
 		var firstViews *int64
 		next := 0
 		for at := range days {
@@ -124,7 +124,7 @@ func firstDay(a *SeedAccount) db.Date {
 func (s *seedState) addToTotals() error {
 	t := s.totals
 	args := append(t.Sums.Values(), t.FirstViews, t.Videos, t.VideosRemoved, s.trackedAccounts, s.stoppedAccounts, s.followers, s.following, s.ID())
-	return s.tx.Exec(`UPDATE organisation_totals SET `+store.MetricColumns("{m} = {m} + ?")+`, first_views = first_views + ?, videos = videos + ?, videos_removed = videos_removed + ?,
+	return s.tx.Exec(`UPDATE organisation_totals SET `+db.MetricColumns("{m} = {m} + ?")+`, first_views = first_views + ?, videos = videos + ?, videos_removed = videos_removed + ?,
  accounts = accounts + ?, accounts_removed = accounts_removed + ?, followers = followers + ?, following = following + ? WHERE organisation_id = ?`, args...).Error
 }
 
@@ -133,7 +133,7 @@ type organisationDay struct {
 	OrganisationID uuid.UUID
 	Day            db.Date
 	Videos         int64
-	store.Counts
+	db.Counts
 	FirstViews           *int64 // nil if it was not stored on that day
 	Accounts             int64
 	Followers, Following *int64
@@ -154,7 +154,7 @@ func (s *seedState) addToDays() error {
 		d := s.days[day]
 		days = append(days, organisationDay{s.ID(), day, d.videos, d.counts, &d.firstViews, d.accounts, d.followers, d.following})
 	}
-	if err := s.addRows("organisation_days", days, append(store.MetricNames(""), "first_views", "videos", "accounts", "followers", "following")...); err != nil {
+	if err := s.addRows("organisation_days", days, append(db.MetricNames(""), "first_views", "videos", "accounts", "followers", "following")...); err != nil {
 		return err
 	}
 	var uploads []organisationUploads

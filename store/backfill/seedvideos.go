@@ -64,7 +64,7 @@ func lastDayWithViews(points []Point) *db.Date {
 var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
-	"first_views", "latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
+	"first_views", "latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, db.MetricNames("latest_"))
 
 // addVideo adds the rows and counts of the video v to s. If v is tracked and not pending, addVideo
 // also adds a target for the queue.

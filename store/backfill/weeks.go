@@ -60,7 +60,7 @@ func (w weeklyPoint) addStored(stored *storedPoint) weeklyPoint {
 }
 
 // pointColumns are the last columns of the tables of points.
-var pointColumns = append(store.MetricNames(""), "fetched_at", "source")
+var pointColumns = append(db.MetricNames(""), "fetched_at", "source")
 
 // dailyColumns are the columns of snapshots_daily, in the order of the values in dailyRow.
 var dailyColumns = slices.Concat([]string{"organisation_id", "video_id", "day", "week"}, pointColumns)

@@ -1,13 +1,11 @@
 package ingest
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	"gorm.io/gorm"
 
-	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -19,10 +17,7 @@ const maxInteractiveWait = 5 * time.Minute
 // acknowledgeTargets ends the leases of the targets and stores their next due times. A target that
 // was requested after its claim is due again immediately.
 func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
-	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
-		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
-			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
-	})
+	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int { return a.Target.Key().Compare(b.Target.Key()) })
 	turns, err := reserveInteractiveTurns(tx, now, sorted)
 	if err != nil {
 		return err
@@ -30,7 +25,7 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 	rows := make([][]any, len(sorted))
 	for i, o := range sorted {
 		var fetched, details *db.Instant
-		var counts store.Counts
+		var counts db.Counts
 		handle := o.Handle
 		if o.Facts != nil {
 			db.Assign(&handle, o.Facts.Username)
@@ -44,26 +39,25 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 		if o.Account != nil { // for an account, the number of followers is stored in the column "views"
 			fetched, counts.Views = &fetchedAt, o.Account.Followers
 		}
-		rows[i] = []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
-			fetched, details, counts.Views, counts.Likes, counts.Comments, counts.Shares, counts.Bookmarks, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token}
+		rows[i] = slices.Concat([]any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
+			fetched, details}, counts.Values(), []any{o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token})
 	}
-	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
-		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
+	list, args := db.WithRows(tx, "u", slices.Concat([]string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
+		"detail text", "suspect text", "fetched_at bigint", "details_at bigint"}, db.MetricDefinitions(""),
+		[]string{"pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}), rows)
 	// The bucket and the token of the claim are repeated in each row of the list u. If they were parameters of
 	// the statement, PostgreSQL and SQLite would choose slow query plans.
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
   details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
-  views = COALESCE(u.views, fetch_targets.views), likes = COALESCE(u.likes, fetch_targets.likes), comments = COALESCE(u.comments, fetch_targets.comments),
-  shares = COALESCE(u.shares, fetch_targets.shares), bookmarks = COALESCE(u.bookmarks, fetch_targets.bookmarks),
+  `+db.MetricColumns("{m} = COALESCE(u.{m}, fetch_targets.{m})")+`,
   handle = CASE WHEN u.handle = '' THEN fetch_targets.handle ELSE u.handle END,
   route = CASE WHEN u.route = '' THEN fetch_targets.route ELSE u.route END, answers = u.answers,
   turn = CASE WHEN u.turn > 0 THEN u.turn ELSE fetch_targets.turn END,
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
   lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
- FROM u WHERE fetch_targets.bucket = u.bucket AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
-   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, append(args, now, now.Add(maxInteractiveWait))...).Error
+ FROM u WHERE `+queue.SameTarget("fetch_targets", "u")+` AND fetch_targets.token = u.token`, append(args, now, now.Add(maxInteractiveWait))...).Error
 	if err != nil {
 		return err
 	}
@@ -107,7 +101,6 @@ func saveTriedHandles(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 		return nil
 	}
 	list, args := db.WithRows(tx, "tried", []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text"}, tried)
-	return tx.Exec(list+`UPDATE fetch_subscriptions SET handle_at = ? FROM tried WHERE fetch_subscriptions.bucket = tried.bucket AND fetch_subscriptions.source = tried.source
- AND fetch_subscriptions.kind = tried.kind AND fetch_subscriptions.external_id = tried.external_id AND fetch_subscriptions.handle = tried.handle`,
-		append(args, now)...).Error
+	return tx.Exec(list+`UPDATE fetch_subscriptions SET handle_at = ? FROM tried WHERE `+queue.SameTarget("fetch_subscriptions", "tried")+`
+ AND fetch_subscriptions.handle = tried.handle`, append(args, now)...).Error
 }

@@ -51,7 +51,7 @@ func CountUploads(tx *gorm.DB, before, after []store.Video) error {
 // StatementsForTotals returns the statements that update the organisations' totals after sums have changed. They change each total by the difference
 // between the sum in sumsAfter and the sum in sumsBefore.
 func StatementsForTotals(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.VideoSums) []db.Write {
-	columns := append([]string{"organisation_id uuid", "first_views bigint"}, store.MetricDefinitions("")...)
+	columns := append([]string{"organisation_id uuid", "first_views bigint"}, db.MetricDefinitions("")...)
 	orgs := db.Distinct(slices.Collect(maps.Keys(sumsAfter)))
 	rows := make([][]any, len(orgs))
 	for i, org := range orgs {
@@ -60,7 +60,7 @@ func StatementsForTotals(tx *gorm.DB, sumsBefore, sumsAfter map[uuid.UUID]store.
 		rows[i] = append([]any{org, change.FirstViews - sumsBefore[org].FirstViews}, change.Values()...)
 	}
 	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.StatementsForExec(tx, `UPDATE organisation_totals SET first_views = organisation_totals.first_views + change.first_views,
- `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
+ `+db.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 

@@ -39,11 +39,11 @@ type VideoFacts struct {
 	ShopProductID   *string
 	// RoundedFrom has an entry for each count that the source has probably rounded: the smallest number that the source rounds. The entry of an
 	// exact count is nil.
-	RoundedFrom store.Counts `json:",omitzero"`
+	RoundedFrom db.Counts `json:",omitzero"`
 }
 
 // IsRounded returns true if the source has probably rounded one of the counts.
-func (f *VideoFacts) IsRounded() bool { return f.RoundedFrom != store.Counts{} }
+func (f *VideoFacts) IsRounded() bool { return f.RoundedFrom != db.Counts{} }
 
 // Outcome is the result of fetching one claimed target. It also says when the target is due next.
 type Outcome struct {
@@ -248,7 +248,8 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 		return err
 	}
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), VideoWrites(w.tx, videos), stats.BuildSQLUpdates(w.tx, w.fetchedAt.Day()), StatementsForTotals(w.tx, store.SumsByOrganisation(before), sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.statementsForPoints(measured), StatementsForVideos(w.tx, videos),
+		stats.StatementsForStatistics(w.tx, w.fetchedAt.Day()), StatementsForTotals(w.tx, store.SumsByOrganisation(before), sums))...)
 	if err != nil {
 		return err
 	}
@@ -431,8 +432,8 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 }
 
 // reportedCounts returns the counts that the source reported. A count that it did not report is nil.
-func (f *VideoFacts) reportedCounts() store.Counts {
-	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
+func (f *VideoFacts) reportedCounts() db.Counts {
+	return db.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
 // statementsForPoints returns the statements that store a point of each video for the day of the
@@ -453,19 +454,19 @@ func (w videoWriter) statementsForPoints(videos []measuredVideo) []db.Write {
 		}
 		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.IsRounded())}, counts.Values()...)
 	}
-	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
+	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, db.MetricDefinitions("")...)
 	// A count that the source did not report keeps its value from an earlier fetch that day.
 	return db.StatementsForInsert(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
- fetched_at = excluded.fetched_at, source = excluded.source, `+store.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
+ fetched_at = excluded.fetched_at, source = excluded.source, `+db.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
  WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)
 }
 
-// savedColumns are the columns that VideoWrites writes for each video. Each has a name and a SQL type.
+// savedColumns are the columns that StatementsForVideos writes for each video. Each has a name and a SQL type.
 var savedColumns = slices.Concat([]string{"link text", "username text", "linked_account_id uuid", "uploaded_at date", "song_name text", "song_link text",
 	"thumbnail_url text", "video_length text", "title text", "title_folded text", "not_safe boolean", "private boolean", "hidden_stats boolean",
 	"ad_info_shop boolean", "ad_is_ad boolean", "ad_product_id_shop text", "first_views bigint", "latest_engagement bigint", "latest_updated_at bigint",
 	"outlier_multiplier double precision", "fetch_status text", "fetch_reason text", "last_attempt_at bigint", "next_fetch_at bigint"},
-	store.GrowthDefinitions, store.MetricDefinitions("latest_"))
+	store.GrowthDefinitions, db.MetricDefinitions("latest_"))
 
 // savedValues returns the values of a video in the order of savedColumns.
 func savedValues(v *store.Video) []any {
@@ -477,8 +478,8 @@ func savedValues(v *store.Video) []any {
 		v.Growth.Values(), counts.Values())
 }
 
-// VideoWrites returns the statements that update the rows of videos.
-func VideoWrites(tx *gorm.DB, videos []store.Video) []db.Write {
+// StatementsForVideos returns the statements that update the rows of videos.
+func StatementsForVideos(tx *gorm.DB, videos []store.Video) []db.Write {
 	if len(videos) == 0 {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
-	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
@@ -103,7 +102,7 @@ func requireWeeklyPoints(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 		// The weekly point must have each count of the daily point, and must not be older.
 		err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
 SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
-   AND `+store.JoinMetrics("(d.{m} IS NULL OR w.{m} IS NOT NULL)", " AND ")+`)`,
+   AND `+db.JoinMetrics("(d.{m} IS NULL OR w.{m} IS NOT NULL)", " AND ")+`)`,
 			org, r.From, r.Before, org).Scan(&missing).Error
 		if err != nil {
 			return err
@@ -119,7 +118,7 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.
 // point is a copy of the last daily point of its week.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
-	for _, c := range store.MetricNames("") {
+	for _, c := range db.MetricNames("") {
 		columns.WriteString(", " + c)
 		// If the last daily point of the week lacks a count, the weekly point gets it from the last daily point
 		// of the week that has it.

@@ -61,6 +61,9 @@ type Target struct {
 	AskedBy *uuid.UUID
 }
 
+// Key returns the key of the target.
+func (t *Target) Key() Key { return Key{t.Platform, t.Kind, t.ExternalID} }
+
 // Claim is a set of targets that one collector has leased.
 type Claim struct {
 	Token   uuid.UUID
@@ -107,8 +110,7 @@ func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 			return nil
 		}
 		for _, g := range GroupByKind(batch) {
-			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
-				c.At.Add(lease), r.Collector, c.Token, Bucket, g.Platform, g.Kind, g.IDs).Error
+			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = ?, token = ? WHERE ?`, c.At.Add(lease), r.Collector, c.Token, g.Condition()).Error
 			if err != nil {
 				return err
 			}
@@ -125,8 +127,7 @@ func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease time.Duration) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range GroupByKind(targets) {
-			done := tx.Exec(`UPDATE fetch_targets SET next_at = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
-				s.db.Now().Add(lease), Bucket, g.Platform, g.Kind, g.IDs, c.Token)
+			done := tx.Exec(`UPDATE fetch_targets SET next_at = ? WHERE ? AND token = ?`, s.db.Now().Add(lease), g.Condition(), c.Token)
 			if done.Error != nil {
 				return done.Error
 			}
@@ -177,7 +178,8 @@ func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]T
 }
 
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
-const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.likes, t.comments, t.shares, t.bookmarks, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
+var targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, " +
+	db.MetricColumns("t.{m}") + ", t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
 // comparedTargets is the number of due targets that an interactive claim compares: those with the lowest turns.
 // It compares more if further targets have the same turn as the last of them.
@@ -236,39 +238,35 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	for _, t := range targets {
 		readAt = max(readAt, t.RequestedAt)
 	}
-	subscribed := map[string]bool{}
-	handles := map[string][]claimedHandle{}
-	key := func(p link.Platform, kind Kind, id string) string { return string(kind) + "/" + TargetKey(p, id) }
+	handles := map[Key][]claimedHandle{} // a target with a subscription has at least one handle, which can be ""
 	for _, g := range GroupByKind(targets) {
 		var found []claimedHandle
 		err := tx.Raw(`SELECT external_id, handle FROM fetch_subscriptions
- WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? GROUP BY external_id, handle
- ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, Bucket, g.Platform, g.Kind, g.IDs).Scan(&found).Error
+ WHERE ? GROUP BY external_id, handle
+ ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, g.Condition()).Scan(&found).Error
 		if err != nil {
 			return targets, err
 		}
 		for _, f := range found {
-			k := key(g.Platform, g.Kind, f.ExternalID)
-			subscribed[k], handles[k] = true, append(handles[k], f)
+			key := Key{g.Platform, g.Kind, f.ExternalID}
+			handles[key] = append(handles[key], f)
 		}
 	}
 	var orphans []Target
 	kept := slices.DeleteFunc(slices.Clone(targets), func(t Target) bool {
-		orphan := !subscribed[key(t.Platform, t.Kind, t.ExternalID)]
+		orphan := len(handles[t.Key()]) == 0
 		if orphan {
 			orphans = append(orphans, t)
 		}
 		return orphan
 	})
 	for i := range kept {
-		kept[i].setHandles(handles[key(kept[i].Platform, kept[i].Kind, kept[i].ExternalID)])
+		kept[i].setHandles(handles[kept[i].Key()])
 	}
 	// Keep an orphan that was requested meanwhile, because the request may have added a
 	// subscription.
 	for _, g := range GroupByKind(orphans) {
-		err := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND requested_at <= ?`,
-			Bucket, g.Platform, g.Kind, g.IDs, readAt).Error
-		if err != nil {
+		if err := tx.Exec(`DELETE FROM fetch_targets WHERE ? AND requested_at <= ?`, g.Condition(), readAt).Error; err != nil {
 			return kept, err
 		}
 	}
@@ -326,9 +324,8 @@ func (s *Queue) DueLanes(ctx context.Context, sourceName string) ([]Lane, error)
 func (s *Queue) Release(ctx context.Context, c Claim, nextAt time.Time) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range GroupByKind(c.Targets) {
-			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL
- WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND token = ?`,
-				db.InstantOf(nextAt), Bucket, g.Platform, g.Kind, g.IDs, c.Token).Error
+			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE ? AND token = ?`,
+				db.InstantOf(nextAt), g.Condition(), c.Token).Error
 			if err != nil {
 				return err
 			}

@@ -10,9 +10,69 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 )
+
+// Heartbeat records that a collector is running. If another collector has had no new heartbeat for longer than deadAfter, its claimed targets become
+// due. This time is measured by the clock of this process, so the clocks of two collectors may differ. Heartbeat returns the number of these targets.
+func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
+	type collectorRow struct {
+		ID      uuid.UUID
+		SeenAt  db.Instant
+		Serves  string
+		Sources string
+	}
+	published, err := json.Marshal(sources)
+	if err != nil {
+		return 0, err
+	}
+	var freed int64
+	var dead []uuid.UUID
+	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		now := s.db.Now()
+		err := tx.Table("collectors").Clauses(clause.OnConflict{
+			Columns: db.Columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at", "serves", "sources"}),
+		}).Create(&collectorRow{collector, now, joinForms(serves), string(published)}).Error
+		if err != nil {
+			return err
+		}
+		collectors, heartbeats, err := readCollectors(tx)
+		if err != nil {
+			return err
+		}
+		silences := s.observed.record(heartbeats, now)
+		freed, dead = 0, s.observed.findDead(silences, deadAfter)
+		if len(dead) > 0 {
+			r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
+			if freed = r.RowsAffected; r.Error != nil {
+				return r.Error
+			}
+		}
+		// The row of a dead collector stays while the collector may still store an answer: see OldestFetch.
+		gone, err := forgotten(collectors, silences)
+		if err != nil || len(gone) == 0 {
+			return err
+		}
+		return tx.Exec(`DELETE FROM collectors WHERE id IN ?`, gone).Error
+	})
+	if err == nil {
+		s.observed.markFreed(dead)
+	}
+	return freed, err
+}
+
+// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately. The collector must have stored all answers
+// to its fetches.
+func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error {
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {
+			return err
+		}
+		return tx.Exec(`DELETE FROM collectors WHERE id = ?`, collector).Error
+	})
+}
 
 // observedHeartbeats remembers the last heartbeat of each collector, and when this process first saw it.
 type observedHeartbeats struct {

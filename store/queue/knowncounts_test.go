@@ -7,15 +7,16 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // targetCounts returns the counts of all targets in the queue. An unknown count is -1.
-func targetCounts(t *testing.T, db *storetest.DB) []string {
+func targetCounts(t *testing.T, d *storetest.DB) []string {
 	t.Helper()
-	text := store.JoinMetrics("CAST(COALESCE({m}, -1) AS text)", " || ' ' || ")
-	return storetest.Column[string](t, db, "SELECT "+text+" FROM fetch_targets")
+	text := db.JoinMetrics("CAST(COALESCE({m}, -1) AS text)", " || ' ' || ")
+	return storetest.Column[string](t, d, "SELECT "+text+" FROM fetch_targets")
 }
 
 func TestEnqueue_beginsANewTargetWithTheCountsOfTheVideo(t *testing.T) {

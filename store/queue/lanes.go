@@ -1,9 +1,9 @@
 package queue
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +12,35 @@ import (
 
 	"github.com/reeltally/reeltally/store/internal/db"
 )
+
+// Lane is the priority of a target. The collector divides its calls between the lanes by weight.
+type Lane int
+
+// The lanes, the most urgent first. If several organisations track a target, the target has the most urgent of their lanes.
+const (
+	LaneInteractive Lane = iota // interactive: an organisation waits for the fetch
+	LanePremium
+	LaneBasic
+	LaneFree
+)
+
+// String returns the lane's name.
+func (l Lane) String() string {
+	switch l {
+	case LaneInteractive:
+		return "interactive"
+	case LanePremium:
+		return "premium"
+	case LaneBasic:
+		return "basic"
+	case LaneFree:
+		return "free"
+	}
+	return strconv.Itoa(int(l))
+}
+
+// Lanes lists all lanes, the most urgent first.
+var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
 
 // A target's base lane is the lane of its scheduled fetches: the most urgent lane of its
 // subscribers. Enqueue and UpdateLanes keep the base lane up to date.
@@ -49,9 +78,7 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 		return nil
 	}
 	// Lock the targets in the same order as Enqueue does, so that concurrent transactions cannot deadlock.
-	slices.SortFunc(targets, func(a, b FetchSubscription) int {
-		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
-	})
+	slices.SortFunc(targets, func(a, b FetchSubscription) int { return a.Key().Compare(b.Key()) })
 	rows := make([][]any, len(targets))
 	for i, t := range targets {
 		rows[i] = []any{Bucket, t.Platform, t.Kind, t.ExternalID, i}
@@ -60,7 +87,7 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	// Lock the targets in a separate statement before the UPDATE. If another transaction holds the locks, this
 	// statement waits for its end, so the UPDATE sees its changes.
 	err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
- WHERE t.bucket = u.bucket AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t", args...)
+ WHERE `+SameTarget("t", "u")+` ORDER BY u.place`, "t", args...)
 	if err != nil {
 		return err
 	}
@@ -72,11 +99,11 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	// lanes more urgent. So they get the least urgent lane here.
 	return tx.Exec(list+tiers+`, best AS (
   SELECT u.bucket, u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u
-   LEFT JOIN fetch_subscriptions s ON s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id
+   LEFT JOIN fetch_subscriptions s ON `+SameTarget("s", "u")+`
    LEFT JOIN `+organisations+` o ON o.id = s.organisation_id
    GROUP BY u.bucket, u.source, u.kind, u.external_id)
 UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.lane = ? THEN fetch_targets.lane ELSE best.lane END FROM best
- WHERE fetch_targets.bucket = best.bucket AND fetch_targets.source = best.source AND fetch_targets.kind = best.kind AND fetch_targets.external_id = best.external_id
+ WHERE `+SameTarget("fetch_targets", "best")+`
    AND (fetch_targets.base_lane <> best.lane OR fetch_targets.lane NOT IN (?, best.lane))`,
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
 }
@@ -91,7 +118,7 @@ func subscriberTable(tx *gorm.DB, listSQL string, listArgs []any) (name, tiersSQ
 	// On Citus, a join of "organisations" with the queue would not use the indexes of the queue.
 	var subscribed []FetchSubscription
 	err = tx.Raw(listSQL+`SELECT DISTINCT s.organisation_id FROM u CROSS JOIN fetch_subscriptions s
- WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id`, listArgs...).Find(&subscribed).Error
+ WHERE `+SameTarget("s", "u"), listArgs...).Find(&subscribed).Error
 	if err != nil {
 		return "", "", nil, err
 	}

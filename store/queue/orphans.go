@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
-	"github.com/reeltally/reeltally/store/link"
 )
 
 // DeleteOrphans deletes subscriptions of deleted organisations, and old targets without a
@@ -64,21 +63,15 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 	// Claim deletes most targets without a subscription, but not those of a platform without a
 	// source.
 	unclaimedSince := s.db.Now().Add(-db.Day)
-	var last struct {
-		Platform   link.Platform `gorm:"column:source"`
-		Kind       Kind
-		ExternalID string
-	}
+	var last Key
 	for {
 		targets := []struct {
-			Platform   link.Platform `gorm:"column:source"`
-			Kind       Kind
-			ExternalID string
-			Orphan     bool
+			Key
+			Orphan bool
 		}{}
 		err := s.db.Read(ctx).Raw(`SELECT t.source, t.kind, t.external_id,
   t.claimed_by IS NULL AND t.next_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
-    WHERE s.bucket = t.bucket AND s.source = t.source AND s.kind = t.kind AND s.external_id = t.external_id) AS orphan
+    WHERE `+SameTarget("s", "t")+`) AS orphan
   FROM fetch_targets t WHERE t.bucket = ? AND (t.source, t.kind, t.external_id) > (?, ?, ?) ORDER BY t.source, t.kind, t.external_id LIMIT ?`,
 			unclaimedSince, Bucket, last.Platform, last.Kind, last.ExternalID, db.DeleteBatch).Scan(&targets).Error
 		if err != nil || len(targets) == 0 {
@@ -89,7 +82,7 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			if t.Orphan {
 				orphans = append(orphans, Target{Platform: t.Platform, Kind: t.Kind, ExternalID: t.ExternalID})
 			}
-			last.Platform, last.Kind, last.ExternalID = t.Platform, t.Kind, t.ExternalID
+			last = t.Key
 		}
 		n, err := s.changeTargets(ctx, orphans, func(tx *gorm.DB, g KindGroup) *gorm.DB {
 			// Check the conditions again, because an organisation may have subscribed to a target meanwhile. Lock the targets in a separate
@@ -99,10 +92,7 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			if err != nil {
 				return &gorm.DB{Error: err}
 			}
-			return tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
- AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
-  WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,
-				Bucket, g.Platform, g.Kind, g.IDs, unclaimedSince, unclaimedSince)
+			return tx.Exec(`DELETE FROM fetch_targets WHERE ? AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE `+SameTarget("s", "fetch_targets")+`)`, g.Condition(), unclaimedSince, unclaimedSince)
 		})
 		if err != nil {
 			return err

@@ -3,10 +3,9 @@ package queue
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,37 +16,18 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// A target is due at its next_at. Claim sets next_at to the end of the lease, so a target that is
-// never acknowledged becomes due again.
-
-// Lane is the priority of a target. The collector divides its calls between the lanes by weight.
-type Lane int
-
-// The lanes, the most urgent first. If several organisations track a target, the target has the most urgent of their lanes.
-const (
-	LaneInteractive Lane = iota // interactive: an organisation waits for the fetch
-	LanePremium
-	LaneBasic
-	LaneFree
-)
-
-// String returns the lane's name.
-func (l Lane) String() string {
-	switch l {
-	case LaneInteractive:
-		return "interactive"
-	case LanePremium:
-		return "premium"
-	case LaneBasic:
-		return "basic"
-	case LaneFree:
-		return "free"
-	}
-	return strconv.Itoa(int(l))
+// Queue is the fetch queue. Its methods can be called concurrently.
+type Queue struct {
+	db       *db.DB
+	observed observedHeartbeats // the heartbeats that Heartbeat has read
+	exported observedHeartbeats // the heartbeats that OldestFetch has read
 }
 
-// Lanes lists all lanes, the most urgent first.
-var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
+// New returns the queue of a database. Callers outside store use Store.Queue.
+func New(d *db.DB) *Queue { return &Queue{db: d} }
+
+// A target is due at its next_at. Claim sets next_at to the end of the lease, so a target that is
+// never acknowledged becomes due again.
 
 // Pace is how fast a target's counts change. It decides how often the target is fetched.
 type Pace int
@@ -71,6 +51,23 @@ const (
 // Bucket is the value of the column "bucket" in all rows of the queue. Decision 90 says why the
 // queue is not divided into several buckets.
 const Bucket = 0
+
+// Key identifies a target.
+type Key struct {
+	Platform   link.Platform `gorm:"column:source"` // see Target.Platform
+	Kind       Kind
+	ExternalID string
+}
+
+// Compare orders targets by platform, kind and external id. Transactions that lock targets in this order cannot deadlock.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Platform, other.Platform), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.ExternalID, other.ExternalID))
+}
+
+// SameTarget returns the SQL condition that the rows of two tables of the queue, or of lists with the same columns, belong to the same target.
+func SameTarget(a, b string) string {
+	return fmt.Sprintf("%[1]s.bucket = %[2]s.bucket AND %[1]s.source = %[2]s.source AND %[1]s.kind = %[2]s.kind AND %[1]s.external_id = %[2]s.external_id", a, b)
+}
 
 // TargetKey returns a text that identifies a video among all videos of all platforms, or an account among all accounts.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
@@ -98,7 +95,7 @@ func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 
 // FetchSubscription records that an organisation tracks a target.
 type FetchSubscription struct {
-	Bucket         int           `gorm:"primaryKey"`
+	Bucket         int           `gorm:"primaryKey"`               // always the constant Bucket
 	Platform       link.Platform `gorm:"primaryKey;column:source"` // see Target.Platform
 	Kind           Kind          `gorm:"primaryKey"`
 	ExternalID     string        `gorm:"primaryKey"`
@@ -108,6 +105,9 @@ type FetchSubscription struct {
 	HandleAt       db.Instant // the time when the organisation sent the handle; after a fetch that tried the handle in vain, the time of this fetch
 	Preview        int        // for an account: how many of its videos are fetched if the organisation does not pay; 0 means the default
 }
+
+// Key returns the key of the target.
+func (s *FetchSubscription) Key() Key { return Key{s.Platform, s.Kind, s.ExternalID} }
 
 // The states of a target.
 const (
@@ -151,11 +151,14 @@ type Entry struct {
 	servedAt db.Instant // time of the last fetch, if deferRecentlyFetched delayed the entry; otherwise 0
 }
 
+// Key returns the key of the entry's target.
+func (e Entry) Key() Key { return Key{e.Platform, e.Kind, e.ExternalID} }
+
 // IsDeferred returns true if Enqueue has delayed the entry, because its target was fetched for the organisation less than RefreshPause ago.
 func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
 
 // targetRow returns the row that adds the entry's target to the queue. The values have the order of
-// the columns in saveTargets.
+// the columns in statementsForTargets.
 func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
@@ -170,8 +173,8 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	if e.Kind != KindVideo {
 		handle = e.Handle
 	}
-	return []any{Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
-		e.route, fetchedAt, FetchPending, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
+	return append([]any{Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
+		e.route, fetchedAt, FetchPending}, e.Known.Values()...)
 }
 
 // canBeDeferred returns true if the entry is due, its organisation has tracked the target before, and the earlier fetches cover what the organisation wants.
@@ -188,12 +191,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 			again = append(again, Target{Platform: e.Platform, Kind: e.Kind, ExternalID: e.ExternalID})
 		}
 	}
-	type key struct {
-		platform   link.Platform
-		kind       Kind
-		externalID string
-	}
-	fetched := map[key]db.Instant{}
+	fetched := map[Key]db.Instant{}
 	if len(again) > 0 {
 		list, args := withTargets(tx, again)
 		var rows []Target
@@ -204,7 +202,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 			return err
 		}
 		for _, r := range rows {
-			fetched[key{r.Platform, r.Kind, r.ExternalID}] = *r.FetchedAt
+			fetched[r.Key()] = *r.FetchedAt
 		}
 	}
 	for i := range entries {
@@ -212,7 +210,7 @@ func deferRecentlyFetched(tx *gorm.DB, entries []Entry, now db.Instant) error {
 		if !e.canBeDeferred(now) {
 			continue
 		}
-		served, last := e.FetchedAt, fetched[key{e.Platform, e.Kind, e.ExternalID}]
+		served, last := e.FetchedAt, fetched[e.Key()]
 		// A fetch counts even if the organisation had stopped the target before the fetch.
 		if last >= e.TrackedAt {
 			served = max(served, last)
@@ -246,27 +244,25 @@ func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 	if len(entries) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
-	})
+	slices.SortFunc(entries, func(a, b Entry) int { return a.Key().Compare(b.Key()) })
 	if err := deferRecentlyFetched(tx, entries, now); err != nil {
 		return nil, err
 	}
 	if err := routeEntries(tx, org, entries, now); err != nil {
 		return nil, err
 	}
-	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), statementsForNextFetch(tx, org, entries)), nil
+	return slices.Concat(statementsForTargets(tx, org, entries, now), statementsForSubscriptions(tx, org, entries, now), statementsForNextFetch(tx, org, entries)), nil
 }
 
-// saveTargets returns the statements that insert the targets of entries, or update those that exist already.
-func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
+// statementsForTargets returns the statements that insert the targets of entries, or update those that exist already.
+func statementsForTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
 		rows[i] = e.targetRow(org, now)
 	}
-	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint",
+	columns := append([]string{"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint",
 		"next_at bigint", "requested_at bigint", "attempts integer", "state text", "detail text", "depth integer", "turn bigint", "asked_by uuid",
-		"route text", "fetched_at bigint", "status text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
+		"route text", "fetched_at bigint", "status text"}, db.MetricDefinitions("")...)
 	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at: a higher
@@ -276,9 +272,7 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 	const namedByHandle = "fetch_targets.external_id = '@' || excluded.handle"
 	// Before the first fetch, the counts of a target are the known counts of its only organisation. If the entry of another organisation has other known
 	// counts, or none, the target forgets them.
-	known := func(count string) string {
-		return "CASE WHEN fetch_targets.fetched_at IS NOT NULL OR excluded." + count + " = fetch_targets." + count + " THEN fetch_targets." + count + " END"
-	}
+	knownCounts := db.MetricColumns("{m} = CASE WHEN fetch_targets.fetched_at IS NOT NULL OR excluded.{m} = fetch_targets.{m} THEN fetch_targets.{m} END")
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
 	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
@@ -298,11 +292,11 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
  attempts = CASE WHEN `+served+` THEN fetch_targets.attempts ELSE 0 END,
  refused_as = CASE WHEN `+served+` THEN fetch_targets.refused_as ELSE '' END,
  refusals = CASE WHEN `+served+` THEN fetch_targets.refusals ELSE 0 END,
- views = `+known("views")+`, likes = `+known("likes")+`, comments = `+known("comments")+`, shares = `+known("shares")+`, bookmarks = `+known("bookmarks"))
+ `+knownCounts)
 }
 
-// saveSubscriptions returns the statements that insert the subscriptions of entries, or update those that exist already.
-func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
+// statementsForSubscriptions returns the statements that insert the subscriptions of entries, or update those that exist already.
+func statementsForSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
 		rows[i] = []any{Bucket, e.Platform, e.Kind, e.ExternalID, org, e.Subject, e.Handle, now, e.Preview}
@@ -337,20 +331,18 @@ var subscriptionColumns = []db.Column[FetchSubscription]{
 // SaveKnownCounts stores Entry.Known for those targets that were never fetched, as Enqueue does for new targets. If a
 // count in Entry.Known is nil, the target keeps its own. A target that the organisation does not track, or that another organisation tracks too, does not change.
 func SaveKnownCounts(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
-	columns := []string{"source text", "kind text", "external_id text", "views bigint", "likes bigint", "comments bigint", "shares bigint", "bookmarks bigint"}
+	columns := append([]string{"source text", "kind text", "external_id text"}, db.MetricDefinitions("")...)
 	for chunk := range slices.Chunk(entries, db.InsertChunk) {
 		rows := make([][]any, len(chunk))
 		for i, e := range chunk {
-			rows[i] = []any{e.Platform, e.Kind, e.ExternalID, e.Known.Views, e.Known.Likes, e.Known.Comments, e.Known.Shares, e.Known.Bookmarks}
+			rows[i] = append([]any{e.Platform, e.Kind, e.ExternalID}, e.Known.Values()...)
 		}
 		list, args := db.WithRows(tx, "u", columns, rows)
-		err := tx.Exec(list+`UPDATE fetch_targets SET views = COALESCE(u.views, fetch_targets.views), likes = COALESCE(u.likes, fetch_targets.likes),
-  comments = COALESCE(u.comments, fetch_targets.comments), shares = COALESCE(u.shares, fetch_targets.shares), bookmarks = COALESCE(u.bookmarks, fetch_targets.bookmarks)
+		err := tx.Exec(list+`UPDATE fetch_targets SET `+db.MetricColumns("{m} = COALESCE(u.{m}, fetch_targets.{m})")+`
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind AND fetch_targets.external_id = u.external_id
-  AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND s.bucket = fetch_targets.bucket
-   AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)
-  AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions other WHERE other.organisation_id <> ? AND other.bucket = fetch_targets.bucket
-   AND other.source = fetch_targets.source AND other.kind = fetch_targets.kind AND other.external_id = fetch_targets.external_id)`, append(args, Bucket, org, org)...).Error
+  AND fetch_targets.fetched_at IS NULL AND EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE s.organisation_id = ? AND `+SameTarget("s", "fetch_targets")+`)
+  AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions other WHERE other.organisation_id <> ? AND `+SameTarget("other", "fetch_targets")+`)`,
+			append(args, Bucket, org, org)...).Error
 		if err != nil {
 			return err
 		}
@@ -372,6 +364,11 @@ type KindGroup struct {
 	Platform link.Platform
 	Kind     Kind
 	IDs      []string
+}
+
+// Condition returns the SQL condition that a row of the queue belongs to a target of the group. GORM inserts it for a parameter, as in "WHERE ?".
+func (g KindGroup) Condition() clause.Expr {
+	return gorm.Expr("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", Bucket, g.Platform, g.Kind, g.IDs)
 }
 
 // GroupByKind groups the external ids of targets by platform and kind.
@@ -402,72 +399,3 @@ func (s *Queue) changeTargets(ctx context.Context, targets []Target, change func
 	})
 	return rows, err
 }
-
-// Heartbeat records that a collector is running. If another collector has had no new heartbeat for longer than deadAfter, its claimed targets become
-// due. This time is measured by the clock of this process, so the clocks of two collectors may differ. Heartbeat returns the number of these targets.
-func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
-	type collectorRow struct {
-		ID      uuid.UUID
-		SeenAt  db.Instant
-		Serves  string
-		Sources string
-	}
-	published, err := json.Marshal(sources)
-	if err != nil {
-		return 0, err
-	}
-	var freed int64
-	var dead []uuid.UUID
-	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-		now := s.db.Now()
-		err := tx.Table("collectors").Clauses(clause.OnConflict{
-			Columns: db.Columns([]string{"id"}), DoUpdates: clause.AssignmentColumns([]string{"seen_at", "serves", "sources"}),
-		}).Create(&collectorRow{collector, now, joinForms(serves), string(published)}).Error
-		if err != nil {
-			return err
-		}
-		collectors, heartbeats, err := readCollectors(tx)
-		if err != nil {
-			return err
-		}
-		silences := s.observed.record(heartbeats, now)
-		freed, dead = 0, s.observed.findDead(silences, deadAfter)
-		if len(dead) > 0 {
-			r := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by IN ?`, now, dead)
-			if freed = r.RowsAffected; r.Error != nil {
-				return r.Error
-			}
-		}
-		// The row of a dead collector stays while the collector may still store an answer: see OldestFetch.
-		gone, err := forgotten(collectors, silences)
-		if err != nil || len(gone) == 0 {
-			return err
-		}
-		return tx.Exec(`DELETE FROM collectors WHERE id IN ?`, gone).Error
-	})
-	if err == nil {
-		s.observed.markFreed(dead)
-	}
-	return freed, err
-}
-
-// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately. The collector must have stored all answers
-// to its fetches.
-func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error {
-	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {
-			return err
-		}
-		return tx.Exec(`DELETE FROM collectors WHERE id = ?`, collector).Error
-	})
-}
-
-// Queue is the fetch queue. Its methods can be called concurrently.
-type Queue struct {
-	db       *db.DB
-	observed observedHeartbeats // the heartbeats that Heartbeat has read
-	exported observedHeartbeats // the heartbeats that OldestFetch has read
-}
-
-// New returns the queue of a database. Callers outside store use Store.Queue.
-func New(d *db.DB) *Queue { return &Queue{db: d} }

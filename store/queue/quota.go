@@ -9,9 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveUnits reserves units of a source's budget for one period of time. It returns false if too
+// ReserveUnits reserves units of the budget with the given key, which is SOURCE/BUDGET, for one period of time. It returns false if too
 // few units are left. If the limit is 0, the units are only counted.
-func (s *Queue) ReserveUnits(ctx context.Context, source, window string, units, limit int64) (bool, error) {
+func (s *Queue) ReserveUnits(ctx context.Context, key, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
 	}
@@ -20,24 +20,24 @@ func (s *Queue) ReserveUnits(ctx context.Context, source, window string, units, 
 		used = nil
 		return tx.Raw(`INSERT INTO quota_windows (source, win, used, updated_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.used, updated_at = excluded.updated_at
- WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, source, window, units, s.db.Now(), limit, limit).Scan(&used).Error
+ WHERE ? = 0 OR quota_windows.used + excluded.used <= ? RETURNING used`, key, window, units, s.db.Now(), limit, limit).Scan(&used).Error
 	})
 	return len(used) == 1, err
 }
 
 // ReturnUnits gives back units that were reserved in a window and not spent. It does nothing if DeleteOldWindows has deleted the count of the
 // window.
-func (s *Queue) ReturnUnits(ctx context.Context, source, window string, units int64) error {
+func (s *Queue) ReturnUnits(ctx context.Context, key, window string, units int64) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE quota_windows SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE source = ? AND win = ?`,
-			units, units, source, window).Error
+			units, units, key, window).Error
 	})
 }
 
-// ReservedUnits returns how many units of a source's budget are reserved in a window.
-func (s *Queue) ReservedUnits(ctx context.Context, source, window string) (int64, error) {
+// ReservedUnits returns how many units of the budget with the given key are reserved in a window.
+func (s *Queue) ReservedUnits(ctx context.Context, key, window string) (int64, error) {
 	var used []int64
-	err := s.db.Read(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, source, window).Scan(&used).Error
+	err := s.db.Read(ctx).Raw(`SELECT used FROM quota_windows WHERE source = ? AND win = ?`, key, window).Scan(&used).Error
 	if err != nil || len(used) == 0 {
 		return 0, db.Translate(err)
 	}
@@ -86,11 +86,11 @@ func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, nil
 }
 
-// ResumeSource deletes a source's pause after a successful call, if the pause was over when the
+// ResumeSource deletes the pause of a source or budget after a successful call, if the pause was over when the
 // call began. A later pause may have begun during the call.
-func (s *Queue) ResumeSource(ctx context.Context, source string, calledAt db.Instant) (resumed bool, err error) {
+func (s *Queue) ResumeSource(ctx context.Context, key string, calledAt db.Instant) (resumed bool, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
-		done := tx.Where("source = ? AND blocked_until <= ?", source, calledAt).Delete(&Pause{})
+		done := tx.Where("source = ? AND blocked_until <= ?", key, calledAt).Delete(&Pause{})
 		resumed = done.RowsAffected > 0
 		return done.Error
 	})
@@ -103,9 +103,9 @@ func (s *Queue) EndBudgetPause(ctx context.Context, key string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", key).Delete(&Pause{}).Error })
 }
 
-// DeleteOldWindows deletes the counts of a source's old windows. A window is old if its name sorts before oldestKept.
-func (s *Queue) DeleteOldWindows(ctx context.Context, source, oldestKept string) error {
+// DeleteOldWindows deletes the counts of a budget's old windows. A window is old if its name sorts before oldestKept.
+func (s *Queue) DeleteOldWindows(ctx context.Context, key, oldestKept string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, source, oldestKept).Error
+		return tx.Exec(`DELETE FROM quota_windows WHERE source = ? AND win < ?`, key, oldestKept).Error
 	})
 }

@@ -18,15 +18,15 @@ type Refusals struct {
 	Calls   int
 }
 
-// RecordRefusal adds a refused call for the target with the key targetKey to the Refusals of the source and the
+// RecordRefusal adds a refused call for the target with the key targetKey to the Refusals of the source or budget and the
 // error class. It returns the new Refusals.
-func (s *Queue) RecordRefusal(ctx context.Context, source, class, targetKey string) (Refusals, error) {
+func (s *Queue) RecordRefusal(ctx context.Context, key, class, targetKey string) (Refusals, error) {
 	var r Refusals
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Raw(`INSERT INTO source_refusals (source, class, target, targets, calls) VALUES (?, ?, ?, 1, 1)
 ON CONFLICT (source, class) DO UPDATE SET calls = source_refusals.calls + 1,
   targets = CASE WHEN source_refusals.target = excluded.target THEN source_refusals.targets ELSE 2 END
-RETURNING source, class, targets, calls`, source, class, targetKey).Scan(&r).Error
+RETURNING source, class, targets, calls`, key, class, targetKey).Scan(&r).Error
 	})
 	return r, err
 }
@@ -40,8 +40,8 @@ func (s *Queue) Refusals(ctx context.Context) ([]Refusals, error) {
 
 // DeleteRefusals deletes the counts of refused calls of a source or budget. It is called after a successful answer of the source. For sources, it
 // is also called when a collector starts.
-func (s *Queue) DeleteRefusals(ctx context.Context, source string) error {
+func (s *Queue) DeleteRefusals(ctx context.Context, key string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error
+		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, key).Error
 	})
 }

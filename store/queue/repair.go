@@ -67,8 +67,7 @@ func (s *Queue) repairTargets(ctx context.Context, repaired map[string]int64) er
 			return tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL,
   fetched_at = CASE WHEN fetched_at > ? THEN ? ELSE fetched_at END, details_at = CASE WHEN details_at > ? THEN ? ELSE details_at END,
   requested_at = CASE WHEN requested_at > ? THEN ? ELSE requested_at END, turn = CASE WHEN turn > ? THEN ? ELSE turn END
- WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND `+wrong,
-				now, future, now, future, now, future, now, future, now, Bucket, g.Platform, g.Kind, g.IDs, future, latest)
+ WHERE ? AND `+wrong, now, future, now, future, now, future, now, future, now, g.Condition(), future, latest)
 		})
 		if err != nil {
 			return err

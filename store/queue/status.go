@@ -147,7 +147,7 @@ func (s *Queue) OrganisationLoads(ctx context.Context) ([]OrganisationLoad, erro
 	var loads []OrganisationLoad
 	err := s.db.Read(ctx).Raw(`SELECT s.organisation_id, t.route, COUNT(*) AS targets, COUNT(CASE WHEN t.next_at <= ? THEN 1 END) AS due,
  COUNT(CASE WHEN t.next_at <= ? AND t.lane = ? THEN 1 END) AS waiting
- FROM fetch_subscriptions s JOIN fetch_targets t ON t.bucket = s.bucket AND t.source = s.source AND t.kind = s.kind AND t.external_id = s.external_id
+ FROM fetch_subscriptions s JOIN fetch_targets t ON `+SameTarget("t", "s")+`
  GROUP BY s.organisation_id, t.route ORDER BY s.organisation_id, t.route`, now, now, LaneInteractive).Scan(&loads).Error
 	return loads, db.Translate(err)
 }

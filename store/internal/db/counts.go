@@ -1,9 +1,48 @@
 package db
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+)
 
 // MetricCount is the number of metrics.
 const MetricCount = 5
+
+// metricColumns are the metrics' columns, in the order of Counts.All. To add a metric:
+//
+//   - extend Counts, store.Sums, store.Video, store.Account and their methods
+//   - add the columns NAME, latest_NAME and total_NAME in a migration
+//   - extend ingest.VideoFacts, store.VideoOrders and the API contract
+var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
+
+// MetricColumns makes a copy of format for each metric, and joins the copies with ", ". In each copy, it replaces {m} by the name of the metric's
+// column.
+func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
+
+// JoinMetrics makes a copy of format for each metric, and joins the copies with separator. In each copy, it replaces {m} by the name of the
+// metric's column.
+func JoinMetrics(format, separator string) string {
+	var parts [MetricCount]string
+	for i, column := range metricColumns {
+		parts[i] = strings.ReplaceAll(format, "{m}", column)
+	}
+	return strings.Join(parts[:], separator)
+}
+
+// MetricNames returns, for each metric, the prefix followed by the name of the metric's column.
+func MetricNames(prefix string) []string {
+	names := make([]string, MetricCount)
+	for i, column := range metricColumns {
+		names[i] = prefix + column
+	}
+	return names
+}
+
+// MetricDefinitions returns a text for each metric: the prefix, followed by the name and the SQL type of the metric's column, such as
+// "latest_views bigint".
+func MetricDefinitions(prefix string) []string {
+	return strings.Split(MetricColumns(prefix+"{m} bigint"), ", ")
+}
 
 // Counts are the metrics of a video at one time. A metric is nil if the source did not report it. The order of the metrics is
 // the order of the fields.
