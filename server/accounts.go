@@ -26,7 +26,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx),
 	}
 	faults := append(checkPaginated(p.Paginated, p.Page, p.Cursor), linkFaults...)
-	page, err := s.readPage(ctx, "listAccounts", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults, query)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults, query)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if err != nil && len(faults) == 0 {
 		return nil, err
 	}
-	page, err := s.readPage(ctx, "listAccountVideos", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults,
 		ref, p.StartDate, p.EndDate, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err

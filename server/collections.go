@@ -22,7 +22,7 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 		return nil, err
 	}
 	faults := checkPaginated(p.Paginated, p.Page, p.Cursor)
-	page, err := s.readPage(ctx, "listCollections", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults,
 		query.Roots, query.ParentID, query.ParentID != nil && query.Subtree)
 	if err != nil {
 		return nil, err

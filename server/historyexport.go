@@ -24,7 +24,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.readPage(ctx, "exportHistory", pageParams{limit: cmp.Or(p.Limit, new(maxExportVideos)), cursor: p.Cursor, paginated: true}, store.Order{Column: "latest_updated_at"}, nil, since)
+	page, err := s.readPage(ctx, pageParams{limit: cmp.Or(p.Limit, new(maxExportVideos)), cursor: p.Cursor, paginated: true}, store.Order{Column: "latest_updated_at"}, nil, since)
 	if err != nil {
 		return nil, err
 	}

@@ -54,11 +54,11 @@ type listRequest[R any] struct {
 // limits the size of the page and adds the pagination.
 func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listResponse, error) {
 	view := CallerFrom(ctx).View
-	check := s.checkNotModified
+	orgAtVersion := s.orgAtVersion
 	if l.versionInFirstQuery {
-		check = s.checkConditionInFirstQuery
+		orgAtVersion = s.orgAtVersionOfFirstQuery
 	}
-	org, err := check(ctx, l.page.cursor.Operation, l.tag...)
+	org, err := orgAtVersion(ctx, l.tag...)
 	if err != nil {
 		return listResponse{}, err
 	}

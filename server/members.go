@@ -18,7 +18,7 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 	p := r.Params
 	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
-	page, err := s.readPage(ctx, "listCollectionVideos", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	p := r.Params
 	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
-	page, err := s.readPage(ctx, "listCollectionAccounts", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err

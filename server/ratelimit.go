@@ -78,14 +78,14 @@ const notModifiedFactor = 4
 // limit304Responses limits how many 304 responses an organisation gets from an operation in a
 // minute. These responses do not count towards the operation's rate limit.
 func (s *Server) limit304Responses(c echo.Context) error {
-	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
-	limit := notModifiedFactor * caller.rules.limits[op.group]
-	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(caller.Organisation, op.id)+":304", limit, rateWindow)
+	state := stateFrom(c.Request().Context())
+	limit := notModifiedFactor * state.rules.limits[state.operation.group]
+	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(state.Organisation, state.operation.id)+":304", limit, rateWindow)
 	if err != nil || !quota.Exceeded {
 		return err
 	}
 	e := problem(CodeRateLimited, "Your organisation can get at most %d responses with status 304 in a minute from the operation %s. Try again in %s.",
-		limit, op.id, inSeconds(quota.Reset))
+		limit, state.operation.id, inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
 }

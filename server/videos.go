@@ -21,7 +21,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		query.Link, filters.Link = target, &target.Canonical
 	}
 	query.Order, query.WithoutLabels = orderOf(p.OrderBy, api.VideoOrderLatestUpdatedAt, p.OrderDirection), isFromPage(ctx)
-	page, err := s.readPage(ctx, "listVideos", pageParams{p.Page, p.Limit, p.Cursor, true}, query.Order, append(faults, linkFaults...), filters)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: true}, query.Order, append(faults, linkFaults...), filters)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSec
 func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDeliveriesRequestObject) (api.ListWebhookDeliveriesResponseObject, error) {
 	p := r.Params
 	query := store.DeliveryQuery{WebhookID: r.WebhookID, Order: orderOf(nil, "created_at", p.OrderDirection)}
-	page, err := s.readPage(ctx, "listWebhookDeliveries", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil, r.WebhookID)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil, r.WebhookID)
 	if err != nil {
 		return nil, err
 	}
