@@ -19,7 +19,7 @@ type Caller struct {
 	store.Identity
 	// Org gives access to the data of the caller's organisation, and to no data of other organisations.
 	Org *store.Org
-	// View says whether the response shows metrics or replaces them by null.
+	// View says whether the response shows metrics or replaces them by null, and whether a collector is running.
 	View View
 
 	rules tierRules // rate limits and rights that the organisation's tier gives
@@ -57,14 +57,11 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 	if err != nil {
 		return err
 	}
-	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: rules.masked}, rules: rules}
-	if op.masked { // only these operations show fetch statuses
-		fetchable, err := s.fetchable.readFetchable(r.Context())
-		if err != nil {
-			return err
-		}
-		caller.View.noCollector = !fetchable.IsRunning()
+	fetchable, err := s.fetchable.readFetchable(r.Context())
+	if err != nil {
+		return err
 	}
+	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: rules.masked, noCollector: !fetchable.IsRunning()}, rules: rules}
 	c.SetRequest(r.WithContext(context.WithValue(r.Context(), requestStateKey{}, &requestState{Caller: caller, operation: op, echo: c})))
 	return next(c)
 }

@@ -169,14 +169,10 @@ func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*st
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // the view must be the same as in GetCollection, because the ETag depends on it
-	if caller.rules.masked {
-		view = MaskedView
-	}
 	var tags []string
 	for _, counts := range []bool{false, true} {
 		shown := &bufferedResponse{header: http.Header{}}
-		if err := (api.GetCollection200JSONResponse(ToAPICollection(c, view, counts))).VisitGetCollectionResponse(shown); err != nil {
+		if err := (api.GetCollection200JSONResponse(ToAPICollection(c, caller.View, counts))).VisitGetCollectionResponse(shown); err != nil {
 			return nil, err
 		}
 		tags = append(tags, bodyETag(shown.body.Bytes()))
