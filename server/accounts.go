@@ -31,7 +31,7 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{p, query, isDead}, encode: newRowEncoder(ToAPIAccount),
-		find: func(o *store.Org, w store.Window) (*store.List[store.Account], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Account) error) (*store.List[store.Account], error) {
 			if isDead {
 				return &store.List[store.Account]{}, nil
 			}
@@ -86,9 +86,9 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{ref, p}, encode: appendVideo, each: &query.Each,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
-			query.Window = w
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{ref, p}, encode: appendVideo,
+		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
+			query.Window, query.Each = w, each
 			return o.ListAccountVideos(ctx, ref, query)
 		}})
 }

@@ -29,7 +29,7 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 	}
 	list := listRequest[store.Collection]{page: page, tag: []any{p},
 		encode: newRowEncoder(func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) }),
-		find: func(o *store.Org, w store.Window) (*store.List[store.Collection], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Collection) error) (*store.List[store.Collection], error) {
 			query.Window = w
 			return o.ListCollections(ctx, query)
 		}}

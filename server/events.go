@@ -32,7 +32,7 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 		query.Types = append(query.Types, store.EventType(t))
 	}
 	return answerList(ctx, s, listRequest[store.Event]{page: page, tag: []any{p}, encode: newRowEncoder(toAPIEvent), allRows: true,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Event], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Event) error) (*store.List[store.Event], error) {
 			query.Window = w
 			return o.ListEvents(ctx, query)
 		},

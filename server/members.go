@@ -23,9 +23,9 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{r.CollectionID, p}, encode: appendVideo, each: &query.Each,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
-			query.Window = w
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{r.CollectionID, p}, encode: appendVideo,
+		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
+			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
 		}})
 }
@@ -59,7 +59,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(ToAPIAccount),
-		find: func(o *store.Org, w store.Window) (*store.List[store.Account], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Account) error) (*store.List[store.Account], error) {
 			query.Window = w
 			return o.ListAccounts(ctx, query)
 		}})

@@ -157,7 +157,7 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(toAPIReportSummary), allRows: true,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Report], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Report) error) (*store.List[store.Report], error) {
 			query.Window = w
 			return o.ListReports(ctx, query)
 		}})

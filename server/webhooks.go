@@ -129,7 +129,7 @@ func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDel
 	}
 	var pauseEnd *store.Instant
 	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, allRows: true,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Delivery], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Delivery) error) (*store.List[store.Delivery], error) {
 			query.Window = w
 			if pauseEnd, err = o.WebhookPauseEnd(ctx, r.WebhookID); err != nil {
 				return nil, err
