@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -21,6 +22,17 @@ func (s *Server) limitOrganisation(c echo.Context, op *operation, next echo.Hand
 	}
 	c.Response().Before(func() { s.giveBackQuotaOn304(c, caller.Organisation, name, limit) })
 	return next(c)
+}
+
+// rateLimitOf returns the name of the rate limit that a request counts towards, and the limit. GET requests from pages have limits of their own.
+func rateLimitOf(ctx context.Context, caller Caller, op *operation) (name string, limit int64) {
+	switch {
+	case !isFromPage(ctx) || op.method != http.MethodGet:
+		return op.id, caller.rules.limits[op.group]
+	case caller.Token.ID == uuid.Nil: // requests of share pages have no token
+		return "share_" + op.id, maxShareReads
+	}
+	return "pages_" + op.id, maxPageReads
 }
 
 // countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded
