@@ -26,12 +26,12 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx),
 	}
 	faults := append(checkPaginated(p.Paginated, p.Page, p.Cursor), linkFaults...)
-	page, err := s.readPage(ctx, "listAccounts", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults, query)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults, query)
 	if err != nil {
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{p, query, isDead}, encode: newRowEncoder(ToAPIAccount),
-		find: func(o *store.Org, w store.Window) (*store.List[store.Account], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Account) error) (*store.List[store.Account], error) {
 			if isDead {
 				return &store.List[store.Account]{}, nil
 			}
@@ -81,14 +81,14 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if err != nil && len(faults) == 0 {
 		return nil, err
 	}
-	page, err := s.readPage(ctx, "listAccountVideos", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults,
 		ref, p.StartDate, p.EndDate, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{ref, p}, encode: appendVideo, each: &query.Each,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
-			query.Window = w
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{ref, p}, encode: appendVideo,
+		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
+			query.Window, query.Each = w, each
 			return o.ListAccountVideos(ctx, ref, query)
 		}})
 }

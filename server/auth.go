@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/internal/words"
@@ -18,22 +19,34 @@ type Caller struct {
 	store.Identity
 	// Org gives access to the data of the caller's organisation, and to no data of other organisations.
 	Org *store.Org
-	// View says whether the response shows metrics or replaces them by null.
+	// View says whether the response shows metrics or replaces them by null, and whether a collector is running.
 	View View
 
 	rules tierRules // rate limits and rights that the organisation's tier gives
 }
 
-type callerKey struct{}
-
-// CallerFrom returns the Caller that Server.authenticate stored in the context. It panics if the
-// request is not for an operation of the OpenAPI contract.
-func CallerFrom(ctx context.Context) Caller {
-	return ctx.Value(callerKey{}).(Caller)
+// requestState is what the middleware passes to an operation of the OpenAPI contract, in the request's context.
+type requestState struct {
+	Caller
+	operation   *operation
+	echo        echo.Context         // an operation needs it for the request's URL and the response's headers
+	conditional *conditionalResponse // set by answerConditionally for GET and HEAD requests, and nil for others
+	recordID    uuid.UUID            // set by idempotency: see recordIDFrom
 }
 
-// authenticate is a middleware that looks up the token of a request and stores the Caller in the
-// request's context.
+type requestStateKey struct{}
+
+// stateFrom returns the state that Server.authenticate stored in the context. It returns nil if the caller is not identified, or if the request is not
+// for an operation of the OpenAPI contract.
+func stateFrom(ctx context.Context) *requestState {
+	state, _ := ctx.Value(requestStateKey{}).(*requestState)
+	return state
+}
+
+// CallerFrom returns the Caller that Server.authenticate stored in the context. It panics if stateFrom returns nil.
+func CallerFrom(ctx context.Context) Caller { return stateFrom(ctx).Caller }
+
+// authenticate is a middleware that looks up the token of a request, and stores the requestState with the Caller in the request's context.
 func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFunc) error {
 	id, err := s.identify(c)
 	if err != nil {
@@ -44,15 +57,12 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 	if err != nil {
 		return err
 	}
-	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: rules.masked}, rules: rules}
-	if op.masked { // only these operations show fetch statuses
-		fetchable, err := s.fetchable.readFetchable(r.Context())
-		if err != nil {
-			return err
-		}
-		caller.View.noCollector = !fetchable.IsRunning()
+	fetchable, err := s.fetchable.readFetchable(r.Context())
+	if err != nil {
+		return err
 	}
-	c.SetRequest(r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: rules.masked, noCollector: !fetchable.IsRunning()}, rules: rules}
+	c.SetRequest(r.WithContext(context.WithValue(r.Context(), requestStateKey{}, &requestState{Caller: caller, operation: op, echo: c})))
 	return next(c)
 }
 

@@ -24,7 +24,7 @@ func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHi
 		return nil, err
 	}
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	org, err := s.checkNotModified(ctx, "getCollectionHistory", query)
+	org, err := s.orgAtVersion(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 		return nil, err
 	}
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	org, err := s.checkNotModified(ctx, "getCollectionStatistics", query)
+	org, err := s.orgAtVersion(ctx, query)
 	if err != nil {
 		return nil, err
 	}

@@ -22,14 +22,14 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 		return nil, err
 	}
 	faults := checkPaginated(p.Paginated, p.Page, p.Cursor)
-	page, err := s.readPage(ctx, "listCollections", pageParams{p.Page, p.Limit, p.Cursor, isTrue(p.Paginated)}, query.Order, faults,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults,
 		query.Roots, query.ParentID, query.ParentID != nil && query.Subtree)
 	if err != nil {
 		return nil, err
 	}
 	list := listRequest[store.Collection]{page: page, tag: []any{p},
 		encode: newRowEncoder(func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) }),
-		find: func(o *store.Org, w store.Window) (*store.List[store.Collection], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Collection) error) (*store.List[store.Collection], error) {
 			query.Window = w
 			return o.ListCollections(ctx, query)
 		}}
@@ -169,14 +169,10 @@ func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*st
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // the view must be the same as in GetCollection, because the ETag depends on it
-	if caller.rules.masked {
-		view = MaskedView
-	}
 	var tags []string
 	for _, counts := range []bool{false, true} {
 		shown := &bufferedResponse{header: http.Header{}}
-		if err := (api.GetCollection200JSONResponse(ToAPICollection(c, view, counts))).VisitGetCollectionResponse(shown); err != nil {
+		if err := (api.GetCollection200JSONResponse(ToAPICollection(c, caller.View, counts))).VisitGetCollectionResponse(shown); err != nil {
 			return nil, err
 		}
 		tags = append(tags, bodyETag(shown.body.Bytes()))

@@ -33,8 +33,6 @@ type conditionalResponse struct {
 	unbuffered  bool     // true if the status has been sent; the body is then sent without buffering
 }
 
-type conditionalKey struct{}
-
 // WriteHeader sends the status immediately if the status is 200 and the operation has set the ETag. Otherwise it only stores the status.
 func (k *conditionalResponse) WriteHeader(status int) {
 	k.status = status
@@ -67,7 +65,7 @@ func (s *Server) answerConditionally(c echo.Context, _ *operation, next echo.Han
 	h := w.Header()
 	k := &conditionalResponse{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match")}
 	k.matchesAny = slices.ContainsFunc(k.ifNoneMatch, func(field string) bool { return strings.TrimSpace(field) == "*" })
-	c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
+	stateFrom(r.Context()).conditional = k
 	w.Writer = k
 	err := func() error {
 		defer func() { // after a panic, the original writer is needed for the response with status 500
@@ -113,47 +111,47 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	return c.NoContent(http.StatusNotModified)
 }
 
-// checkNotModified sets the ETag from the version of the organisation's data, and returns errNotModified if the header If-None-Match contains the ETag.
-// If metrics are masked, it sets no ETag: answerConditionally then computes the ETag from the response body. The operation must read its data from the
-// returned Org.
-func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
-	caller := CallerFrom(ctx)
+// orgAtVersion returns the Org from which a GET operation must read its data. It sets the ETag from the version of the organisation's data, and returns
+// errNotModified if the header If-None-Match contains the ETag. If metrics are masked, it sets no ETag: answerConditionally then computes the ETag from
+// the response body. The ETag also depends on the values in the parameter request.
+func (s *Server) orgAtVersion(ctx context.Context, request ...any) (*store.Org, error) {
+	state := stateFrom(ctx)
 	// An ETag from the version would reveal when a masked metric changes.
-	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.rules.masked {
-		return caller.Org, nil
+	if state.rules.masked {
+		return state.Org, nil
 	}
-	inputs, err := s.etagInputs(caller, operation, request)
+	inputs, err := s.etagInputs(state, request)
 	if err != nil {
 		return nil, err
 	}
 	// Read the version before the data. If the data changes between the two reads, the ETag is too old, and the next request reads the data
 	// again.
-	version, err := caller.Org.Version(ctx)
+	version, err := state.Org.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return caller.Org.AtVersion(version), setETag(ctx, s.versionETag(version, inputs))
+	return state.Org.AtVersion(version), setETag(ctx, s.versionETag(version, inputs))
 }
 
-// checkConditionInFirstQuery is like checkNotModified, but usually saves a database query. The caller
-// must read a list or history from the returned Org before it reads other data.
-func (s *Server) checkConditionInFirstQuery(ctx context.Context, operation string, request ...any) (*store.Org, error) {
-	caller := CallerFrom(ctx)
-	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
-	if !ok || caller.rules.masked || len(k.ifNoneMatch) > 0 {
-		return s.checkNotModified(ctx, operation, request...)
+// orgAtVersionOfFirstQuery is like orgAtVersion, but usually saves a database query. The operation must read a list or history from the returned Org
+// before it reads other data.
+func (s *Server) orgAtVersionOfFirstQuery(ctx context.Context, request ...any) (*store.Org, error) {
+	state := stateFrom(ctx)
+	k := state.conditional
+	if state.rules.masked || len(k.ifNoneMatch) > 0 {
+		return s.orgAtVersion(ctx, request...)
 	}
-	inputs, err := s.etagInputs(caller, operation, request) // called before the data is read: if a new day begins during the request, the ETag must contain the old day
+	inputs, err := s.etagInputs(state, request) // called before the data is read: if a new day begins during the request, the ETag must contain the old day
 	if err != nil {
 		return nil, err
 	}
 	// The first list or history reads the version before the rows, so that the ETag is never newer than the rows.
-	return caller.Org.OnVersion(func(v store.Version) { k.tag = s.versionETag(v, inputs) }), nil
+	return state.Org.OnVersion(func(v store.Version) { k.tag = s.versionETag(v, inputs) }), nil
 }
 
 // etagInputs returns the JSON of all values on which a response depends, except the version of the organisation's data.
-func (s *Server) etagInputs(caller Caller, operation string, request []any) ([]byte, error) {
-	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.etag, caller.View.noCollector, operation, request})
+func (s *Server) etagInputs(state *requestState, request []any) ([]byte, error) {
+	return json.Marshal([]any{"entity tag", state.Organisation.ID, store.DateOf(s.now()), s.contract.etag, state.View.noCollector, state.operation.id, request})
 }
 
 // versionETag returns the ETag for a version of the organisation's data. The parameter inputs is the result of etagInputs.
@@ -170,17 +168,15 @@ func (s *Server) versionETag(version store.Version, inputs []byte) string {
 	return hashToETag(mac.Sum(nil))
 }
 
-// setETag sets the ETag of a response before the operation reads the response's data. If If-None-Match contains the ETag, setETag
+// setETag sets the ETag of the response of a GET operation, before the operation reads the response's data. If If-None-Match contains the ETag, setETag
 // returns errNotModified.
 func setETag(ctx context.Context, tag string) error {
-	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
-	if !ok {
-		return nil
-	}
+	k := stateFrom(ctx).conditional
 	k.tag = tag
 	if k.matchesAny {
 		return nil
 	}
+	var ok bool
 	if k.matched, ok = findETag(k.ifNoneMatch, tag); ok {
 		return errNotModified
 	}

@@ -39,17 +39,6 @@ func isFromPage(ctx context.Context) bool {
 	return ok
 }
 
-// rateLimitOf returns the name of the rate limit that a request counts towards, and the limit. GET requests from pages have limits of their own.
-func rateLimitOf(ctx context.Context, caller Caller, op *operation) (name string, limit int64) {
-	switch {
-	case !isFromPage(ctx) || op.method != http.MethodGet:
-		return op.id, caller.rules.limits[op.group]
-	case caller.Token.ID == uuid.Nil: // requests of share pages have no token
-		return "share_" + op.id, maxShareReads
-	}
-	return "pages_" + op.id, maxPageReads
-}
-
 // routePages adds the routes of the dashboard to e.
 func (s *Server) routePages(e *echo.Echo) error {
 	pages, err := web.New(web.Options{Backend: pageBackend{s}, AppURL: s.appURL, Secure: s.secure, Now: s.now, Logger: s.logger})

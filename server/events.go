@@ -16,7 +16,7 @@ import (
 func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
 	p := r.Params
 	p.Types = slices.Compact(slices.Sorted(slices.Values(p.Types))) // a cursor also belongs to the same types in another order
-	page, err := s.readPage(ctx, "listEvents", pageParams{limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, store.Order{Column: "position"}, nil, p.Types)
+	page, err := s.readPage(ctx, pageParams{limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, store.Order{Column: "position"}, nil, p.Types)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 		query.Types = append(query.Types, store.EventType(t))
 	}
 	return answerList(ctx, s, listRequest[store.Event]{page: page, tag: []any{p}, encode: newRowEncoder(toAPIEvent), allRows: true,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Event], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Event) error) (*store.List[store.Event], error) {
 			query.Window = w
 			return o.ListEvents(ctx, query)
 		},

@@ -25,7 +25,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.checkConditionInFirstQuery(ctx, "getVideoHistory", ref, from, to, r.Params.Include)
+	org, err := s.orgAtVersionOfFirstQuery(ctx, ref, from, to, r.Params.Include)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.checkNotModified(ctx, "getAccountHistory", ref, from, to, r.Params.Include)
+	org, err := s.orgAtVersion(ctx, ref, from, to, r.Params.Include)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.readPage(ctx, "exportHistory", pageParams{limit: cmp.Or(p.Limit, new(maxExportVideos)), cursor: p.Cursor, paginated: true}, store.Order{Column: "latest_updated_at"}, nil, since)
+	page, err := s.readPage(ctx, pageParams{limit: cmp.Or(p.Limit, new(maxExportVideos)), cursor: p.Cursor, paginated: true}, store.Order{Column: "latest_updated_at"}, nil, since)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	}
 	until := toAPITime(query.Until)
 	list, err := answerList(ctx, s, listRequest[store.VideoPoints]{page: page, tag: []any{p, query.Until}, encode: appendVideoPoints,
-		find: func(o *store.Org, w store.Window) (*store.List[store.VideoPoints], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.VideoPoints) error) (*store.List[store.VideoPoints], error) {
 			query.Window = w
 			return o.ListPoints(ctx, query)
 		},

@@ -30,14 +30,9 @@ const storeResponseGrace = 500 * time.Millisecond
 // lease ends.
 const keyRenewal = store.KeyLease / 3
 
-type recordIDKey struct{}
-
 // recordIDFrom returns the id for the record that a request creates. Each repetition with the same
 // Idempotency-Key gets the same id. Without a key, the id is zero.
-func recordIDFrom(ctx context.Context) uuid.UUID {
-	id, _ := ctx.Value(recordIDKey{}).(uuid.UUID)
-	return id
-}
+func recordIDFrom(ctx context.Context) uuid.UUID { return stateFrom(ctx).recordID }
 
 // idempotency is the middleware for the header Idempotency-Key. It stores the response to the first
 // request with a key and sends this response to every repetition. Responses with status 5xx are not
@@ -53,7 +48,8 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 	if err != nil {
 		return err
 	}
-	org := CallerFrom(r.Context()).Org
+	state := stateFrom(r.Context())
+	org := state.Org
 	known, err := org.ReserveKey(r.Context(), op.id, key, request)
 	if err != nil {
 		return err
@@ -77,7 +73,7 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 	case store.KeyFresh:
 	}
 	// A repetition after a failure gets the same record id, because the failed request may have changed data.
-	c.SetRequest(r.WithContext(context.WithValue(r.Context(), recordIDKey{}, known.EffectID)))
+	state.recordID = known.EffectID
 	result := store.KeptResponse{Status: http.StatusInternalServerError} // the status stays 500 if the operation panics; then storeResponseForKey releases the key
 	stopRenewing := s.renewKey(c, org, op.id, key)
 	defer func() {

@@ -89,19 +89,18 @@ func (f *linkFailure) explainReference(requiredKind link.Kind) string {
 	return fmt.Sprintf("Send the id, which is a UUID, or the link of %s. %s", withArticle(requiredKind), f.Detail)
 }
 
-// parseReference parses an id, or a link of a video or account. If idOrLink is neither an id nor a
-// link of requiredKind, the error has the code not_found and says why.
+// parseReference is like parseIDOrLink, but if the link is refused, the error has the code not_found and says why.
 func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idOrLink string) (store.Ref, error) {
-	ref, err := s.parseReferenceOrFailure(ctx, requiredKind, idOrLink)
+	ref, err := s.parseIDOrLink(ctx, requiredKind, idOrLink)
 	if f := permanentFailure(err); f != nil {
 		return store.Ref{}, problem(CodeNotFound, "Your organisation has no %s %s. %s", requiredKind, idOrLink, f.explainReference(requiredKind))
 	}
 	return ref, err
 }
 
-// parseReferenceOrFailure parses an id, or a link of a video or account. If a link is refused, for example because its kind is not
+// parseIDOrLink parses an id, or a link of a video or account. If a link is refused, for example because its kind is not
 // requiredKind, the error is a *linkFailure. If an id cannot exist, the error is *store.NotFoundError.
-func (s *Server) parseReferenceOrFailure(ctx context.Context, requiredKind link.Kind, idOrLink string) (store.Ref, error) {
+func (s *Server) parseIDOrLink(ctx context.Context, requiredKind link.Kind, idOrLink string) (store.Ref, error) {
 	if canonicalUUID.MatchString(idOrLink) {
 		id, err := uuid.Parse(idOrLink)
 		if err != nil || id == uuid.Nil {

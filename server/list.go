@@ -31,14 +31,12 @@ type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// versionInFirstQuery is true if the first query of find also reads the version for the ETag.
-	// Otherwise, answerList needs a separate query for the version.
+	// versionInFirstQuery is true if the first query of find also reads the version for the ETag. Otherwise, answerList reads the version before it
+	// calls find. Only GET /videos sets it. The other lists read other data first, never read the version, or must know the number of rows before
+	// they collect them in memory.
 	versionInFirstQuery bool
-	// find reads the rows of one page. It returns the rows, or it passes each row to *each and returns no rows.
-	find func(o *store.Org, w store.Window) (*store.List[R], error)
-	// each points to the field Each of the query with which find reads the rows. answerList sets this field. each is nil if find always returns
-	// the rows.
-	each *func(*R) error
+	// find reads the rows of one page. It returns the rows, or it passes each row to the function each and returns no rows.
+	find func(o *store.Org, w store.Window, each func(*R) error) (*store.List[R], error)
 	// encode appends a row as one list entry, as several entries separated by commas, or as no
 	// entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
@@ -54,11 +52,11 @@ type listRequest[R any] struct {
 // limits the size of the page and adds the pagination.
 func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listResponse, error) {
 	view := CallerFrom(ctx).View
-	check := s.checkNotModified
+	orgAtVersion := s.orgAtVersion
 	if l.versionInFirstQuery {
-		check = s.checkConditionInFirstQuery
+		orgAtVersion = s.orgAtVersionOfFirstQuery
 	}
-	org, err := check(ctx, l.page.cursor.Operation, l.tag...)
+	org, err := orgAtVersion(ctx, l.tag...)
 	if err != nil {
 		return listResponse{}, err
 	}
@@ -68,12 +66,10 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	}
 	out := &listBuffer{}
 	encode := func(encoded []byte, row *R) ([]byte, error) { return l.encode(encoded, row, view) }
-	if l.each != nil {
-		*l.each = func(row *R) error { return addRow(out, row, encode, s.maxPage) }
-	}
+	each := func(row *R) error { return addRow(out, row, encode, s.maxPage) }
 	found, err := store.FromReplica(ctx, org, func(org *store.Org) (*store.List[R], error) {
 		out.beginResponse(l.otherMembers != nil || l.page.paginated) // if a replica fails, FromReplica calls this function again, and beginResponse drops the rows of the first call
-		return l.find(org, l.page.window(pageView, s.maxPage))
+		return l.find(org, l.page.window(pageView, s.maxPage), each)
 	})
 	if err != nil {
 		return listResponse{}, err

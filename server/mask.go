@@ -6,8 +6,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// View says whether a response shows or masks metrics. Every function that converts metrics for a
-// response needs a View, so that masking cannot be forgotten.
+// View says whether a response shows or masks metrics. Every function that converts metrics for a response needs a View, so that masking cannot be
+// forgotten. For the sentences about fetch statuses, a View also says whether a collector is running.
 type View struct {
 	masked      bool
 	noCollector bool // true if no collector is running; fetch_detail then says so

@@ -18,14 +18,14 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 	p := r.Params
 	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
-	page, err := s.readPage(ctx, "listCollectionVideos", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{r.CollectionID, p}, encode: appendVideo, each: &query.Each,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
-			query.Window = w
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{r.CollectionID, p}, encode: appendVideo,
+		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
+			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
 		}})
 }
@@ -53,13 +53,13 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	p := r.Params
 	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
-	page, err := s.readPage(ctx, "listCollectionAccounts", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(ToAPIAccount),
-		find: func(o *store.Org, w store.Window) (*store.List[store.Account], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Account) error) (*store.List[store.Account], error) {
 			query.Window = w
 			return o.ListAccounts(ctx, query)
 		}})

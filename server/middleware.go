@@ -88,9 +88,9 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 			slog.Int("status", w.Status), slog.Int64("bytes", w.Size), slog.Duration("elapsed", time.Since(start)),
 			slog.String("address", c.RealIP()),
 		}
-		if caller, ok := r.Context().Value(callerKey{}).(Caller); ok {
-			attrs = append(attrs, slog.String("organisation_id", caller.Organisation.ID.String()),
-				slog.String("token_id", caller.Token.ID.String()))
+		if state := stateFrom(r.Context()); state != nil {
+			attrs = append(attrs, slog.String("organisation_id", state.Organisation.ID.String()),
+				slog.String("token_id", state.Token.ID.String()))
 		}
 		s.logger.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 		return nil
@@ -130,10 +130,11 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 // response to a successful operation causes a read of the database.
 func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
-	if _, identified := ctx.Value(callerKey{}).(Caller); !identified || c.Response().Status >= http.StatusBadRequest {
+	state := stateFrom(ctx)
+	if state == nil || c.Response().Status >= http.StatusBadRequest {
 		return s.dataKind.last()
 	}
-	if op := s.contract.requestedOperation(c); op != nil && op.group == groupAuthenticate {
+	if state.operation.group == groupAuthenticate {
 		return s.dataKind.readRarely(ctx)
 	}
 	return s.dataKind.read(ctx)

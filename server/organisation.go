@@ -17,7 +17,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 		return nil, err
 	}
 	to = min(to, store.DateOf(s.now())) // a source can report an upload day in the future; the numbers at the end of that day are not known
-	org, err := s.checkConditionInFirstQuery(ctx, "getOrganisationHistory", from, to)
+	org, err := s.orgAtVersionOfFirstQuery(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,11 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 
 // GetVideoStatistics answers GET /statistics/videos with the number of the organisation's videos, in total and by platform.
 func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
-	if _, err := s.checkNotModified(ctx, "getVideoStatistics"); err != nil {
+	org, err := s.orgAtVersion(ctx)
+	if err != nil {
 		return nil, err
 	}
-	counts, err := CallerFrom(ctx).Org.VideoStatistics(ctx)
+	counts, err := org.VideoStatistics(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +62,11 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 
 // GetAccountStatistics answers GET /statistics/accounts with the number of the organisation's accounts, in total and by platform.
 func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
-	if _, err := s.checkNotModified(ctx, "getAccountStatistics"); err != nil {
+	org, err := s.orgAtVersion(ctx)
+	if err != nil {
 		return nil, err
 	}
-	counts, err := CallerFrom(ctx).Org.AccountStatistics(ctx)
+	counts, err := org.AccountStatistics(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 )
@@ -79,9 +77,10 @@ func toAPIDirection(o store.Order) api.OrderDirection {
 
 // readPage checks the query parameters "page" and "cursor". The error contains the faults of these
 // parameters, and also the faults that the caller passes to readPage.
-func (s *Server) readPage(ctx context.Context, operation string, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
+func (s *Server) readPage(ctx context.Context, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
+	state := stateFrom(ctx)
 	page := pageRequest{number: 1, limit: defaultLimit, paginated: p.paginated, order: order, cursor: cursorScope{
-		CallerFrom(ctx).Organisation.ID.String(), operation, append(filters, order.Column, toAPIDirection(order))}}
+		state.Organisation.ID.String(), state.operation.id, append(filters, order.Column, toAPIDirection(order))}}
 	if p.page != nil {
 		page.number = int(*p.page)
 	}
@@ -158,9 +157,7 @@ func (s *Server) computePagination(ctx context.Context, p pageRequest, v View, t
 			return f, err
 		}
 		f.nextCursor = &cursor
-		if c, ok := ctx.Value(echoContextKey{}).(echo.Context); ok {
-			s.setNextPageLink(c, cursor)
-		}
+		setNextPageLink(stateFrom(ctx), cursor)
 	}
 	return f, nil
 }
@@ -171,28 +168,16 @@ func (p pageRequest) pagination(f paginationValues) api.Pagination {
 	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // no overflow, because the contract limits the parameters page and limit
 }
 
-type echoContextKey struct{}
-
-// passEchoContext is a middleware that puts echo's context into the request's context. An operation gets only the request's context, but
-// computePagination needs the request's URL and the response's headers.
-func passEchoContext(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		r := c.Request()
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), echoContextKey{}, c)))
-		return next(c)
-	}
-}
-
 // setNextPageLink sets the Link header of the response: the request's URL with the cursor of the next page.
-func (s *Server) setNextPageLink(c echo.Context, cursor string) {
-	query := c.Request().URL.Query()
+func setNextPageLink(state *requestState, cursor string) {
+	query := state.echo.Request().URL.Query()
 	query.Del("page")
-	if op := s.contract.requestedOperation(c); op != nil && op.query["paginated"] != nil {
+	if state.operation.query["paginated"] != nil {
 		query.Set("paginated", "true") // the server refuses a cursor without paginated=true
 	}
 	query.Set("cursor", cursor)
 	// The URL is relative, because a proxy can add a path prefix that the server does not know.
-	c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
+	state.echo.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
 }
 
 // signCursor returns a cursor: the signature and the content, together in base64. The signature is valid only for the list that scope

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -21,6 +22,17 @@ func (s *Server) limitOrganisation(c echo.Context, op *operation, next echo.Hand
 	}
 	c.Response().Before(func() { s.giveBackQuotaOn304(c, caller.Organisation, name, limit) })
 	return next(c)
+}
+
+// rateLimitOf returns the name of the rate limit that a request counts towards, and the limit. GET requests from pages have limits of their own.
+func rateLimitOf(ctx context.Context, caller Caller, op *operation) (name string, limit int64) {
+	switch {
+	case !isFromPage(ctx) || op.method != http.MethodGet:
+		return op.id, caller.rules.limits[op.group]
+	case caller.Token.ID == uuid.Nil: // requests of share pages have no token
+		return "share_" + op.id, maxShareReads
+	}
+	return "pages_" + op.id, maxPageReads
 }
 
 // countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded
@@ -78,14 +90,14 @@ const notModifiedFactor = 4
 // limit304Responses limits how many 304 responses an organisation gets from an operation in a
 // minute. These responses do not count towards the operation's rate limit.
 func (s *Server) limit304Responses(c echo.Context) error {
-	op, caller := s.contract.requestedOperation(c), CallerFrom(c.Request().Context())
-	limit := notModifiedFactor * caller.rules.limits[op.group]
-	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(caller.Organisation, op.id)+":304", limit, rateWindow)
+	state := stateFrom(c.Request().Context())
+	limit := notModifiedFactor * state.rules.limits[state.operation.group]
+	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(state.Organisation, state.operation.id)+":304", limit, rateWindow)
 	if err != nil || !quota.Exceeded {
 		return err
 	}
 	e := problem(CodeRateLimited, "Your organisation can get at most %d responses with status 304 in a minute from the operation %s. Try again in %s.",
-		limit, op.id, inSeconds(quota.Reset))
+		limit, state.operation.id, inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e
 }

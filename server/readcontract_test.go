@@ -37,7 +37,7 @@ func TestETagInputs_changeWithTheTextOfTheContract(t *testing.T) {
 		parsed, err := readContract(document)
 		require.NoError(t, err)
 		s := &Server{now: func() time.Time { return time.Unix(0, 0) }, contract: parsed}
-		b, err := s.etagInputs(Caller{}, "listVideos", nil)
+		b, err := s.etagInputs(&requestState{operation: parsed.byRoute["GET /videos"]}, nil)
 		require.NoError(t, err)
 		return string(b)
 	}

@@ -37,7 +37,7 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 // refreshItem schedules an immediate fetch of a video or account, and returns nil. If the last fetch is less than four hours old, refreshItem
 // schedules nothing and returns earlyResponse. It refuses an item that is saved but not fetched, and an item that no configured source can fetch.
 func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (earlyResponse *api.RefreshNotDue, err error) {
-	ref, err := s.parseReferenceOrFailure(ctx, res.kind, idOrLink)
+	ref, err := s.parseIDOrLink(ctx, res.kind, idOrLink)
 	if f := permanentFailure(err); f != nil {
 		if f.Code == failedWrongKind {
 			return nil, refusedLinkError("/link", err)

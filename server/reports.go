@@ -152,12 +152,12 @@ func addKnown(sum **int64, unknown *int64, count *int64) {
 func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject) (api.ListReportsResponseObject, error) {
 	p := r.Params
 	query := store.ReportQuery{CollectionID: r.CollectionID, Order: orderOf(nil, "number", p.OrderDirection)}
-	page, err := s.readPage(ctx, "listReports", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil, r.CollectionID)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil, r.CollectionID)
 	if err != nil {
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(toAPIReportSummary), allRows: true,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Report], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Report) error) (*store.List[store.Report], error) {
 			query.Window = w
 			return o.ListReports(ctx, query)
 		}})

@@ -62,7 +62,6 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 
 		s.forOperations(s.idempotency),         // idempotency comes after validate, because it hashes the body that validate decodes
 		s.forOperations(s.answerConditionally), // answerConditionally comes after idempotency, because an ETag must depend only on the operation's response
-		passEchoContext,                        // passEchoContext can come after all other middleware, because only an operation needs the context
 	)
 	api.RegisterHandlers(getAndHeadRouter{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract, so forOperations skips its middleware for them.

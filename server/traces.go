@@ -39,8 +39,8 @@ func (s *Server) traceRequests() echo.MiddlewareFunc {
 			c.SetRequest(r.WithContext(ctx))
 			err := next(c)
 			tracing.SetStatus(span, c.Response().Status, http.StatusInternalServerError)
-			if caller, ok := c.Request().Context().Value(callerKey{}).(Caller); ok {
-				span.SetAttributes(attribute.String("reeltally.organisation_id", caller.Organisation.ID.String()))
+			if state := stateFrom(c.Request().Context()); state != nil {
+				span.SetAttributes(attribute.String("reeltally.organisation_id", state.Organisation.ID.String()))
 			}
 			return err
 		}

@@ -90,15 +90,6 @@ var accountResource = resource{
 	scheduleFetch: (*store.Org).RefreshAccount,
 }
 
-// convertAll calls convert for each element of elements and returns the results in the same order.
-func convertAll[A, B any](elements []A, convert func(A) B) []B {
-	out := make([]B, len(elements))
-	for i, a := range elements {
-		out[i] = convert(a)
-	}
-	return out
-}
-
 // TrackVideo answers POST /videos: it tracks one video. Its requirements are in section 4.3 of docs/coverage.md.
 func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) (api.TrackVideoResponseObject, error) {
 	one, err := s.trackItem(ctx, videoResource, r.Body.Link,

@@ -21,16 +21,16 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		query.Link, filters.Link = target, &target.Canonical
 	}
 	query.Order, query.WithoutLabels = orderOf(p.OrderBy, api.VideoOrderLatestUpdatedAt, p.OrderDirection), isFromPage(ctx)
-	page, err := s.readPage(ctx, "listVideos", pageParams{p.Page, p.Limit, p.Cursor, true}, query.Order, append(faults, linkFaults...), filters)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: true}, query.Order, append(faults, linkFaults...), filters)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, versionInFirstQuery: !isDead, encode: appendVideo, each: &query.Each,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, versionInFirstQuery: !isDead, encode: appendVideo,
+		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
 			if isDead {
 				return &store.List[store.Video]{}, nil
 			}
-			query.Window = w
+			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
 		},
 		otherMembers: func(_ *store.List[store.Video], values paginationValues) (any, error) {

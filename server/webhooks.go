@@ -123,13 +123,13 @@ func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSec
 func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDeliveriesRequestObject) (api.ListWebhookDeliveriesResponseObject, error) {
 	p := r.Params
 	query := store.DeliveryQuery{WebhookID: r.WebhookID, Order: orderOf(nil, "created_at", p.OrderDirection)}
-	page, err := s.readPage(ctx, "listWebhookDeliveries", pageParams{p.Page, cmp.Or(p.Limit, new(shortLimit)), p.Cursor, true}, query.Order, nil, r.WebhookID)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil, r.WebhookID)
 	if err != nil {
 		return nil, err
 	}
 	var pauseEnd *store.Instant
 	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, allRows: true,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Delivery], error) {
+		find: func(o *store.Org, w store.Window, _ func(*store.Delivery) error) (*store.List[store.Delivery], error) {
 			query.Window = w
 			if pauseEnd, err = o.WebhookPauseEnd(ctx, r.WebhookID); err != nil {
 				return nil, err

@@ -55,3 +55,12 @@ func fromAPITimePtr(s *string) (*store.Instant, error) {
 	out := store.InstantOf(t)
 	return &out, nil
 }
+
+// convertAll calls convert for each element of elements and returns the results in the same order.
+func convertAll[A, B any](elements []A, convert func(A) B) []B {
+	out := make([]B, len(elements))
+	for i, a := range elements {
+		out[i] = convert(a)
+	}
+	return out
+}

@@ -121,7 +121,7 @@ func (d *DB) Ready(ctx context.Context) error {
 
 // SharedByProcesses returns true if several processes can write at the same time. It returns false
 // for SQLite, where only one process at a time can write.
-func (d *DB) SharedByProcesses() bool { return d.dialect.hasRowLocks() }
+func (d *DB) SharedByProcesses() bool { return hasRowLocks(d.write) }
 
 // Now returns the time of Options.Now.
 func (d *DB) Now() Instant { return InstantOf(d.now()) }

@@ -43,8 +43,6 @@ type dialect interface {
 	gooseSettings() (goose.Dialect, string, []goose.ProviderOption, error)
 	// isRetryable returns true if a transaction that failed with err may succeed when it is run again. The attempt is the number of runs so far.
 	isRetryable(err error, attempt int) bool
-	// hasRowLocks returns true if transactions lock rows. If it returns false, only one transaction at a time can write.
-	hasRowLocks() bool
 	// hasPartitions returns true if snapshots_daily has a partition for each month. The partition of a month must be created before the first point
 	// of the month is written.
 	hasPartitions() bool
@@ -105,8 +103,6 @@ func dialectOf(rawURL string) (dialect, error) {
 type sqliteDialect struct{ path string }
 
 func (sqliteDialect) name() string { return "sqlite" }
-
-func (sqliteDialect) hasRowLocks() bool { return false }
 
 func (sqliteDialect) hasPartitions() bool { return false }
 
@@ -232,8 +228,6 @@ func (modernc) Translate(err error) error {
 type postgresDialect struct{ url string }
 
 func (postgresDialect) name() string { return "postgres" }
-
-func (postgresDialect) hasRowLocks() bool { return true }
 
 func (postgresDialect) hasPartitions() bool { return true }
 

@@ -4,7 +4,8 @@
 // Start reading at [Open] and [DB.Tx]:
 //
 //   - db.go: connections, transactions and their retries after conflicts
-//   - dialect.go, bulk.go, values.go: the differences between the engines, including row locks and column types
+//   - dialect.go, bulk.go, values.go: the differences between the engines, including row locks and column types. A function without a DB asks its
+//     handle of GORM for the engine: see hasRowLocks
 //   - versions.go: transactions that change an organisation's data, and the version that rises with every change
 //   - page.go: ordered lists, pages of lists, and the allow-list of the columns by which a list can be ordered
 //   - replica.go: the streaming replica from which lists and histories can be read

@@ -15,10 +15,10 @@ const (
 	SetupLock     Lock = 7261350813 // held to create the first organisation, or a link for it
 )
 
-// Take waits until no other transaction holds the lock. The transaction tx then holds it until its end. On SQLite, Take does nothing, because
-// only one transaction at a time can write.
+// Take waits until no other transaction holds the lock. The transaction tx then holds it until its end. On engines without row locks, Take does
+// nothing, because only one transaction at a time can write.
 func (l Lock) Take(tx *gorm.DB) error {
-	if tx.Name() == "sqlite" {
+	if !hasRowLocks(tx) {
 		return nil
 	}
 	return tx.Exec(fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", l)).Error

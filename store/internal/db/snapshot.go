@@ -264,7 +264,7 @@ func DeferForeignKeys(tx *gorm.DB) error {
 // AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. It does nothing on
 // SQLite.
 func (d *DB) AnalyzeAll(ctx context.Context) error {
-	if !d.dialect.hasRowLocks() {
+	if !hasRowLocks(d.write) {
 		return nil
 	}
 	// ANALYZE updates the statistics of the query planner. VACUUM allows reads of histories from
