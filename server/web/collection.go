@@ -146,7 +146,7 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 			return content.Refused
 		}
 		if v.csvPart() == "accounts" {
-			return v.sendAccountSums(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), content.AccountSums, nil)
+			return v.sendAccountSums(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), content.AccountSums, nil, true)
 		}
 		return v.sendHistory("collection-history", content.Chart)
 	case "videos":
