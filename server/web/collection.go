@@ -448,6 +448,8 @@ func changeCollection(v *visit) error {
 		err = v.removeAccount(path)
 	case "edit":
 		return v.editCollection(id)
+	case "undo":
+		return v.undoAddition(id)
 	case "freeze":
 		var report uuid.UUID
 		report, err = v.saveReport(path)
