@@ -48,13 +48,14 @@ type page struct {
 	Undo       *addition // what the last action added to a collection, which a button below the notice takes out again; nil if there is nothing to undo
 	Refused    *Problem
 	Search     string // text in the search field
+	OwnSearch  bool   // true if the content has a search field for videos, so that the bar at the top has none
 	Content    any
 }
 
 // renderPage sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
 // only this template needs.
 func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
-	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice, NoticeLink: v.noticeLink, Refused: v.refused,
+	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), OwnSearch: templateName == "videos", Notice: v.notice, NoticeLink: v.noticeLink, Refused: v.refused,
 		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), CanSeeOperations: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		fetchable, err := v.Backend.FetchableLinks(v.r.Context())
