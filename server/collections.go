@@ -116,8 +116,19 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	return api.UpdateCollection204Response{}, nil
 }
 
-// maxDisplaySettings is the maximum size of a collection's display_settings, in bytes. It limits the size of a list of collections.
+// maxDisplaySettings is the maximum size of the display_settings of a collection or report, in bytes. It limits the size of lists.
 const maxDisplaySettings = 16 << 10
+
+// readDisplaySettings converts the member display_settings of a request to a change for the database. The result is nil if the member was not sent.
+func readDisplaySettings(settings json.RawMessage) (*json.RawMessage, error) {
+	switch {
+	case settings == nil:
+		return nil, nil //nolint:nilnil // a request without the member changes nothing, which is not an error
+	case len(settings) > maxDisplaySettings:
+		return nil, invalidRequest(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(settings)))
+	}
+	return &settings, nil
+}
 
 // readCollectionPatch converts the body of PATCH /collections/{collection_id} to the changes for the database. It leaves out the password,
 // which UpdateCollection hashes and adds later.
@@ -134,16 +145,12 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 		patch.Access = new(store.Access(*b.Access))
 	}
 	patch.ShareExpiry = readShareExpiry(b.ShareExpiresAt)
-	if b.DisplaySettings != nil {
-		if len(b.DisplaySettings) > maxDisplaySettings {
-			return patch, invalidRequest(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(b.DisplaySettings)))
-		}
-		patch.DisplaySettings = &b.DisplaySettings
-	}
 	if b.Hashtags.IsSpecified() {
 		patch.Hashtags = new(b.Hashtags.MustGet())
 	}
-	return patch, nil
+	var err error
+	patch.DisplaySettings, err = readDisplaySettings(b.DisplaySettings)
+	return patch, err
 }
 
 // DeleteCollection answers DELETE /collections/{collection_id}: it deletes a collection. Its requirements are in section 4.1 of docs/coverage.md.

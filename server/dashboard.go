@@ -206,6 +206,16 @@ func (b pageBackend) CollectionAccounts(ctx context.Context, identity store.Iden
 	return accounts, previous, err
 }
 
+// TimesOfAdding returns when videos or accounts were added to a collection, by their ids. kind is "video" or "account".
+func (b pageBackend) TimesOfAdding(ctx context.Context, identity store.Identity, collection uuid.UUID, kind string, ids []uuid.UUID) (map[uuid.UUID]store.Instant, error) {
+	var times map[uuid.UUID]store.Instant
+	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {
+		times, err = o.TimesOfAdding(ctx, collection, kind, ids)
+		return err
+	})
+	return times, err
+}
+
 // Reports returns the reports of all collections of the organisation, the newest first.
 func (b pageBackend) Reports(ctx context.Context, identity store.Identity) ([]store.Report, error) {
 	var reports []store.Report

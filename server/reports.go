@@ -163,9 +163,13 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 		}})
 }
 
-// UpdateReport answers PATCH /reports/{report_id}: it changes who can open the share page of a report.
+// UpdateReport answers PATCH /reports/{report_id}: it changes who can open the share page of a report, and what the page shows.
 func (s *Server) UpdateReport(ctx context.Context, r api.UpdateReportRequestObject) (api.UpdateReportResponseObject, error) {
-	patch := store.SharingPatch{ShareExpiry: readShareExpiry(r.Body.ShareExpiresAt)}
+	settings, err := readDisplaySettings(r.Body.DisplaySettings)
+	if err != nil {
+		return nil, err
+	}
+	patch := store.SharingPatch{ShareExpiry: readShareExpiry(r.Body.ShareExpiresAt), DisplaySettings: settings}
 	if r.Body.Access != nil {
 		patch.Access = new(store.Access(*r.Body.Access))
 	}
@@ -181,7 +185,7 @@ func (s *Server) UpdateReport(ctx context.Context, r api.UpdateReportRequestObje
 		}
 		patch.PasswordHash = &hash
 	}
-	_, err := caller.Org.UpdateReport(ctx, r.ReportID, patch)
+	_, err = caller.Org.UpdateReport(ctx, r.ReportID, patch)
 	if errors.Is(err, store.ErrPasswordRequired) {
 		return nil, passwordRequiredError("report")
 	}
@@ -307,6 +311,9 @@ func toAPIReportSummary(r store.Report, v View) api.ReportSummary {
 		Bytes: v.Count(&r.Bytes), Access: api.Access(r.Access), Hash: r.Hash, ShareExpiresAt: toAPITimePtr(r.ShareExpiresAt)}
 	if !v.masked {
 		out.Checksum = &r.Checksum
+	}
+	if r.DisplaySettings != nil {
+		out.DisplaySettings = json.RawMessage(*r.DisplaySettings)
 	}
 	return out
 }

@@ -186,6 +186,14 @@ func TestReportPage_showsPresentNamesForOlderReports(t *testing.T) {
 	require.Contains(t, textOf(shown.parsePage()), "are those of today")
 	part := c.send(http.MethodGet, "/reports/"+made.ID.String()+"?include_points=false", nil).requireStatus(http.StatusOK)
 	require.NotContains(t, string(part.body), `"accounts"`)
+
+	path := c.shareReport(collection, made.ID, map[string]any{"access": "public", "display_settings": map[string]any{"show_captions": true, "show_accounts": true}})
+	visitor := &visitor{app: a, t: t}
+	require.NotContains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "@northwind.studio</bdi>", "a share page must show nothing that is not in the report")
+	visitor.visit(path + "?csv=accounts").requireStatus(http.StatusBadRequest)
+	settings := textOf(c.newSignedInVisitor(t).visit("/collection/report/" + made.ID.String()).parsePage())
+	require.Contains(t, settings, "They see no captions, no accounts and nothing else")
+	require.Contains(t, settings, "contains only links, so visitors see no captions")
 }
 
 func TestLargeCollections_areNotOrderedByVideoCountButListed(t *testing.T) {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"image/png"
 	"net/http"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // shareReport changes who can open the share page of a report, and returns the path of the page.
@@ -226,4 +229,156 @@ func TestReportPage_publishesTheReportOnASharePage(t *testing.T) {
 	a.server.Close() // Close waits for the background write that stores the time of the visit
 	require.NotContains(t, string(signedIn.visit(page).requireStatus(http.StatusOK).body), "Not opened yet")
 	require.Contains(t, string(signedIn.visit("/collection/"+collection.String()).requireStatus(http.StatusOK).body), `report/`+report.String()+`#share">public`)
+}
+
+// addSharedReport creates a report of 60 videos with captions and accounts. Its share page is public. The result has the paths of the page for members and
+// of the share page.
+func (c *caller) addSharedReport() (page, path string, report client.Report) {
+	c.t.Helper()
+	collection := c.createNamedCollection("Launch")
+	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": videoURLs(1, 58), "label_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+	c.addVideos(collection, c.track("https://www.instagram.com/reel/C0000000004/"), c.track("https://www.youtube.com/shorts/v3AAAAAAAAA"))
+	for day := range int64(2) {
+		c.app.fetch(func(target queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(1000 + 100*day), Title: new("Caption of " + target.ExternalID), Username: new("maker." + string(target.Platform)), UploadedAt: new(c.app.Clock.Now())}
+		})
+		c.app.Clock.Advance(24 * time.Hour)
+	}
+	id := c.createReport(collection)
+	path = c.shareReport(collection, id, map[string]any{"access": "public"})
+	return "/collection/report/" + id.String(), path, decode[client.Report](c.send(http.MethodGet, "/reports/"+id.String(), nil).requireStatus(http.StatusOK))
+}
+
+func TestSharedReport_showsTheCaptionsAndAccountsThatTheMemberChose(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		page, path, report := c.addSharedReport()
+		member, visitor := c.newSignedInVisitor(t), &visitor{app: a, t: t}
+		const caption, account = "Caption of C0000000004", "@maker.instagram"
+		for _, chosen := range []struct{ captions, accounts string }{{"", ""}, {"true", ""}, {"", "true"}, {"true", "true"}} {
+			member.post(page, "access", "public", "title", "Our launch", "description", "For <the> brand", "show_history", "true", "show_captions", chosen.captions, "show_accounts", chosen.accounts).requireStatus(http.StatusSeeOther)
+			settings := textOf(member.visit(page).requireStatus(http.StatusOK).parsePage())
+			require.Equal(t, chosen.captions == "", strings.Contains(settings, "They see no captions"), "%s", settings)
+			require.Equal(t, chosen.accounts == "", strings.Contains(settings, "no accounts"))
+			shown := visitor.visit(path + "?page=2").requireStatus(http.StatusOK)
+			text := textOf(shown.parsePage()) + textOf(visitor.visit(path).requireStatus(http.StatusOK).parsePage())
+			require.Contains(t, text, "Our launch")
+			require.Contains(t, text, "For <the> brand")
+			require.Contains(t, text, "Instagram")
+			require.Equal(t, chosen.captions != "", strings.Contains(text, caption))
+			require.Equal(t, chosen.accounts != "", strings.Contains(text, account))
+			table := string(visitor.visit(path + "?csv=videos").requireStatus(http.StatusOK).body)
+			require.Equal(t, 61, strings.Count(table, "\n"), "the file must have the videos of all pages")
+			require.Equal(t, chosen.captions != "", strings.Contains(table, caption))
+			require.Equal(t, chosen.accounts != "", strings.Contains(table, strings.TrimPrefix(account, "@")))
+			bodies := string(shown.body) + table
+			if chosen.accounts == "" {
+				visitor.visit(path + "?csv=accounts").requireStatus(http.StatusBadRequest)
+			} else {
+				accounts := string(visitor.visit(path + "?csv=accounts&rate=2").requireStatus(http.StatusOK).body)
+				require.True(t, strings.HasPrefix(accounts, "username,platform,videos,"), accounts)
+				require.NotContains(t, accounts, "amount")
+				bodies += accounts
+			}
+			for _, v := range report.Videos {
+				require.NotContains(t, bodies, v.AdID.String())
+				require.NotContains(t, bodies, v.AccountID.String())
+			}
+		}
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(2 * time.Second)
+		masked := visitor.visit(path).requireStatus(http.StatusOK)
+		require.NotContains(t, string(masked.body), caption)
+		require.NotContains(t, string(masked.body), account)
+		require.Empty(t, strings.Join(numbersIn(masked.parsePage()), ""), "a masked page must have no number")
+	})
+}
+
+func TestSharedReport_hasPagesOfVideos(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	_, path, report := c.addSharedReport()
+	visitor := &visitor{app: a, t: t}
+	seen := map[string]bool{}
+	for query, rows := range map[string]int{"": 50, "?page=2": 10} {
+		shown := visitor.visit(path + query).requireStatus(http.StatusOK)
+		count := 0
+		for _, row := range shown.rows() {
+			if strings.HasPrefix(row.link, "https://") {
+				count++
+			}
+		}
+		require.Equal(t, rows, count)
+		for _, v := range report.Videos {
+			if strings.Contains(string(shown.body), v.AdLink) {
+				require.False(t, seen[v.AdLink], "a video must be on one page only")
+				seen[v.AdLink] = true
+			}
+		}
+	}
+	require.Len(t, seen, len(report.Videos))
+	for _, n := range []string{"3", "9223372036854775807"} {
+		require.Equal(t, path+"?page=2", visitor.visit(path+"?page="+n).requireStatus(http.StatusSeeOther).Header.Get("Location"))
+	}
+	visitor.visit(path + "?page=0").requireStatus(http.StatusBadRequest)
+	require.Contains(t, string(visitor.visit(path).body), "CSV of 60 videos")
+	visitor.visit(path + "/card.png?page=0").requireStatus(http.StatusOK)
+}
+
+func TestSharedReport_withoutChartShowsNoDays(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	path := c.shareReport(collection, c.createReport(collection), map[string]any{"access": "public", "display_settings": map[string]any{"show_history": false}})
+	visitor := &visitor{app: a, t: t}
+	shown := visitor.visit(path).requireStatus(http.StatusOK)
+	page := string(shown.body)
+	require.NotContains(t, page, `class="chart"`)
+	require.NotContains(t, page, `class="spark"`, "the small lines of the tiles would show the days")
+	require.NotContains(t, page, "?metric=", "the tiles must have no links to the chart")
+	require.Contains(t, textOf(shown.parsePage()), "999")
+	visitor.visit(path + "?csv=history").requireStatus(http.StatusBadRequest)
+	visitor.visit(path + "?csv=x").requireStatus(http.StatusBadRequest)
+	visitor.visit(path + "?csv=videos").requireStatus(http.StatusOK)
+}
+
+func TestUpdateReport_storesTheDisplaySettingsAsTheyWereSent(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := createDashboardData(a, c)
+		report := c.createReport(collection)
+		path := "/reports/" + report.String()
+		stored := func() string {
+			return string(decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/reports", nil).requireStatus(http.StatusOK)).Data[0].DisplaySettings)
+		}
+		require.Equal(t, "null", stored())
+		const settings = `{"show_captions":true,"campaign":{"id":9007199254740993,"ratio":1.50},"metrics":["likes"]}`
+		c.send(http.MethodPatch, path, json.RawMessage(`{"access":"public","display_settings":`+settings+`}`)).requireStatus(http.StatusNoContent)
+		require.Equal(t, []string{settings}, []string{stored()}, "the settings must be stored byte for byte")
+		for body, fault := range map[string]string{
+			`{"display_settings":{"show_captions":"yes"}}`:                     "/display_settings/show_captions type",
+			`{"display_settings":{"x":"` + strings.Repeat("a", 16<<10) + `"}}`: "/display_settings max_length",
+		} {
+			p := c.send(http.MethodPatch, path, json.RawMessage(body)).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Equal(t, fault, *p.Errors[0].Pointer+" "+p.Errors[0].Code)
+		}
+
+		// The form of the page keeps the members that it does not have.
+		page := c.newSignedInVisitor(t)
+		page.post("/collection/report/"+report.String(), "access", "public", "show_accounts", "true", "theme", "dark").requireStatus(http.StatusSeeOther)
+		var changed map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(stored()), &changed))
+		require.Equal(t, map[string]json.RawMessage{"campaign": json.RawMessage(`{"id":9007199254740993,"ratio":1.50}`), "metrics": json.RawMessage(`["likes"]`), "theme": json.RawMessage(`"dark"`),
+			"show_history": json.RawMessage("false"), "show_captions": json.RawMessage("false"), "show_accounts": json.RawMessage("true")}, changed)
+		refused := page.post("/collection/report/"+report.String(), "access", "protected", "title", "Our launch", "show_captions", "true").requireStatus(http.StatusConflict)
+		require.Contains(t, string(refused.body), `name="show_captions" value="true" checked>`)
+		require.Equal(t, "Our launch", fieldValue(refused.parseHTML(), "title"))
+
+		c.send(http.MethodPatch, path, json.RawMessage(`{"display_settings":null}`)).requireStatus(http.StatusNoContent)
+		require.Equal(t, "null", stored())
+	})
 }

@@ -58,7 +58,7 @@ func TestRequestCost_pagesOfLargeReportsUseLittleMemory(t *testing.T) {
 	collection := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}).requireStatus(http.StatusCreated))
 	report, document := c.createLargeReport(collection)
 	require.Greater(t, len(document), 12<<20)
-	shared, page, api := c.shareReport(collection.ID, report.ID, map[string]any{"access": "public"}), "/collection/report/"+report.ID.String(), "/reports/"+report.ID.String()
+	shared, page, api := c.shareReport(collection.ID, report.ID, map[string]any{"access": "public", "display_settings": map[string]any{"show_captions": true, "show_accounts": true}}), "/collection/report/"+report.ID.String(), "/reports/"+report.ID.String()
 	a.send(t, http.MethodGet, "/r/unknown", nil).requireStatus(http.StatusNotFound) // parse the templates before the measurement
 	member := c.newSignedInVisitor(t).cookie.String()
 	for _, test := range []struct {
@@ -69,7 +69,9 @@ func TestRequestCost_pagesOfLargeReportsUseLittleMemory(t *testing.T) {
 		{api + "?include_points=false", "Authorization", "Bearer " + c.token, http.StatusOK, maxRequestBytes / 2},
 		{api + "?include_videos=false", "Authorization", "Bearer " + c.token, http.StatusOK, maxRequestBytes / 4},
 		{shared, "", "", http.StatusOK, maxRequestBytes},
+		{shared + "?page=100", "", "", http.StatusOK, maxRequestBytes},
 		{shared + "?csv=videos", "", "", http.StatusOK, maxRequestBytes},
+		{shared + "?csv=accounts", "", "", http.StatusOK, maxRequestBytes / 4},
 		{shared + "?csv=history", "", "", http.StatusOK, maxRequestBytes / 4},
 		{shared + "?csv=x", "", "", http.StatusBadRequest, maxRequestBytes / 4},
 		{page, "Cookie", member, http.StatusOK, maxRequestBytes},

@@ -34,15 +34,14 @@ const DefaultMaxCollections = 1000
 
 // Collection groups videos and accounts. The labels of a video are the collections that contain it.
 type Collection struct {
-	OrganisationID  uuid.UUID `gorm:"primaryKey"`
-	ID              uuid.UUID `gorm:"primaryKey"`
-	ParentID        *uuid.UUID
-	Name            string
-	Sharing                    // who can open the share page of the collection
-	DisplaySettings *string    // a JSON object; nil if no settings are stored
-	CreatedBy       uuid.UUID  // id of the API token with which the collection was created
-	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
-	UpdatedAt       db.Instant `gorm:"autoUpdateTime:false"`
+	OrganisationID uuid.UUID `gorm:"primaryKey"`
+	ID             uuid.UUID `gorm:"primaryKey"`
+	ParentID       *uuid.UUID
+	Name           string
+	Sharing                   // the share page of the collection
+	CreatedBy      uuid.UUID  // id of the API token with which the collection was created
+	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`
+	UpdatedAt      db.Instant `gorm:"autoUpdateTime:false"`
 
 	Hashtags []string `gorm:"-"` // hashtags in the form that FoldTag returns, in alphabetical order; the methods that read collections set the field
 
@@ -302,14 +301,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 			c.ParentID = p.Parent.To
 		}
 		db.Assign(&c.Name, p.Name)
-		if p.DisplaySettings != nil {
-			text := string(*p.DisplaySettings)
-			c.DisplaySettings = &text
-			if text == "null" {
-				c.DisplaySettings = nil
-			}
-		}
-		if err := c.change(tx, SharingPatch{p.Access, p.PasswordHash, p.ShareExpiry}, sharePage{OrganisationID: o.id, CollectionID: id}, o.s.db.Now()); err != nil {
+		if err := c.change(tx, SharingPatch{p.Access, p.PasswordHash, p.ShareExpiry, p.DisplaySettings}, sharePage{OrganisationID: o.id, CollectionID: id}, o.s.db.Now()); err != nil {
 			return err
 		}
 		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt is the version of the collection, so it must rise even if the clock shows the same time

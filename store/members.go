@@ -96,6 +96,22 @@ func (o *Org) requireRows(tx *gorm.DB, kind string, ids []uuid.UUID) error {
 	return nil
 }
 
+// TimesOfAdding returns when the videos or accounts with the given ids were added to a collection. kind is "video" or "account". Ids that were not added
+// to the collection are not in the map, also those of videos that are in it through their account or a hashtag.
+func (o *Org) TimesOfAdding(ctx context.Context, collection uuid.UUID, kind string, ids []uuid.UUID) (map[uuid.UUID]db.Instant, error) {
+	var rows []struct {
+		ID      uuid.UUID
+		AddedAt db.Instant
+	}
+	table := "collection_" + kind + "s"
+	err := o.scopedQuery(ctx, table).Where("collection_id = ? AND "+kind+"_id IN ?", collection, ids).Select(kind + "_id AS id, added_at").Scan(&rows).Error
+	times := make(map[uuid.UUID]db.Instant, len(rows))
+	for _, r := range rows {
+		times[r.ID] = r.AddedAt
+	}
+	return times, db.Translate(err)
+}
+
 // RemoveVideos removes videos from a collection and returns how many were direct members. It
 // returns ErrNotFound for an unknown collection. A video can remain through its account or a
 // hashtag.

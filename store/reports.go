@@ -37,7 +37,7 @@ type Report struct {
 	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
 	Checksum        string     // SHA-256 of the document, in hexadecimal digits
 	Bytes           int64      // size of the document
-	Sharing                    // who can open the share page of the report
+	Sharing                    // the share page of the report
 }
 
 // reportRow is a row of reports: a report with its compressed document.
@@ -187,7 +187,7 @@ func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (R
 			return err
 		}
 		return db.Scoped(tx, "reports", o.id).Where("reports.id = ?", id).Updates(map[string]any{
-			"access": r.Access, "password_hash": r.PasswordHash, "hash": r.Hash, "share_expires_at": r.ShareExpiresAt}).Error
+			"access": r.Access, "password_hash": r.PasswordHash, "hash": r.Hash, "share_expires_at": r.ShareExpiresAt, "display_settings": r.DisplaySettings}).Error
 	})
 	return r, err
 }

@@ -133,6 +133,7 @@ var reportColumns = []db.Column[Report]{
 	{Name: "password_hash", Set: func(r *Report, row *db.Values, i int) { r.PasswordHash = row.OptionalText(i) }},
 	{Name: "hash", Set: func(r *Report, row *db.Values, i int) { r.Hash = row.OptionalText(i) }},
 	{Name: "share_expires_at", Set: func(r *Report, row *db.Values, i int) { r.ShareExpiresAt = row.OptionalInstant(i) }},
+	{Name: "display_settings", Set: func(r *Report, row *db.Values, i int) { r.DisplaySettings = row.OptionalText(i) }},
 	{Name: "checksum", Set: func(r *Report, row *db.Values, i int) { r.Checksum = row.String(i) }},
 	{Name: "bytes", Set: func(r *Report, row *db.Values, i int) { r.Bytes = row.Count(i) }},
 }

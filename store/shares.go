@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -24,19 +25,21 @@ const (
 // hashLength is the number of random characters in the address of a share page: the length of Sharing.Hash.
 const hashLength = 14
 
-// Sharing says who can open the share page of a collection or report, and until when.
+// Sharing says who can open the share page of a collection or report, until when, and what the page shows.
 type Sharing struct {
-	Access         Access
-	PasswordHash   *string
-	Hash           *string     // random part of the URL of the share page; set when the access first becomes public or protected
-	ShareExpiresAt *db.Instant // when the share page closes; nil if it stays open
+	Access          Access
+	PasswordHash    *string
+	Hash            *string     // random part of the URL of the share page; set when the access first becomes public or protected
+	ShareExpiresAt  *db.Instant // when the share page closes; nil if it stays open
+	DisplaySettings *string     // what the share page shows, as a JSON object; nil if no settings are stored
 }
 
 // SharingPatch is a change to a Sharing. Fields that are nil stay unchanged.
 type SharingPatch struct {
-	Access       *Access
-	PasswordHash *string // the password hash, as HashPassword returns it
-	ShareExpiry  *ShareExpiryChange
+	Access          *Access
+	PasswordHash    *string // the password hash, as HashPassword returns it
+	ShareExpiry     *ShareExpiryChange
+	DisplaySettings *json.RawMessage // a JSON object, or null to remove the settings
 }
 
 // ShareExpiryChange is a change of the time when a share page closes. The field At is nil if the page stays open.
@@ -51,6 +54,12 @@ func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage, now db.Ins
 	db.AssignPointer(&s.PasswordHash, p.PasswordHash)
 	if p.ShareExpiry != nil {
 		s.ShareExpiresAt = p.ShareExpiry.At
+	}
+	if p.DisplaySettings != nil {
+		s.DisplaySettings = nil
+		if text := string(*p.DisplaySettings); text != "null" {
+			s.DisplaySettings = &text
+		}
 	}
 	if s.Access == AccessProtected && s.PasswordHash == nil {
 		return ErrPasswordRequired

@@ -235,6 +235,16 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, n)
 		},
 	},
+	"TimesOfAdding": {
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
+			times, err := o.TimesOfAdding(ctx, x.collection, "video", []uuid.UUID{x.video, mine.video})
+			return newAnswer(err, times)
+		},
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
+			times, err := o.TimesOfAdding(ctx, mine.collection, "account", []uuid.UUID{x.account})
+			return newAnswer(err, times)
+		},
+	},
 	"RemoveVideos": {
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
 			n, err := o.RemoveVideos(ctx, x.collection, []uuid.UUID{mine.video, x.video})

@@ -967,6 +967,7 @@ type ReportSummary struct {
 	CollectionName  string             `json:"collection_name"`
 	CreatedAt       string             `json:"created_at"`
 	CreatedBy       openapi_types.UUID `json:"created_by"`
+	DisplaySettings DisplaySettings    `json:"display_settings"`
 	EndDate         openapi_types.Date `json:"end_date"`
 	Hash            *string            `json:"hash"`
 	ID              openapi_types.UUID `json:"id"`
@@ -1222,9 +1223,10 @@ type UpdateCollectionRequest struct {
 
 // UpdateReportRequest defines model for UpdateReportRequest.
 type UpdateReportRequest struct {
-	Access         *Access                      `json:"access,omitempty"`
-	Password       *string                      `json:"password,omitempty"`
-	ShareExpiresAt nullable.Nullable[time.Time] `json:"share_expires_at,omitempty"`
+	Access          *Access                      `json:"access,omitempty"`
+	DisplaySettings DisplaySettings              `json:"display_settings,omitempty"`
+	Password        *string                      `json:"password,omitempty"`
+	ShareExpiresAt  nullable.Nullable[time.Time] `json:"share_expires_at,omitempty"`
 }
 
 // UpdateWebhookRequest defines model for UpdateWebhookRequest.

@@ -1261,7 +1261,7 @@ type UpdateCollectionOptions struct {
 	Access Access
 
 	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
-	// have at most 16 KiB.
+	// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
 	DisplaySettings DisplaySettings
 
 	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
@@ -1302,6 +1302,10 @@ type UpdateReportOptions struct {
 	// Example: private
 	Access Access
 
+	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
+	// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
+	DisplaySettings DisplaySettings
+
 	// Password The new password of the share page. It is required for the access `protected` if the report has no password yet.
 	//
 	// Example: correct horse battery
@@ -1315,7 +1319,7 @@ type UpdateReportOptions struct {
 
 // UpdateReport sends PATCH /reports/{report_id}: Change the share page of a report.
 func (c *ReelTally) UpdateReport(ctx context.Context, reportID ReportID, o UpdateReportOptions) error {
-	_, err := decodeResult[struct{}](c.Raw.UpdateReport(wholeResponse(ctx), reportID, UpdateReportRequest{Access: optional(o.Access), Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
+	_, err := decodeResult[struct{}](c.Raw.UpdateReport(wholeResponse(ctx), reportID, UpdateReportRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
 	return err
 }
 

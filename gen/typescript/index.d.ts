@@ -516,6 +516,8 @@ export interface DisplaySettings {
   metrics?: Array<"views" | "likes" | "comments" | "bookmarks" | "shares" | "engagement" | "outlier_multiplier" | "increase_1d" | "increase_7d" | "increase_14d" | "increase_30d" | "views_gained_7d"> | undefined;
   /** Whether the share page lists the accounts. */
   show_accounts?: boolean | undefined;
+  /** Whether the share page of a report shows the captions of the videos. */
+  show_captions?: boolean | undefined;
   /** Whether the share page shows a chart of the metrics over time. */
   show_history?: boolean | undefined;
   /** The order of the videos on the share page. */
@@ -1108,6 +1110,8 @@ export interface ReportSummary {
   created_at: string;
   /** The id of the token with which the report was made. */
   created_by: string;
+  /** The display settings of the share page; null if there are none. */
+  display_settings: DisplaySettings | null;
   /** The last day of the period. */
   end_date: string;
   /** The last part of the share page's URL, `{app_url}/r/{hash}`. */
@@ -1496,6 +1500,8 @@ export interface UpdateCollectionRequest {
 export interface UpdateReportRequest {
   /** Who can open the share page of a collection or report. */
   access?: Access | undefined;
+  /** The display settings of the share page; null if there are none. */
+  display_settings?: DisplaySettings | null | undefined;
   /** The new password of the share page. */
   password?: string | undefined;
   /** When the share page closes; null keeps it open. */

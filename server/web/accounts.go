@@ -80,10 +80,11 @@ func collectChosenAccounts(v *visit) error {
 	if len(ids) == 0 {
 		return &Problem{Status: http.StatusBadRequest, Title: "No account", Detail: "Choose at least one account with the boxes at the left of the list."}
 	}
-	if err := v.addToCollection("account", ids, nil); err != nil {
+	added, err := v.addToCollection("account", ids)
+	if err != nil {
 		return err
 	}
-	v.redirectTo("/collection/" + url.PathEscape(v.r.PostFormValue("collection")) + "?notice=accounts-added")
+	v.redirectTo("/collection/" + added.Collection + "?notice=" + added.notice("accounts-added"))
 	return nil
 }
 

@@ -31,6 +31,7 @@ type chosenPage struct {
 	Problem     *Problem
 	Results     []chosenResult
 	Next        nextChange
+	Undo        *addition          // videos that were added to a collection, which the page can take out again; nil if there are none
 	RemoveFrom  *client.Collection // collection from which the visitor is asked to remove the videos; nil if the page does not ask
 }
 
@@ -365,7 +366,7 @@ func (v *visit) refreshVideos(ids []string) (changes []videoChange, next nextCha
 
 // collectChosenVideos adds the chosen videos to a collection. If the API refuses this, the page with the buttons says why.
 func (v *visit) collectChosenVideos(content chosenPage) error {
-	added, err := v.addVideosToCollection(content.IDs)
+	addition, err := v.addToCollection("video", content.IDs)
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized && problem.Status != http.StatusForbidden {
 		v.setRetryAfter(problem)
 		content.Problem = problem
@@ -378,18 +379,13 @@ func (v *visit) collectChosenVideos(content chosenPage) error {
 	if err != nil {
 		return err
 	}
+	added := len(addition.IDs)
 	if added > 0 {
+		addition.Back, content.Undo = content.Back, &addition
 		content.Results = append(content.Results, chosenResult{Class: "good", Icon: "check", Text: "Added to " + collection.Name + ": " + plural(added, "video", "videos")})
 	}
 	if before := len(content.IDs) - added; before > 0 {
 		content.Results = append(content.Results, chosenResult{Class: "neutral", Icon: "check", Text: "In " + collection.Name + " before: " + plural(before, "video", "videos")})
 	}
 	return v.renderResults(content)
-}
-
-// addVideosToCollection adds videos to the collection that the visitor chose in the form. It returns how many of them were not in the collection.
-func (v *visit) addVideosToCollection(ids []string) (added int, err error) {
-	var result client.AddedVideos
-	err = v.addToCollection("video", ids, &result)
-	return int(result.VideosAdded), err
 }

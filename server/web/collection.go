@@ -146,7 +146,7 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 			return content.Refused
 		}
 		if v.csvPart() == "accounts" {
-			return v.sendAccountSums(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), content.AccountSums, nil)
+			return v.sendAccountSums(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), content.AccountSums, nil, true)
 		}
 		return v.sendHistory("collection-history", content.Chart)
 	case "videos":
@@ -357,7 +357,27 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	content.Chart.setViewsGained(collectionGains(history))
 	content.Chart.Joined, content.Chart.Sums = true, true
 	content.Tiles = collectionTiles(content.Statistics.ReportStatistics, content.Chart, points, p, previous)
+	content.Tiles[0].NotCompared = reasonNotCompared(content.Statistics.ReportStatistics, p, previous)
 	return nil
+}
+
+// reasonNotCompared says why the gained views of a collection are not compared with those of the previous period. It returns "" if they are compared, or
+// if the gain of the period itself is unknown, so that there is nothing to compare.
+func reasonNotCompared(s client.ReportStatistics, p period, previous *store.PreviousPeriod) string {
+	if s.ViewsGained == nil || previous != nil && previous.Counted > 0 && previous.Gained != nil {
+		return ""
+	}
+	before := fmt.Sprintf("the %d days before", p.Days)
+	_, _, shown := p.previous()
+	switch {
+	case !shown:
+		return "not compared: the tier does not show all of " + before
+	case *s.Videos*2*int64(p.Days) > store.MaxTotalsVideoDays:
+		return fmt.Sprintf("not compared: too many videos for 2 × %d days", p.Days)
+	case previous == nil || previous.Counted == 0:
+		return "not compared: no video counted yet when " + before + " began"
+	}
+	return "not compared: the gain of " + before + " is unknown"
 }
 
 // ListedAccountSums returns the accounts that the page lists: the first maxAccounts of AccountSums. It returns none if no gain is known, or if
@@ -448,6 +468,8 @@ func changeCollection(v *visit) error {
 		err = v.removeAccount(path)
 	case "edit":
 		return v.editCollection(id)
+	case "undo":
+		return v.undoAddition(id)
 	case "freeze":
 		var report uuid.UUID
 		report, err = v.saveReport(path)

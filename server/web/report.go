@@ -1,7 +1,9 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server/formula"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 )
 
 // saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the id
@@ -42,6 +45,12 @@ type reportPage struct {
 	Amounts  *amounts // amounts to pay to the accounts; nil if the query of the page has no rate, or if the terms were refused
 	// AmountsForm has the query of the page as its values, of which the rate, the cap and the currency are fields of the form "Amounts to pay".
 	AmountsForm form
+	// WithCaptions and WithAccounts are true if the page and its CSV files show the captions of the videos and the accounts. They are always true on the
+	// page for members.
+	WithCaptions, WithAccounts bool
+	// ShareShows and ShareHides name what visitors of the share page see and do not see.
+	ShareShows, ShareHides string
+	DefaultHeading         string // heading of the share page if the member chooses none
 	sharePanel
 }
 
@@ -52,6 +61,7 @@ type reportRow struct {
 	AdLink                                string
 	Removed                               bool
 	AddedAt                               time.Time
+	UploadedAt                            *openapi_types.Date
 	StartDay, EndDay                      *openapi_types.Date
 	ViewsAtStart, ViewsGained, ViewsAtEnd *int64
 	Title                                 string // caption of the video; "" if it has none, or if it is unknown
@@ -60,21 +70,32 @@ type reportRow struct {
 
 // newReportRow returns the row of a video without its caption and its account.
 func newReportRow(v client.ReportVideo) reportRow {
-	return reportRow{AdLink: v.AdLink, Removed: v.Removed, AddedAt: v.AddedAt, StartDay: v.StartDay, EndDay: v.EndDay,
+	return reportRow{AdLink: v.AdLink, Removed: v.Removed, AddedAt: v.AddedAt, UploadedAt: v.UploadedAt, StartDay: v.StartDay, EndDay: v.EndDay,
 		ViewsAtStart: v.ViewsAtStart, ViewsGained: v.ViewsGained, ViewsAtEnd: v.ViewsAtEnd}
 }
 
-// reportRows returns a row for each video of a report, with the captions and the names of the accounts.
-func (v *visit) reportRows(r *client.Report) ([]reportRow, error) {
-	out := make([]reportRow, len(r.Videos))
-	for n, video := range r.Videos {
-		out[n] = newReportRow(video)
-		out[n].Title, out[n].Username = strings.TrimSpace(deref(video.Title)), deref(video.Username)
+// Platform returns the platform of the video.
+func (r reportRow) Platform() link.Platform {
+	parsed, err := link.Parse(r.AdLink)
+	if err != nil { // the stored link of a video is always valid, except in a damaged report
+		return ""
 	}
-	if hasNames(r) {
-		return out, nil
+	return parsed.Platform
+}
+
+// fillRows sets the rows of the page to all videos of the report, with the captions and the names of the accounts that the page shows.
+func (p *reportPage) fillRows() {
+	p.Videos = make([]reportRow, len(p.Report.Videos))
+	for n, video := range p.Report.Videos {
+		row := newReportRow(video)
+		if p.WithCaptions {
+			row.Title = strings.TrimSpace(deref(video.Title))
+		}
+		if p.WithAccounts {
+			row.Username = deref(video.Username)
+		}
+		p.Videos[n] = row
 	}
-	return out, v.addPresentNames(r, out)
 }
 
 // hasNames returns true if a report has the captions and the names of the accounts. Older reports have only links.
@@ -107,16 +128,21 @@ func (v *visit) addPresentNames(r *client.Report, rows []reportRow) error {
 	return nil
 }
 
-// sendReportCSV sends the videos or accounts of a report as a CSV file if the query of the page asks for them, and the days otherwise. The captions and
-// account names of the videos are columns only if withNames is true; without names, there is no file of the accounts.
-func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
+// ListedAccounts returns the accounts that the share page lists: the first maxAccounts.
+func (p reportPage) ListedAccounts() []client.ReportAccount {
+	return p.Report.Accounts[:min(maxAccounts, len(p.Report.Accounts))]
+}
+
+// sendReportCSV sends the videos or accounts of a report as a CSV file if the query of the page asks for them, and the days otherwise. withIDs says
+// whether the file of the accounts has their ids.
+func (v *visit) sendReportCSV(page *reportPage, withIDs bool) error {
 	name := fmt.Sprintf("report-%d", page.Report.Number)
 	switch {
-	case v.csvPart() == "accounts" && withNames:
+	case v.csvPart() == "accounts" && page.WithAccounts:
 		if page.AmountsForm.Refused != nil {
 			return page.AmountsForm.Refused
 		}
-		return v.sendAccountSums(name+"-accounts", page.Report.Accounts, page.Amounts)
+		return v.sendAccountSums(name+"-accounts", page.Report.Accounts, page.Amounts, withIDs)
 	case v.csvPart() != "videos":
 		return v.sendHistory(name, page.Chart)
 	}
@@ -126,17 +152,20 @@ func (v *visit) sendReportCSV(page *reportPage, withNames bool) error {
 		rows = append(rows, []string{formula.Escape(r.AdLink), formula.Escape(r.Username), formula.Escape(r.Title), strconv.FormatBool(r.Removed), csvValue(r.AddedAt),
 			csvValue(r.StartDay), csvValue(r.EndDay), csvNumber(r.ViewsAtStart), csvNumber(r.ViewsGained), csvNumber(r.ViewsAtEnd)})
 	}
-	if !withNames {
-		for n := range rows {
-			rows[n] = slices.Delete(rows[n], 1, 3)
+	for n := range rows {
+		if !page.WithCaptions {
+			rows[n] = slices.Delete(rows[n], 2, 3)
+		}
+		if !page.WithAccounts {
+			rows[n] = slices.Delete(rows[n], 1, 2)
 		}
 	}
 	return v.sendCSV(name+"-videos", rows)
 }
 
 // sendAccountSums sends the accounts of a report or a collection as a CSV file. toPay are the amounts of the accounts; if it is nil, the file has no
-// amounts.
-func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportAccount, toPay *amounts) error {
+// amounts. The ids of the accounts are a column only if withIDs is true.
+func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportAccount, toPay *amounts, withIDs bool) error {
 	head := []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}
 	rows := [][]string{append(head, toPay.csvColumns()...)}
 	for n, a := range accounts {
@@ -147,6 +176,11 @@ func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportA
 		row := []string{id, formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
 			csvNumber(a.ViewsAtEnd), csvValue(a.UnknownViews)}
 		rows = append(rows, append(row, toPay.csvFields(n)...))
+	}
+	if !withIDs {
+		for n := range rows {
+			rows[n] = rows[n][1:]
+		}
 	}
 	return v.sendCSV(fileNamePrefix, rows)
 }
@@ -165,8 +199,10 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 	if err != nil {
 		return err
 	}
-	if v.needsReportVideos() {
-		if content.Videos, err = v.reportRows(&content.Report); err != nil {
+	content.WithCaptions, content.WithAccounts = true, true
+	content.fillRows()
+	if !hasNames(&content.Report) {
+		if err := v.addPresentNames(&content.Report, content.Videos); err != nil {
 			return err
 		}
 	}
@@ -185,10 +221,24 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 		return err
 	}
 	content.Checksum, content.ShareForm = saved.Checksum, refusedShare
+	settings, err := settingsOf(saved.DisplaySettings, "")
+	if err != nil {
+		return err
+	}
+	content.DefaultHeading = reportHeading(&saved)
+	content.ShareShows, content.ShareHides = settings.describeReport(hasNames(&content.Report))
 	if err := content.fill(v, client.Access(saved.Access), saved.Hash, shareCloses(saved), store.ShareReport); err != nil {
 		return err
 	}
+	if refusedShare.Refused == nil {
+		maps.Copy(content.ShareForm.Values, settings.formValues())
+	}
 	return v.renderPage(status, "report", "collections", "Report of "+content.Name, content)
+}
+
+// reportHeading returns the heading of the share page of a report if the member has chosen none.
+func reportHeading(r *store.Report) string {
+	return fmt.Sprintf("Report %d: %s", r.Number, r.CollectionName)
 }
 
 // AccountsCSVLink returns the URL query that downloads the accounts of the report as a CSV file, with the amounts to pay that the page shows.
@@ -245,6 +295,13 @@ func submitReportShareForm(v *visit) error {
 		}
 		body, err := v.sharingMembers(shareCloses(before))
 		if err != nil {
+			return err
+		}
+		stored := json.RawMessage("null")
+		if before.DisplaySettings != nil {
+			stored = json.RawMessage(*before.DisplaySettings)
+		}
+		if body["display_settings"], err = v.changedSettings(stored, "show_history", "show_captions", "show_accounts"); err != nil {
 			return err
 		}
 		return v.sendShare("/reports/"+id, body)

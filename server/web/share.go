@@ -2,7 +2,6 @@ package web
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -77,9 +76,9 @@ func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
 	visitCopy.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
 	title := share.Collection.Name
 	if share.Kind == store.ShareReport {
-		title = fmt.Sprintf("Report %d: %s", share.Report.Number, share.Report.CollectionName)
+		title = reportHeading(&share.Report)
 	}
-	settings, err := settingsOf(share.Collection.DisplaySettings, title) // a report has no display settings
+	settings, err := settingsOf(share.DisplaySettings, title)
 	return &shareVisit{&visitCopy, share, settings}, err
 }
 
@@ -148,7 +147,7 @@ func showShare(v *visit) error {
 	}
 	if v.csvPart() != "" {
 		switch {
-		case page.Report != nil:
+		case page.Report != nil && (page.Chart != nil || v.csvPart() != "history"):
 			return s.visit.sendReportCSV(page.Report, false)
 		case page.Chart == nil:
 			return v.refuseCSV()
@@ -249,7 +248,10 @@ func (s *shareVisit) period() (period, error) {
 // loadContent sets the fields of page whose values come from the API.
 func (s *shareVisit) loadContent(page *sharePage) error {
 	if s.share.Kind == store.ShareReport {
-		return s.loadReport(page)
+		if err := s.loadReport(page); err != nil {
+			return err
+		}
+		return s.choosePage(page)
 	}
 	if err := s.loadSums(page); err != nil {
 		return err
@@ -279,15 +281,38 @@ func (s *shareVisit) loadReport(page *sharePage) error {
 		return err
 	}
 	report.Checksum = s.share.Report.Checksum
-	report.Videos = make([]reportRow, len(report.Report.Videos))
-	for n, video := range report.Report.Videos {
-		report.Videos[n] = newReportRow(video)
-	}
+	report.WithCaptions, report.WithAccounts = s.settings.ShowCaptions, s.settings.ShowAccounts && len(report.Report.Accounts) > 0
+	report.fillRows()
 	page.Report, page.Metrics, page.Chart, page.Tiles, page.Period = &report, nil, &report.Chart, report.Tiles, report.Chart.Period
-	page.Summary = page.Period.Text()
-	if !page.Masked {
+	if !s.settings.ShowHistory {
+		page.Chart = nil
+		for n := range page.Tiles {
+			page.Tiles[n].Spark, page.Tiles[n].Link, page.Tiles[n].Shown = "", "", false
+		}
+	}
+	switch {
+	case page.Description != "":
+		page.Summary = page.Description
+	case page.Masked:
+		page.Summary = page.Period.Text()
+	default:
 		// The first text of a summary is the number of videos, which is the last tile of a report.
-		page.Summary += " · " + summarise(slices.Concat(page.Tiles[len(page.Tiles)-1:], page.Tiles[:len(page.Tiles)-1]), page.Period.Days, 0)
+		page.Summary = page.Period.Text() + " · " + summarise(slices.Concat(page.Tiles[len(page.Tiles)-1:], page.Tiles[:len(page.Tiles)-1]), page.Period.Days, 0)
+	}
+	return nil
+}
+
+// choosePage leaves only the rows of the requested page of the table in a report. A CSV file has all rows.
+func (s *shareVisit) choosePage(page *sharePage) error {
+	n, err := s.visit.pageNumber()
+	if err != nil || !s.visit.needsReportVideos() || s.visit.csvPart() != "" {
+		return err
+	}
+	rows := page.Report.Videos
+	page.View = tableView{Page: n, query: s.visit.r.URL.Query()}
+	page.View.setRowCount(int64(len(rows)), int64(len(rows)+pageSize-1)/pageSize)
+	if int64(n) <= page.View.TotalPages { // the browser is redirected to the last page otherwise
+		page.Report.Videos = rows[(n-1)*pageSize : min(len(rows), n*pageSize)]
 	}
 	return nil
 }

@@ -62,8 +62,8 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 	}
 	switch refused := p.ShareForm.Refused; {
 	case refused == nil:
-		maps.Copy(p.ShareForm.Values, url.Values{"etag": {p.ETag}, "title": {d.Title}, "description": {d.Description}, "theme": {d.Theme},
-			"metric": d.Metrics, "show_history": {strconv.FormatBool(d.ShowHistory)}, "show_accounts": {strconv.FormatBool(d.ShowAccounts)}})
+		maps.Copy(p.ShareForm.Values, d.formValues())
+		maps.Copy(p.ShareForm.Values, url.Values{"etag": {p.ETag}, "metric": d.Metrics})
 	case refused.Status == http.StatusPreconditionFailed: // for other reasons the form keeps its ETag, because it would otherwise overwrite changes that the visitor has not seen
 		p.ShareForm.Set("etag", p.ETag)
 	}
@@ -148,25 +148,13 @@ func (v *visit) saveShare(path string) error {
 	if err != nil {
 		return err
 	}
-	settings := map[string]json.RawMessage{} // raw JSON keeps the members that are not in the form exactly as they are
-	if err := json.Unmarshal(before.DisplaySettings, &settings); err != nil {
+	settings, err := v.changedSettings(before.DisplaySettings, "show_history", "show_accounts")
+	if err != nil {
 		return err
-	}
-	if settings == nil { // true if no display settings of the collection are stored
-		settings = map[string]json.RawMessage{}
 	}
 	var known displaySettings
 	if err := json.Unmarshal(before.DisplaySettings, &known); err != nil {
 		return err
-	}
-	changed := map[string]any{"show_history": v.r.PostFormValue("show_history") == "true", "show_accounts": v.r.PostFormValue("show_accounts") == "true"}
-	for _, member := range []string{"title", "description", "theme"} {
-		// Browsers send the line breaks of a textarea as CR LF.
-		if text := strings.ReplaceAll(v.r.PostFormValue(member), "\r\n", "\n"); text != "" {
-			changed[member] = text
-		} else {
-			delete(settings, member)
-		}
 	}
 	chosen := v.r.PostForm["metric"]
 	access := v.r.PostFormValue("access")
@@ -180,13 +168,8 @@ func (v *visit) saveShare(path string) error {
 			metrics = append(metrics, name)
 		}
 	}
-	if len(metrics) > 0 {
-		changed["metrics"] = metrics
-	} else {
-		delete(settings, "metrics")
-	}
-	for member, value := range changed {
-		if settings[member], err = encodeJSON(value); err != nil {
+	if delete(settings, "metrics"); len(metrics) > 0 {
+		if settings["metrics"], err = encodeJSON(metrics); err != nil {
 			return err
 		}
 	}
@@ -199,6 +182,33 @@ func (v *visit) saveShare(path string) error {
 	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("etag"), etag))
 	defer v.r.Header.Del("If-Match")
 	return v.sendShare(path, body)
+}
+
+// changedSettings returns the stored display settings with the texts of the form and the given checkboxes. Raw JSON keeps the members that are not in
+// the form exactly as they are.
+func (v *visit) changedSettings(stored json.RawMessage, boxes ...string) (map[string]json.RawMessage, error) {
+	settings := map[string]json.RawMessage{}
+	if err := json.Unmarshal(stored, &settings); err != nil {
+		return nil, err
+	}
+	if settings == nil { // true if no display settings are stored
+		settings = map[string]json.RawMessage{}
+	}
+	for _, box := range boxes {
+		settings[box] = json.RawMessage(strconv.FormatBool(v.r.PostFormValue(box) == "true"))
+	}
+	for _, member := range []string{"title", "description", "theme"} {
+		delete(settings, member)
+		// Browsers send the line breaks of a textarea as CR LF.
+		if text := strings.ReplaceAll(v.r.PostFormValue(member), "\r\n", "\n"); text != "" {
+			encoded, err := encodeJSON(text)
+			if err != nil {
+				return nil, err
+			}
+			settings[member] = encoded
+		}
+	}
+	return settings, nil
 }
 
 // sharingMembers returns the members of a request that changes who can open a share page, from the form. closes is when the page closes before the

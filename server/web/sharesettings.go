@@ -2,20 +2,23 @@ package web
 
 import (
 	"encoding/json"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-// displaySettings say how the share page of a collection looks. openapi.yaml describes the members.
+// displaySettings say what the share page of a collection or report shows. openapi.yaml describes the members.
 type displaySettings struct {
 	Title        string   `json:"title"`
 	Description  string   `json:"description"`
 	Theme        string   `json:"theme"` // colour scheme: "light", "dark" or "auto"
 	Metrics      []string `json:"metrics"`
 	ShowAccounts bool     `json:"show_accounts"`
+	ShowCaptions bool     `json:"show_captions"` // only for reports: the share page of a collection always shows the captions
 	ShowHistory  bool     `json:"show_history"`
 	Sort         struct {
 		By        string `json:"by"`
@@ -23,7 +26,7 @@ type displaySettings struct {
 	} `json:"sort"`
 }
 
-// settingsOf decodes the display settings of a collection and adds defaults. settingsJSON is a JSON
+// settingsOf decodes the display settings of a collection or report and adds defaults. settingsJSON is a JSON
 // object, or nil if no settings are stored.
 func settingsOf(settingsJSON *string, defaultTitle string) (displaySettings, error) {
 	d := displaySettings{ShowHistory: true}
@@ -58,6 +61,32 @@ func (d displaySettings) describe() string {
 		shown = append(shown, "the accounts")
 	}
 	return words.JoinWithAnd(shown)
+}
+
+// describeReport returns what visitors of the share page of a report see, and what they do not see. hasNames is false for an older report, which has
+// no captions and no accounts.
+func (d displaySettings) describeReport(hasNames bool) (shown, hidden string) {
+	see, notSee := []string{"the period", "the sums", "the videos with their links"}, []string{}
+	for _, part := range []struct {
+		name  string
+		shown bool
+	}{{"chart of the days", d.ShowHistory}, {"captions", d.ShowCaptions && hasNames}, {"accounts", d.ShowAccounts && hasNames}} {
+		switch {
+		case !part.shown:
+			notSee = append(notSee, "no "+part.name)
+		case part.name == "chart of the days":
+			see = append(see, "a "+part.name)
+		default:
+			see = append(see, "the "+part.name)
+		}
+	}
+	return words.JoinWithAnd(see), words.JoinWithAnd(append(notSee, "nothing else of your organisation"))
+}
+
+// formValues returns the values of the fields that the share forms of collections and reports have in common.
+func (d displaySettings) formValues() url.Values {
+	return url.Values{"title": {d.Title}, "description": {d.Description}, "theme": {d.Theme}, "show_history": {strconv.FormatBool(d.ShowHistory)},
+		"show_accounts": {strconv.FormatBool(d.ShowAccounts)}, "show_captions": {strconv.FormatBool(d.ShowCaptions)}}
 }
 
 // shareMetric is a metric that a share page can show: a column of its table of videos.

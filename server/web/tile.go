@@ -18,6 +18,7 @@ type tile struct {
 	// FewerVideos says how many fewer videos counted on the day before the previous period than at the end of the period. It is 0 for tiles other than the
 	// gained views of a collection.
 	FewerVideos int64
+	NotCompared string   // why the tile has no comparison with the previous period; "" if it has one, or needs none
 	Gain        bool     // true if Value itself is the gain of the period, so that a text outside of the page must name the period
 	Span        string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
 	Plain       bool     // true if the tile does not show Change; it shows Percent or Note instead, if one of them is set

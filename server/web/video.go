@@ -6,8 +6,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 )
@@ -120,8 +118,12 @@ func (v *visit) changeItem(kind string, trackRequest func(path string) (any, err
 			_, err = v.sendJSON(http.MethodPost, list, request, nil)
 		}
 	case "collect":
-		notice = "added"
-		err = v.addToCollection(kind, []string{id}, nil)
+		var added addition
+		added, err = v.addToCollection(kind, []string{id})
+		notice = added.notice("added")
+		if len(added.IDs) == 0 {
+			notice = "added-before"
+		}
 	default:
 		return errNotFound
 	}
@@ -140,17 +142,6 @@ func (v *visit) requestRefresh(operationPath, id string) (notice string, err err
 		return refreshScheduled, err
 	}
 	return "refresh-not-due", err
-}
-
-// addToCollection adds videos or accounts to the collection that the visitor chose in the form. kind is "video" or "account". result is the pointer for
-// the response of the API, or nil.
-func (v *visit) addToCollection(kind string, ids []string, result any) error {
-	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
-	if err != nil {
-		return &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}
-	}
-	_, err = v.sendJSON(http.MethodPost, "/collections/"+collection.String()+"/"+kind+"s", map[string][]string{kind + "_ids": ids}, result)
-	return err
 }
 
 // Age returns how many days ago the video was uploaded, or -1 if the upload day is not known.

@@ -45,22 +45,29 @@ type page struct {
 	Idle       bool   // true if no collector is running
 	Notice     string // message about the result of the last action; "" if there was no action
 	NoticeLink noticeLink
+	Undo       *addition // what the last action added to a collection, which a button below the notice takes out again; nil if there is nothing to undo
 	Refused    *Problem
 	Search     string // text in the search field
+	OwnSearch  bool   // true if the content has a search field for videos, so that the bar at the top has none
 	Content    any
 }
 
 // renderPage sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
 // only this template needs.
 func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
-	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), Notice: v.notice, NoticeLink: v.noticeLink, Refused: v.refused,
+	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), OwnSearch: templateName == "videos", Notice: v.notice, NoticeLink: v.noticeLink, Refused: v.refused,
 		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), CanSeeOperations: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		fetchable, err := v.Backend.FetchableLinks(v.r.Context())
 		shown.Idle = err == nil && !fetchable.IsRunning() // Idle makes the page warn that no collector is running; it stays false if FetchableLinks fails
 	}
 	if shown.Notice == "" {
-		shown.Notice = noticeTexts[v.r.URL.Query().Get("notice")]
+		text, added := parseAddition(v.r.URL.Query().Get("notice"))
+		shown.Notice = noticeTexts[text]
+		if added != nil && !shown.ReadOnly {
+			added.Back = v.r.URL.EscapedPath() + "?" + withParameters(v.r.URL.Query(), "notice", "").Encode()
+			shown.Undo = added
+		}
 	}
 	if v.refused != nil && status == http.StatusOK {
 		status = v.refused.Status
@@ -167,23 +174,29 @@ func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
 
 // noticeTexts maps each value of the query parameter "notice" to the message that the page shows.
 var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no credentials
-	refreshScheduled:     "New numbers are being fetched. They appear here after a few seconds.",
-	"refresh-not-due":    "The numbers are less than 4 hours old, so nothing was scheduled.",
-	"tracked":            "Tracking was started. The numbers so far are kept.",
-	"deleted":            "The collection was deleted. Its videos and accounts stay tracked.",
-	"stopped":            "Tracking was stopped. The numbers so far are kept.",
-	"added":              "Added to the collection.",
-	"accounts-added":     "The accounts are in the collection. The videos of those that are new in it count from today on.",
-	"account-removed":    "The account was removed from the collection. Its videos stay tracked, and those that were added themselves or through a hashtag are still in the collection. If you add the account again, its videos count from that day on.",
-	"created":            "The collection was created.",
-	"collection-changed": "The collection was changed.",
-	shareSaved:           "The share page was changed.",
-	"share-closed":       "The share page was changed. It is closed, because its last day has passed.",
-	"theme":              "The colours were changed in this browser.",
-	"token-revoked":      "The token was revoked.",
-	"webhook-delete":     "The webhook was deleted.",
-	"webhook-test":       "A test event will be sent within seconds. Reload the page to see the response.",
-	"webhook-replay":     "The event will be sent again within seconds. Reload the page to see the response.",
-	"webhook-enable":     "The webhook was enabled.",
-	"webhook-disable":    "The webhook was disabled.",
+	refreshScheduled:         "New numbers are being fetched. They appear here after a few seconds.",
+	"refresh-not-due":        "The numbers are less than 4 hours old, so nothing was scheduled.",
+	"tracked":                "Tracking was started. The numbers so far are kept.",
+	"deleted":                "The collection was deleted. Its videos and accounts stay tracked.",
+	"stopped":                "Tracking was stopped. The numbers so far are kept.",
+	"added":                  "Added to the collection.",
+	"added-before":           "Nothing was changed: it was added to the collection before.",
+	"undone-videos":          "The addition was undone. A video that is also in the collection through its account or a hashtag stays in it.",
+	"undone-accounts":        "The addition was undone. Videos that were added themselves or through a hashtag stay in the collection.",
+	"undone-videos-partly":   "The addition was undone, except for videos that had already been taken out, or were added anew. A video that is also in the collection through its account or a hashtag stays in it.",
+	"undone-accounts-partly": "The addition was undone, except for accounts that had already been taken out, or were added anew. Videos that were added themselves or through a hashtag stay in the collection.",
+	"undone-none":            "Nothing was changed: what was added had already been taken out, or was added anew.",
+	"accounts-added":         "The accounts are in the collection. The videos of those that are new in it count from today on.",
+	"account-removed":        "The account was removed from the collection. Its videos stay tracked, and those that were added themselves or through a hashtag are still in the collection. If you add the account again, its videos count from that day on.",
+	"created":                "The collection was created.",
+	"collection-changed":     "The collection was changed.",
+	shareSaved:               "The share page was changed.",
+	"share-closed":           "The share page was changed. It is closed, because its last day has passed.",
+	"theme":                  "The colours were changed in this browser.",
+	"token-revoked":          "The token was revoked.",
+	"webhook-delete":         "The webhook was deleted.",
+	"webhook-test":           "A test event will be sent within seconds. Reload the page to see the response.",
+	"webhook-replay":         "The event will be sent again within seconds. Reload the page to see the response.",
+	"webhook-enable":         "The webhook was enabled.",
+	"webhook-disable":        "The webhook was disabled.",
 }

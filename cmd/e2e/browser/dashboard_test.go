@@ -143,10 +143,13 @@ func (d dashboard) pagePaths(t *testing.T) map[string]string {
 	}
 	chosen := url.Values{"back": {"/video"}, "video": {d.video.ID.String(), most.ID.String()}}
 	accounts := url.Values{"account": {most.LinkedAccountID.String(), oldest.LinkedAccountID.String()}}
-	report := "/collection/report/" + d.makeReport(t, collections.Rows[0].ID)
+	made := d.makeReport(t, collections.Rows[0].ID)
+	report, settings := "/collection/report/"+made, json.RawMessage(`{"description":"The views of our campaign","show_captions":true,"show_accounts":true}`)
+	shared, err := o.UpdateReport(t.Context(), uuid.MustParse(made), store.SharingPatch{Access: new(store.AccessPublic), DisplaySettings: &settings})
+	require.NoError(t, err)
 	return map[string]string{
 		"chosen": "/video/chosen?" + chosen.Encode(), "compare-accounts": "/compare?" + accounts.Encode(), "compare": compared, "compare-empty": "/compare", "compare-hostile": "/compare?video=" + d.video.ID.String(), "videos-columns": "/video?columns=views,increase_7d,created_at,latest_updated_at,shares",
-		"share": busy, "share-embedded": busy + "?embed=1", "share-locked": d.shareCollection(t, locked.ID, store.AccessProtected, "{}"),
+		"share": busy, "share-report": "/r/" + *shared.Hash, "share-embedded": busy + "?embed=1", "share-locked": d.shareCollection(t, locked.ID, store.AccessProtected, "{}"),
 		"share-hostile": d.shareCollection(t, d.collection.ID, store.AccessPublic, `{"theme":"dark","metrics":["views","engagement","outlier_multiplier","increase_7d","views_gained_7d"]}`),
 		"overview":      "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
 		"video-year": "/video/" + string(oldest.Platform) + "/" + oldest.ID.String() + "?days=365", "video-hostile": "/video/tiktok/" + d.video.ID.String(), "accounts": "/account?include_linked=true", "account": "/account/" + string(most.Platform) + "/" + most.LinkedAccountID.String(),

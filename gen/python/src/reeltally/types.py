@@ -514,6 +514,8 @@ class DisplaySettings(TypedDict):
     metrics: NotRequired[list[Literal["views", "likes", "comments", "bookmarks", "shares", "engagement", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"]]]
     # Whether the share page lists the accounts.
     show_accounts: NotRequired[bool]
+    # Whether the share page of a report shows the captions of the videos.
+    show_captions: NotRequired[bool]
     # Whether the share page shows a chart of the metrics over time.
     show_history: NotRequired[bool]
     # The order of the videos on the share page.
@@ -1104,6 +1106,8 @@ class ReportSummary(TypedDict):
     created_at: str
     # The id of the token with which the report was made.
     created_by: str
+    # The display settings of the share page; null if there are none.
+    display_settings: DisplaySettings | None
     # The last day of the period.
     end_date: str
     # The last part of the share page's URL, `{app_url}/r/{hash}`.
@@ -1502,6 +1506,8 @@ class UpdateReportRequest(TypedDict):
 
     # Who can open the share page of a collection or report.
     access: NotRequired[Access]
+    # The display settings of the share page; null if there are none.
+    display_settings: NotRequired[DisplaySettings | None]
     # The new password of the share page.
     password: NotRequired[str]
     # When the share page closes; null keeps it open.

@@ -1,0 +1,140 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// addition is what a form added to a collection: the videos or accounts that were not added to it before. All of them were added at the same moment.
+// The button Undo takes exactly these out again. A member that was taken out and added again meanwhile has another moment, so it stays.
+type addition struct {
+	Kind       string // "video" or "account"
+	Collection string // id of the collection
+	AddedAt    store.Instant
+	IDs        []string
+	Back       string // path and query of the page to which the browser returns afterwards
+}
+
+// addToCollection adds videos or accounts to the collection that the visitor chose in the form. kind is "video" or "account". It returns what was added.
+func (v *visit) addToCollection(kind string, ids []string) (addition, error) {
+	added := addition{Kind: kind}
+	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
+	if err != nil {
+		return added, &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}
+	}
+	added.Collection = collection.String()
+	before, err := v.timesOfAdding(added, ids)
+	if err != nil {
+		return added, err
+	}
+	if _, err := v.sendJSON(http.MethodPost, added.path(), map[string][]string{kind + "_ids": ids}, nil); err != nil {
+		return added, err
+	}
+	after, err := v.timesOfAdding(added, ids)
+	if err != nil {
+		return added, err
+	}
+	for _, id := range ids {
+		if at := after[id]; at != 0 && at != before[id] {
+			added.AddedAt = max(added.AddedAt, at)
+			added.IDs = append(added.IDs, id)
+		}
+	}
+	// If another request added some of them at the same time, only the last moment counts as that of this form.
+	added.IDs = slices.DeleteFunc(added.IDs, func(id string) bool { return after[id] != added.AddedAt })
+	return added, nil
+}
+
+// path returns the path of the collection's videos or accounts in the API.
+func (a addition) path() string { return "/collections/" + a.Collection + "/" + a.Kind + "s" }
+
+// timesOfAdding returns when the videos or accounts with the given ids were added to the collection of a.
+func (v *visit) timesOfAdding(a addition, ids []string) (map[string]store.Instant, error) {
+	var parsed []uuid.UUID
+	for _, id := range ids {
+		member, err := uuid.Parse(id)
+		if err != nil {
+			return nil, errNotFound
+		}
+		parsed = append(parsed, member)
+	}
+	collection, err := uuid.Parse(a.Collection)
+	if err != nil {
+		return nil, errNotFound
+	}
+	times := map[string]store.Instant{}
+	stored, err := v.Backend.TimesOfAdding(v.r.Context(), v.id, collection, a.Kind, parsed)
+	for id, at := range stored {
+		times[id.String()] = at
+	}
+	return times, err
+}
+
+// notice returns a value of the query parameter "notice". It has the name of a text in noticeTexts, and what was added. parseAddition reads it.
+func (a addition) notice(text string) string {
+	if len(a.IDs) == 0 {
+		return text
+	}
+	return strings.Join(append([]string{text, a.Kind, a.Collection, strconv.FormatInt(int64(a.AddedAt), 10)}, a.IDs...), ".")
+}
+
+// parseAddition returns the text of a notice and what was added. The addition is nil if the notice has none.
+func parseAddition(notice string) (text string, a *addition) {
+	parts := strings.Split(notice, ".")
+	if len(parts) < 5 || parts[1] != "video" && parts[1] != "account" {
+		return notice, nil
+	}
+	at, err := strconv.ParseInt(parts[3], 10, 64)
+	if err != nil {
+		return notice, nil
+	}
+	return parts[0], &addition{Kind: parts[1], Collection: parts[2], AddedAt: store.Instant(at), IDs: parts[4:]}
+}
+
+// undoAddition takes the videos or accounts of an addition out of the collection with the given id again, except those that were taken out before.
+func (v *visit) undoAddition(collection string) error {
+	back, err := url.Parse(v.r.PostFormValue("back"))
+	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {
+		return &Problem{Status: http.StatusBadRequest, Title: "No page", Detail: "The field \"back\" must be the path of a page, such as /video."}
+	}
+	a := addition{Kind: v.r.PostFormValue("kind"), Collection: collection}
+	at, err := strconv.ParseInt(v.r.PostFormValue("added_at"), 10, 64)
+	if err != nil || a.Kind != "video" && a.Kind != "account" {
+		return errNotFound
+	}
+	ids, err := chosenIDs(v.r.PostForm, a.Kind)
+	if err != nil {
+		return err
+	}
+	times, err := v.timesOfAdding(a, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if times[id] == store.Instant(at) {
+			a.IDs = append(a.IDs, id)
+		}
+	}
+	if len(a.IDs) > 0 {
+		if _, err := v.sendJSON(http.MethodDelete, a.path(), map[string][]string{a.Kind + "_ids": a.IDs}, nil); err != nil {
+			return err
+		}
+	}
+	notice := "undone-" + a.Kind + "s"
+	switch len(a.IDs) {
+	case 0:
+		notice = "undone-none"
+	case len(ids):
+	default:
+		notice += "-partly"
+	}
+	v.redirectTo(back.EscapedPath() + "?" + withParameters(back.Query(), "notice", notice).Encode())
+	return nil
+}
