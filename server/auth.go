@@ -57,11 +57,15 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 	if err != nil {
 		return err
 	}
-	fetchable, err := s.fetchable.readFetchable(r.Context())
-	if err != nil {
-		return err
+	view := View{masked: rules.masked}
+	if op.masked { // the other operations return no fetch statuses, so they need no database for this
+		fetchable, err := s.fetchable.readFetchable(r.Context())
+		if err != nil {
+			return err
+		}
+		view.noCollector = !fetchable.IsRunning()
 	}
-	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: View{masked: rules.masked, noCollector: !fetchable.IsRunning()}, rules: rules}
+	caller := Caller{Identity: id, Org: s.store.Org(id.Organisation.ID), View: view, rules: rules}
 	c.SetRequest(r.WithContext(context.WithValue(r.Context(), requestStateKey{}, &requestState{Caller: caller, operation: op, echo: c})))
 	return next(c)
 }
