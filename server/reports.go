@@ -72,7 +72,9 @@ func writeReport(w io.Writer, r store.Report, c store.CollectionTotals) error {
 			return err
 		}
 		if i > 0 {
-			encoded = append([]byte{','}, encoded...)
+			if _, err := io.WriteString(w, ","); err != nil {
+				return err
+			}
 		}
 		if _, err := w.Write(encoded); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // createLargeReport creates a report of a collection with 5,000 videos, each with 14 stored points. It returns the report and the bytes of its
@@ -47,6 +48,33 @@ func (c *caller) createLargeReport(collection client.Collection) (store.Report, 
 		}})
 	require.NoError(c.t, err)
 	return made, document
+}
+
+// TestRequestCost_theLargestReportUsesLittleTimeAndMemory creates a report of 5,000 videos with 15 points each, which is the limit of points.
+//
+//nolint:paralleltest // the test measures the time and memory of the whole process
+func TestRequestCost_theLargestReportUsesLittleTimeAndMemory(t *testing.T) {
+	storetest.SkipIfShort(t)
+	for _, engine := range storetest.StoreEngines() {
+		t.Run(engine, func(t *testing.T) {
+			a := newApp(t, storetest.New(t, engine))
+			c := a.newCaller(t, store.TierPremium)
+			id := c.createNamedCollection("Launch")
+			c.seedHistories(id, store.MaxReportPoints/store.MaxTotalsVideos-1)
+			if engine != "sqlite" {
+				a.Exec(t, "VACUUM ANALYZE") // as autovacuum does
+			}
+			c.send(http.MethodGet, "/collections/"+id.String(), nil).requireStatus(http.StatusOK) // open a connection before the measurement
+			before, databaseBefore := measureCost(t), a.databaseCPU()
+			c.send(http.MethodPost, "/collections/"+id.String()+"/reports", map[string]any{"start_date": a.daysAgo(30)}).requireStatus(http.StatusCreated)
+			inDatabase := a.databaseCPU() - databaseBefore
+			after := measureCost(t)
+			used, allocated := after.cpu-before.cpu+inDatabase, after.bytes-before.bytes
+			t.Logf("%v of processor time, of which %v in PostgreSQL, %.1f MiB allocated", used, inDatabase, float64(allocated)/(1<<20))
+			require.Less(t, used, 2*maxRequestCPU)                                // a slow machine needs up to a second, as docs/evidence/reads.md says
+			require.Less(t, allocated, uint64(maxRequestBytes+maxRequestBytes/2)) // not all of it is in memory at the same time
+		})
+	}
 }
 
 // TestRequestCost_pagesOfLargeReportsUseLittleMemory requires that requests for the pages of a report of 13 MB allocate little memory.

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 )
@@ -159,7 +158,7 @@ func (d *CollectionDay) countVideo(points []Point, nextPoint int) Counts {
 		return Counts{}
 	case points[nextPoint-1].Day == d.Day:
 		d.Measured++
-		if strings.HasSuffix(*points[nextPoint-1].Source, roundingMark) {
+		if points[nextPoint-1].Quality == QualityRounded {
 			d.Rounded++
 		}
 		return points[nextPoint-1].Counts

@@ -180,33 +180,37 @@ var videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at, ` + coun
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// collectionTotalsPoints is a SQL query for stored points of the videos that {videos} selects. It selects the points that determine the counts of the
+// totalsColumns are the columns {columns} of collectionTotalsPoints and lastKnownPoints, except for a report. They have the
+// number of a video in the list "listed" instead of its id, and no source, because on SQLite these texts would need more memory than the counts.
+var totalsColumns = "number, day, " + MetricColumns("{m}") + ", source LIKE '%" + roundingMark + "' AS rounded"
+
+// collectionTotalsPoints is a SQL query for stored points of the videos in the list "listed". It selects the points that determine the counts of the
 // days from @from to @to: the last daily and weekly point up to @from, the points after them, and the first ones from @to on. The order of the rows is
 // undefined, because sorting them takes longer than reading them.
-var collectionTotalsPoints = `WITH wanted AS MATERIALIZED (SELECT v.id,
-  (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
-  (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
-  (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = v.id AND bw.week <= @before) AS first_week,
-  (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = v.id AND ew.week >= @to) AS last_week
-  FROM videos v WHERE v.organisation_id = @org AND {videos})
-SELECT ` + pointColumns + `, video_id, 0 AS weekly FROM wanted
+var collectionTotalsPoints = `, wanted AS MATERIALIZED (SELECT l.number, l.id,
+  (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = l.id AND bd.day <= @from) AS first_day,
+  (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = l.id AND ed.day >= @to) AS last_day,
+  (SELECT MAX(bw.week) FROM snapshots_weekly bw WHERE bw.organisation_id = @org AND bw.video_id = l.id AND bw.week <= @before) AS first_week,
+  (SELECT MIN(ew.week) FROM snapshots_weekly ew WHERE ew.organisation_id = @org AND ew.video_id = l.id AND ew.week >= @to) AS last_week
+  FROM listed l)
+SELECT FALSE AS weekly, {columns} FROM wanted
   CROSS JOIN snapshots_daily d WHERE d.organisation_id = @org AND d.video_id = wanted.id
    AND d.day >= COALESCE(wanted.first_day, @from) AND d.day <= COALESCE(wanted.last_day, @to)
 UNION ALL
-SELECT ` + pointColumns + `, video_id, 1 AS weekly FROM wanted
+SELECT TRUE AS weekly, {columns} FROM wanted
   CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = wanted.id
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)`
 
-// lastKnownPoints is a SQL query for the last daily and the last weekly point up to @from of each video that {videos} selects, of the points that have
-// the counts of the condition {known}. Its columns are those of collectionTotalsPoints.
-var lastKnownPoints = `WITH known AS MATERIALIZED (SELECT v.id,
-  (SELECT MAX(p.day) FROM snapshots_daily p WHERE p.organisation_id = @org AND p.video_id = v.id AND p.day <= @from AND ({known})) AS last_day,
-  (SELECT MAX(p.week) FROM snapshots_weekly p WHERE p.organisation_id = @org AND p.video_id = v.id AND p.week <= @before AND ({known})) AS last_week
-  FROM videos v WHERE v.organisation_id = @org AND {videos})
-SELECT ` + pointColumns + `, video_id, 0 AS weekly FROM known CROSS JOIN snapshots_daily d
+// lastKnownPoints is a SQL query for the last daily and the last weekly point up to @from of each video in the list "listed", of the points that have
+// the counts of the condition {known}.
+var lastKnownPoints = `, known AS MATERIALIZED (SELECT l.number, l.id,
+  (SELECT MAX(p.day) FROM snapshots_daily p WHERE p.organisation_id = @org AND p.video_id = l.id AND p.day <= @from AND ({known})) AS last_day,
+  (SELECT MAX(p.week) FROM snapshots_weekly p WHERE p.organisation_id = @org AND p.video_id = l.id AND p.week <= @before AND ({known})) AS last_week
+  FROM listed l)
+SELECT FALSE AS weekly, {columns} FROM known CROSS JOIN snapshots_daily d
   WHERE d.organisation_id = @org AND d.video_id = known.id AND d.day = known.last_day
 UNION ALL
-SELECT ` + pointColumns + `, video_id, 1 AS weekly FROM known CROSS JOIN snapshots_weekly w
+SELECT TRUE AS weekly, {columns} FROM known CROSS JOIN snapshots_weekly w
   WHERE w.organisation_id = @org AND w.video_id = known.id AND w.week = known.last_week`
 
 // totalsKey identifies a result of CollectionTotals in memory.
@@ -359,20 +363,21 @@ func (o *Org) queriedCollections(ctx context.Context, q CollectionTotalsQuery) (
 
 // tallyVideos reads the points of the videos and adds the counts to the tally.
 func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally, videos []CollectionVideo) error {
-	r := totalsReader{org: o, query: q, from: q.From - 1}
+	from := q.From - 1
 	switch {
 	case q.ForReport:
-		r.from = 0 // read all earlier points too, because the quality of a point depends on them
+		from = 0 // read all earlier points too, because the quality of a point depends on them
 	case q.WithPrevious:
-		r.from = t.previous.from - 1
+		from = t.previous.from - 1
 	}
+	r := newTotalsReader(o, q, from, min(len(videos), db.InsertChunk))
 	for part := range slices.Chunk(videos, db.InsertChunk) {
 		points, err := r.pointsOf(ctx, part)
 		if err != nil {
 			return err
 		}
-		for n := range part {
-			v, of := &part[n], points[part[n].ID]
+		for n, of := range points {
+			v := &part[n]
 			if q.ForReport {
 				v.StoredPoints = pointsForDays(of, v.gainStartDay(q.From), q.To)
 			}
@@ -380,7 +385,6 @@ func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally
 				t.previous.addVideo(*v, of)
 			}
 			t.addVideo(v, of)
-			r.unused = append(r.unused, of)
 		}
 	}
 	return nil
@@ -390,44 +394,54 @@ func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally
 type totalsReader struct {
 	org    *Org
 	query  CollectionTotalsQuery
-	from   db.Date   // the first day whose counts are needed
-	read   int       // number of points that were read
-	unused [][]Point // slices whose memory can be used for further points
+	from   db.Date    // the first day whose counts are needed
+	read   int        // number of points that were read
+	points pointLists // the result of the last call of pointsOf
+	found  pointLists // the result of the last search for counts
 }
 
-// pointsOf returns the points of each video, the oldest first.
-func (r *totalsReader) pointsOf(ctx context.Context, videos []CollectionVideo) (map[uuid.UUID][]Point, error) {
-	ids := make([]uuid.UUID, len(videos))
+// newTotalsReader returns a totalsReader for the days from `from` to q.To, whose method pointsOf gets at most maxVideos videos.
+func newTotalsReader(o *Org, q CollectionTotalsQuery, from db.Date, maxVideos int) *totalsReader {
+	newLists := func() pointLists { return pointLists{make([][]Point, maxVideos), make([][]Point, maxVideos)} }
+	return &totalsReader{org: o, query: q, from: from, points: newLists(), found: newLists()}
+}
+
+// pointLists has the points of several videos. The elements with the same index in both lists are the points of one video.
+type pointLists struct{ daily, weekly [][]Point }
+
+// pointsOf returns the points of each video, the oldest first. They are valid until the next call.
+func (r *totalsReader) pointsOf(ctx context.Context, videos []CollectionVideo) ([][]Point, error) {
+	listed := make([][]any, len(videos))
 	for n := range videos {
-		ids[n] = videos[n].ID
+		listed[n] = []any{n, videos[n].ID}
 	}
 	// A weekly point can be up to 6 days after the Monday of its week, and the queries compare these Mondays with lastWeek.
 	lastWeek := r.from - 6
-	points, err := r.run(ctx, collectionTotalsPoints, ids, r.from, lastWeek)
-	if err != nil {
+	if err := r.run(ctx, &r.points, collectionTotalsPoints, listed, r.from, lastWeek); err != nil {
 		return nil, err
 	}
+	points := r.points.daily[:len(videos)]
 	// If the last point up to the day r.from lacks counts, search for the last point that has at least one of them, and so on for the others.
 	searches := map[countSet]pointSearch{}
-	add := func(video uuid.UUID, of []Point, wanted countSet) {
+	add := func(n int, of []Point, wanted countSet) {
 		if missing, last := missingCounts(of, r.from, wanted); missing != (countSet{}) {
 			s := searches[missing]
-			searches[missing] = pointSearch{append(s.videos, video), max(s.until, last)}
+			searches[missing] = pointSearch{append(s.listed, listed[n]), max(s.until, last)}
 		}
 	}
 	for n := range videos {
-		add(videos[n].ID, points[videos[n].ID], videos[n].counted)
+		add(n, points[n], videos[n].counted)
 	}
 	for len(searches) > 0 {
 		for wanted, s := range searches {
 			delete(searches, wanted)
-			found, err := r.run(ctx, strings.ReplaceAll(lastKnownPoints, "{known}", wanted.anyKnown("p.")), s.videos, s.until, min(s.until, lastWeek))
-			if err != nil {
+			query := strings.ReplaceAll(lastKnownPoints, "{known}", wanted.anyKnown("p."))
+			if err := r.run(ctx, &r.found, query, s.listed, s.until, min(s.until, lastWeek)); err != nil {
 				return nil, err
 			}
-			for video, of := range found {
-				add(video, of, wanted)
-				points[video] = r.merge(points[video], of)
+			for n, of := range r.found.daily[:len(videos)] {
+				add(n, of, wanted)
+				points[n] = mergePoints(append(points[n], of...))
 			}
 		}
 	}
@@ -439,7 +453,7 @@ type countSet [MetricCount]bool
 
 // pointSearch is a search for the last points of videos with some counts. It begins at the day "until", because later points have none of them.
 type pointSearch struct {
-	videos []uuid.UUID
+	listed [][]any // the videos, as rows of the list "listed"
 	until  db.Date
 }
 
@@ -470,48 +484,59 @@ func (s countSet) anyKnown(prefix string) string {
 	return strings.Join(conditions, " OR ")
 }
 
-// run runs collectionTotalsPoints or lastKnownPoints, and returns the points of each video, the oldest first. If there are too many points for a report,
-// the error is a *TooManyPointsError.
-func (r *totalsReader) run(ctx context.Context, query string, videos []uuid.UUID, from, before db.Date) (map[uuid.UUID][]Point, error) {
+// run runs collectionTotalsPoints or lastKnownPoints, and stores the points of each video in into.daily, the oldest first. The rows of the list "listed"
+// have the number and the id of each video. The number is the index of the video in into.daily. If there are too many points for a report, the error is
+// a *TooManyPointsError.
+func (r *totalsReader) run(ctx context.Context, into *pointLists, query string, listed [][]any, from, before db.Date) error {
+	into.clear()
+	columns := totalsColumns
+	if r.query.ForReport {
+		columns += ", source, fetched_at"
+	}
 	d := r.org.s.db
-	ofVideos, ids := db.AnyOf(d.Read(ctx), "v.id", "@videos", videos)
-	q := d.Read(ctx).Raw(strings.ReplaceAll(query, "{videos}", ofVideos),
-		map[string]any{"org": r.org.id, "videos": ids, "from": from, "before": before, "to": r.query.To})
-	daily, weekly := make(map[uuid.UUID][]Point, len(videos)), map[uuid.UUID][]Point{}
+	list, args := db.WithRows(d.Read(ctx), "listed", []string{"number bigint", "id uuid"}, listed)
+	q := d.Read(ctx).Raw(list+strings.ReplaceAll(query, "{columns}", columns),
+		append(args, map[string]any{"org": r.org.id, "from": from, "before": before, "to": r.query.To})...)
 	err := d.EachRow(ctx, q, func(row *db.Values) error {
 		if r.read++; r.query.ForReport && r.read > MaxReportPoints {
 			return &TooManyPointsError{Limit: MaxReportPoints}
 		}
-		video, points := row.ID(MetricCount+3), daily
-		if row.Count(MetricCount+4) == 1 {
-			points = weekly
+		p := Point{Day: row.Day(2)}
+		for m, count := range p.Fields() {
+			*count = row.OptionalInt(3 + m)
 		}
-		of := points[video]
-		if last := len(r.unused) - 1; of == nil && last >= 0 {
-			of, r.unused = r.unused[last][:0], r.unused[:last]
+		if row.IsTrue(3 + MetricCount) {
+			p.Quality = QualityRounded
 		}
-		points[video] = append(of, readPoint(row))
+		if r.query.ForReport {
+			p.Source, p.FetchedAt = row.OptionalText(4+MetricCount), row.OptionalInstant(5+MetricCount)
+		}
+		of := &into.daily[row.Count(1)]
+		if row.IsTrue(0) {
+			of = &into.weekly[row.Count(1)]
+		}
+		*of = append(*of, p)
 		return nil
 	})
-	for video, of := range daily {
-		daily[video] = r.merge(of, nil)
+	for n, weekly := range into.weekly {
+		into.daily[n] = mergePoints(append(into.daily[n], weekly...))
 	}
-	// While a week is rolled up, a day can have two points. The weekly point supplies the counts that the daily point lacks.
-	for video, of := range weekly {
-		daily[video] = r.merge(daily[video], of)
-	}
-	return daily, err
+	return err
 }
 
-// merge returns the points of two lists, the oldest first. If several points have the same day, it returns one point for them: the first one, with the
-// counts that it lacks from the others. The lists must not be used after the call.
-func (r *totalsReader) merge(a, b []Point) []Point {
-	if a = append(a, b...); b != nil {
-		r.unused = append(r.unused, b)
+// clear removes all points, and keeps their memory for further points.
+func (l *pointLists) clear() {
+	for n := range l.daily {
+		l.daily[n], l.weekly[n] = l.daily[n][:0], l.weekly[n][:0]
 	}
-	slices.SortStableFunc(a, func(a, b Point) int { return int(a.Day - b.Day) })
-	merged := a[:0]
-	for _, p := range a {
+}
+
+// mergePoints sorts points by day, and makes one point of the points of the same day: the first one, with the counts that it lacks from the others.
+// While a week is rolled up, a day can have two points. The weekly point then supplies the counts that the daily point lacks.
+func mergePoints(points []Point) []Point {
+	slices.SortStableFunc(points, func(a, b Point) int { return int(a.Day - b.Day) })
+	merged := points[:0]
+	for _, p := range points {
 		merged = appendPoint(merged, p)
 	}
 	return merged

@@ -19,7 +19,7 @@ func CountCachedRows(s *Store) int64 { return s.sequences.total }
 
 // CountTotalsPoints returns the number of points that are read for the sums of one video in a period, if the video once had each count.
 func CountTotalsPoints(ctx context.Context, o *Org, video uuid.UUID, from, to db.Date) (int, error) {
-	r := totalsReader{org: o, query: CollectionTotalsQuery{From: from, To: to}, from: from - 1}
+	r := newTotalsReader(o, CollectionTotalsQuery{From: from, To: to}, from-1, 1)
 	_, err := r.pointsOf(ctx, []CollectionVideo{{ID: video, counted: countSet{true, true, true, true, true}}})
 	return r.read, err
 }
