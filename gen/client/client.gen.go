@@ -557,7 +557,7 @@ type Collection struct {
 	CreatedBy openapi_types.UUID `json:"created_by"`
 
 	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
-	// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings"`
 
 	// Hash The last part of the share page's URL, `{app_url}/c/{hash}`. It is created when `access` first becomes public or protected, and never
@@ -1016,7 +1016,7 @@ type DeletedCollection struct {
 }
 
 // DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
-// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
+// have at most 16 KiB.
 type DisplaySettings = json.RawMessage
 
 // EmptyObject An object without members.
@@ -1880,7 +1880,7 @@ type ReportSummary struct {
 	CreatedBy openapi_types.UUID `json:"created_by"`
 
 	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
-	// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings"`
 
 	// EndDate The last day of the period.
@@ -2431,7 +2431,7 @@ type UpdateCollectionRequest struct {
 	Access *Access `json:"access,omitempty"`
 
 	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
-	// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
 	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
@@ -2470,7 +2470,7 @@ type UpdateReportRequest struct {
 	Access *Access `json:"access,omitempty"`
 
 	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
-	// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
 	// Password The new password of the share page. It is required for the access `protected` if the report has no password yet.

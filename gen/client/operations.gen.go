@@ -1261,7 +1261,7 @@ type UpdateCollectionOptions struct {
 	Access Access
 
 	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
-	// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings
 
 	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case are equal. `é` as one character equals `é` as two characters; `ς` equals `σ`, and `İ` equals `i`. A hashtag of a caption has only letters, digits, marks and `_`, and at most 100 characters in the Unicode form NFC. Other hashtags are stored, but match no caption.
@@ -1303,7 +1303,7 @@ type UpdateReportOptions struct {
 	Access Access
 
 	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
-	// have at most 16 KiB. `metrics` and `sort` have no effect on the share page of a report.
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings
 
 	// Password The new password of the share page. It is required for the access `protected` if the report has no password yet.

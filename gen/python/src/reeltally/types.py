@@ -514,7 +514,7 @@ class DisplaySettings(TypedDict):
     metrics: NotRequired[list[Literal["views", "likes", "comments", "bookmarks", "shares", "engagement", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"]]]
     # Whether the share page lists the accounts.
     show_accounts: NotRequired[bool]
-    # Whether the share page of a report shows the captions of the videos.
+    # Whether the share page of a report shows captions.
     show_captions: NotRequired[bool]
     # Whether the share page shows a chart of the metrics over time.
     show_history: NotRequired[bool]
