@@ -159,7 +159,7 @@ func (e *TooManyPointsError) Error() string {
 
 // countedColumns has a SQL column for each metric: whether a stored point of the video v can have a count of it. A count without a latest value was never
 // known, except for likes that the platform hides now.
-var countedColumns = strings.Replace(MetricColumns("v.latest_{m} IS NOT NULL"), "v.latest_likes IS NOT NULL", "(v.latest_likes IS NOT NULL OR v.hidden_stats)", 1)
+var countedColumns = strings.Replace(db.MetricColumns("v.latest_{m} IS NOT NULL"), "v.latest_likes IS NOT NULL", "(v.latest_likes IS NOT NULL OR v.hidden_stats)", 1)
 
 // videosForTotalsQuery selects the videos in the collections @in. The column added_at tells when a video first became a member. For a member through
 // an account or hashtag, this is never before the video was tracked. For speed, the query reads the videos of each account and hashtag only once.
@@ -182,7 +182,7 @@ var videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at, ` + coun
 
 // totalsColumns are the columns {columns} of collectionTotalsPoints and lastKnownPoints, except for a report. They have the
 // number of a video in the list "listed" instead of its id, and no source, because on SQLite these texts would need more memory than the counts.
-var totalsColumns = "number, day, " + MetricColumns("{m}") + ", source LIKE '%" + roundingMark + "' AS rounded"
+var totalsColumns = "number, day, " + db.MetricColumns("{m}") + ", source LIKE '%" + roundingMark + "' AS rounded"
 
 // collectionTotalsPoints is a SQL query for stored points of the videos in the list "listed". It selects the points that determine the counts of the
 // days from @from to @to: the last daily and weekly point up to @from, the points after them, and the first ones from @to on. The order of the rows is
@@ -476,7 +476,7 @@ func missingCounts(points []Point, until db.Date, wanted countSet) (missing coun
 // anyKnown returns a SQL condition that is true if a point has at least one of the counts. The prefix is that of the columns, such as "p.".
 func (s countSet) anyKnown(prefix string) string {
 	var conditions []string
-	for n, column := range MetricNames(prefix) {
+	for n, column := range db.MetricNames(prefix) {
 		if s[n] {
 			conditions = append(conditions, column+" IS NOT NULL")
 		}

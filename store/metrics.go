@@ -11,13 +11,6 @@ type Sums struct {
 	Bookmarks int64
 }
 
-// Names of db that collectiontotals.go uses.
-var (
-	MetricColumns = db.MetricColumns
-	MetricNames   = db.MetricNames
-	JoinMetrics   = db.JoinMetrics
-)
-
 // Fields returns pointers to the sums in the order of the metrics, so that a caller can change the sums.
 func (s *Sums) Fields() [db.MetricCount]*int64 {
 	return [db.MetricCount]*int64{&s.Views, &s.Likes, &s.Comments, &s.Shares, &s.Bookmarks}
