@@ -68,7 +68,7 @@ check: gen-check lint test-all e2e test-long test-citus dist-test ## run everyth
 # that only compute a result from their arguments. With the race detector, they would take most of the time of the tests, and the tests would find
 # no further races of ReelTally. A package that uses sync.Map or sync/atomic must not be in this list, because the detector would report races
 # that do not exist.
-NO_RACE := modernc.org/... regexp/... text/template/parse golang.org/x/net/html golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b \
+NO_RACE := modernc.org/... regexp text/template/parse golang.org/x/net/html golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b \
 	crypto/internal/fips140/sha256 github.com/oasdiff/yaml3
 RACE := -race $(NO_RACE:%=-gcflags='%=-race=false')
 # LONG matches the names of the simulations, of the tests with thousands of answers, requests, rows or fetches, or with many other programs, and of

@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,7 +84,7 @@ func TestUndo_takesOutExactlyTheVideosThatWereAdded(t *testing.T) {
 		times, err := a.Org(c.org.ID).TimesOfAdding(t.Context(), collection, "video", []uuid.UUID{kept})
 		require.NoError(t, err)
 		require.NotEmpty(t, times, "only a member of the organisation with the scope write can undo")
-		for _, back := range []string{"https://example.com/", "//example.com/", "video", ":"} {
+		for _, back := range []string{"https://example.com/", "//example.com/", "///example.com/", "video", ":"} {
 			member.post(action, "kind", "video", "added_at", fields[at], "video", kept.String(), "back", back).requireStatus(http.StatusBadRequest)
 		}
 	})
@@ -132,8 +134,29 @@ func TestUndo_isBelowTheNoticeOfThePage(t *testing.T) {
 		undone := member.post(action, fields...).requireStatus(http.StatusSeeOther).Header.Get("Location")
 		require.Contains(t, mainText(member.visit(undone)), "The addition was undone. Videos that were added themselves")
 		require.NotContains(t, c.video(videos[1].String()).LabelIds, other)
-		for _, notice := range []string{"added.video", "added.video.x.1.y", "added.video." + other.String() + ".x." + account, "x.account." + other.String() + ".1." + account} {
-			member.visit(page + "?notice=" + notice).requireStatus(http.StatusOK)
+
+		// Anybody can write a link with a notice. The form must not send anything else than an addition.
+		valid := "added.account." + other.String() + ".1." + account
+		action, _ = undoForm(member.visit(page + "?notice=" + valid).parsePage())
+		require.Equal(t, "/collection/"+other.String()+"/undo", action)
+		for _, notice := range []string{
+			"added.video", "added.video.x.1.y", "added.video." + other.String() + ".x." + account, "x.account." + other.String() + ".1." + account,
+			"deleted.video." + other.String() + ".1." + account, "added.video." + other.String() + "/delete?.1." + account, "added.video.%2e%2e/logout#.1." + account,
+			"added.video." + other.String() + ".1.x", valid + strings.Repeat("."+account, 50),
+		} {
+			shown := member.visit(page + "?notice=" + url.QueryEscape(notice)).requireStatus(http.StatusOK)
+			action, _ := undoForm(shown.parsePage())
+			require.Empty(t, action, notice)
+		}
+		action, _ = undoForm((&visitor{app: a, t: t}).visit("/errors?notice=" + valid).parsePage())
+		require.Empty(t, action, "a visitor who has not signed in cannot undo anything")
+		for _, path := range []string{"/account/chosen/collect", "/collection/" + other.String() + "/undo"} {
+			form := []string{"collection", other.String(), "kind", "account", "added_at", "1", "back", "/account"}
+			require.Contains(t, mainText(member.post(path, form...).requireStatus(http.StatusBadRequest)), "Choose at least one account")
+			for range 51 {
+				form = append(form, "account", uuid.NewString())
+			}
+			require.Contains(t, mainText(member.post(path, form...).requireStatus(http.StatusBadRequest)), "You chose 51 accounts; at most 50 can be changed at once.")
 		}
 	})
 }

@@ -73,12 +73,9 @@ func collectChosenAccounts(v *visit) error {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
 	}
 	v.back = "/account"
-	ids, err := chosenIDs(v.r.PostForm, "account")
+	ids, err := idsToChange(v.r.PostForm, "account")
 	if err != nil {
 		return err
-	}
-	if len(ids) == 0 {
-		return &Problem{Status: http.StatusBadRequest, Title: "No account", Detail: "Choose at least one account with the boxes at the left of the list."}
 	}
 	added, err := v.addToCollection("account", ids)
 	if err != nil {

@@ -97,24 +97,41 @@ func chosenIDs(query url.Values, parameter string) ([]string, error) {
 	return chosen, nil
 }
 
+// idsToChange is like chosenIDs, but also returns a *Problem if there is no id, or more than maxChosen.
+func idsToChange(form url.Values, parameter string) ([]string, error) {
+	ids, err := chosenIDs(form, parameter)
+	switch n := len(ids); {
+	case err != nil:
+		return nil, err
+	case n == 0:
+		return nil, &Problem{Status: http.StatusBadRequest, Title: "No " + parameter, Detail: "Choose at least one " + parameter + " with the boxes at the left of the list."}
+	case n > maxChosen:
+		return nil, &Problem{Status: http.StatusBadRequest, Title: "Too many " + parameter + "s", Detail: fmt.Sprintf("You chose %d %ss; at most %d can be changed at once.", n, parameter, maxChosen)}
+	}
+	return ids, nil
+}
+
+// readBack returns the form field "back": the path and query of the page to which the browser returns. It returns a *Problem if the field is not the
+// path of a page of this server.
+func (v *visit) readBack() (*url.URL, error) {
+	back, err := url.Parse(v.r.FormValue("back"))
+	// If a path begins with two slashes, browsers take it for the address of another server.
+	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") || strings.HasPrefix(back.EscapedPath(), "//") {
+		return nil, &Problem{Status: http.StatusBadRequest, Title: "No page", Detail: "The field \"back\" must be the path of a page, such as /video."}
+	}
+	return back, nil
+}
+
 // readChosen reads the chosen videos and the list from the query or the form of the request.
 func (v *visit) readChosen() (chosenPage, error) {
-	back, err := url.Parse(v.r.FormValue("back"))
-	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {
-		return chosenPage{}, &Problem{Status: http.StatusBadRequest, Title: "No list", Detail: "The field \"back\" must be the path of a list, such as /video."}
+	back, err := v.readBack()
+	if err != nil {
+		return chosenPage{}, err
 	}
 	v.back = back.EscapedPath() + "?" + withParameters(back.Query()).Encode()
 	content := chosenPage{Back: back.EscapedPath() + "?" + withParameters(back.Query(), "notice", "").Encode(), Collection: v.r.FormValue("collection")}
-	if content.IDs, err = chosenIDs(v.r.Form, "video"); err != nil {
-		return content, err
-	}
-	switch n := len(content.IDs); {
-	case n == 0:
-		return content, &Problem{Status: http.StatusBadRequest, Title: "No video", Detail: "Choose at least one video with the boxes at the left of the list."}
-	case n > maxChosen:
-		return content, &Problem{Status: http.StatusBadRequest, Title: "Too many videos", Detail: fmt.Sprintf("You chose %d videos; at most %d can be changed at once.", n, maxChosen)}
-	}
-	return content, nil
+	content.IDs, err = idsToChange(v.r.Form, "video")
+	return content, err
 }
 
 // showChosenVideos shows the changes that are possible for the videos that the visitor has chosen in a list.

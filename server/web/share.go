@@ -281,7 +281,7 @@ func (s *shareVisit) loadReport(page *sharePage) error {
 		return err
 	}
 	report.Checksum = s.share.Report.Checksum
-	report.WithCaptions, report.WithAccounts = s.settings.ShowCaptions, s.settings.ShowAccounts && len(report.Report.Accounts) > 0
+	report.WithCaptions, report.WithAccounts = s.settings.ShowCaptions && hasNames(&report.Report), s.settings.ShowAccounts && len(report.Report.Accounts) > 0
 	report.fillRows()
 	page.Report, page.Metrics, page.Chart, page.Tiles, page.Period = &report, nil, &report.Chart, report.Tiles, report.Chart.Period
 	if !s.settings.ShowHistory {

@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,31 +84,41 @@ func (a addition) notice(text string) string {
 	return strings.Join(append([]string{text, a.Kind, a.Collection, strconv.FormatInt(int64(a.AddedAt), 10)}, a.IDs...), ".")
 }
 
-// parseAddition returns the text of a notice and what was added. The addition is nil if the notice has none.
+// parseAddition returns the name of the text of a notice, and what was added. The addition is nil if the notice has none. Because anybody can write a
+// link with a notice, each part must have the form that addition.notice gives it: the address and the fields of the form with the button Undo are made
+// from them.
 func parseAddition(notice string) (text string, a *addition) {
 	parts := strings.Split(notice, ".")
-	if len(parts) < 5 || parts[1] != "video" && parts[1] != "account" {
+	if len(parts) < 5 || len(parts) > 4+maxChosen || parts[0] != "added" && parts[0] != "accounts-added" || parts[1] != "video" && parts[1] != "account" {
 		return notice, nil
 	}
 	at, err := strconv.ParseInt(parts[3], 10, 64)
 	if err != nil {
 		return notice, nil
 	}
-	return parts[0], &addition{Kind: parts[1], Collection: parts[2], AddedAt: store.Instant(at), IDs: parts[4:]}
+	ids := slices.Concat(parts[2:3], parts[4:])
+	for n := range ids {
+		id, err := uuid.Parse(ids[n])
+		if err != nil {
+			return notice, nil
+		}
+		ids[n] = id.String()
+	}
+	return parts[0], &addition{Kind: parts[1], Collection: ids[0], AddedAt: store.Instant(at), IDs: ids[1:]}
 }
 
 // undoAddition takes the videos or accounts of an addition out of the collection with the given id again, except those that were taken out before.
 func (v *visit) undoAddition(collection string) error {
-	back, err := url.Parse(v.r.PostFormValue("back"))
-	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {
-		return &Problem{Status: http.StatusBadRequest, Title: "No page", Detail: "The field \"back\" must be the path of a page, such as /video."}
+	back, err := v.readBack()
+	if err != nil {
+		return err
 	}
 	a := addition{Kind: v.r.PostFormValue("kind"), Collection: collection}
 	at, err := strconv.ParseInt(v.r.PostFormValue("added_at"), 10, 64)
 	if err != nil || a.Kind != "video" && a.Kind != "account" {
 		return errNotFound
 	}
-	ids, err := chosenIDs(v.r.PostForm, a.Kind)
+	ids, err := idsToChange(v.r.PostForm, a.Kind)
 	if err != nil {
 		return err
 	}

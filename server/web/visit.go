@@ -64,7 +64,7 @@ func (v *visit) renderPage(status int, templateName, section, title string, temp
 	if shown.Notice == "" {
 		text, added := parseAddition(v.r.URL.Query().Get("notice"))
 		shown.Notice = noticeTexts[text]
-		if added != nil && !shown.ReadOnly {
+		if added != nil && shown.Org.Name != "" && !shown.ReadOnly {
 			added.Back = v.r.URL.EscapedPath() + "?" + withParameters(v.r.URL.Query(), "notice", "").Encode()
 			shown.Undo = added
 		}

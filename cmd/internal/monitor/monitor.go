@@ -29,7 +29,7 @@ const (
 )
 
 // errNotRead is the error of cachedRead.result while the first read has not finished yet.
-var errNotRead = errors.New("the state of the queue is still being read for the first time; try again in a few seconds")
+var errNotRead = errors.New("the state of the queue is still being read for the first time, or the database does not answer; try again in a few seconds")
 
 // Monitor serves the Status as Prometheus metrics and as JSON, from a cache. All methods are safe for concurrent use.
 type Monitor struct {

@@ -65,7 +65,7 @@ func TestMonitor_saysThatTheFirstReadTakesLongUnlessTheClientHasLeft(t *testing.
 
 		response := get(t.Context())
 		require.Equal(t, http.StatusServiceUnavailable, response.Code)
-		require.Equal(t, "the state of the queue is still being read for the first time; try again in a few seconds\n", response.Body.String())
+		require.Equal(t, "the state of the queue is still being read for the first time, or the database does not answer; try again in a few seconds\n", response.Body.String())
 		require.Contains(t, log.String(), "level=ERROR")
 		<-time.After(readTimeout) // until the reads have ended
 	})
