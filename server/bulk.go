@@ -127,7 +127,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 		entries = assignItems(entries, items)
 		keptTypes = r.warningsAboutKeptTypes(items)
 	}
-	done := s.summariseBulk(entries, r.immediate, limited)
+	done := s.summariseBulk(ctx, entries, r.immediate, limited)
 	done.enqueued = done.enqueued && !slices.ContainsFunc(r.links, func(l link.Link) bool { return r.unsupportedReason(l) != "" })
 	done.warnings = append(append(done.warnings, warningsAboutLinks(r.fetchable, r.links)...), keptTypes...)
 	return done, nil
@@ -179,7 +179,7 @@ func assignItems(entries []bulkEntry, trackedItems []store.Tracked) []bulkEntry 
 // summariseBulk returns the result of a bulk request: its entries, their counts by status, the warnings, and the videos or accounts that are
 // saved but not fetched. `immediate` is the number of links that are fetched with the highest priority. If limited is true, the organisation has no
 // subscription, and only the first previewAllowance accepted videos or accounts of the request are fetched.
-func (s *Server) summariseBulk(entries []bulkEntry, immediate int, limited bool) bulkResult {
+func (s *Server) summariseBulk(ctx context.Context, entries []bulkEntry, immediate int, limited bool) bulkResult {
 	r := bulkResult{entries: entries, pending: []api.PendingItem{}, limited: limited}
 	started := 0         // number of videos or accounts that are fetched because of this request
 	hasDeferred := false // true if a video or account was fetched recently, and is therefore not fetched now
@@ -211,13 +211,13 @@ func (s *Server) summariseBulk(entries []bulkEntry, immediate int, limited bool)
 		beyond = max(0, accepted-s.previewAllowance)
 	}
 	r.enqueued = accepted > 0 && immediate >= accepted && beyond == 0 && len(r.pending) == 0 && !hasDeferred
-	r.warnings = s.warnings(entries, beyond, started, len(r.pending))
+	r.warnings = s.warnings(ctx, entries, beyond, started, len(r.pending))
 	return r
 }
 
 // warnings returns the warnings of the response. `beyond` is the number of accepted items above the allowance of an organisation without a
 // subscription, `started` is the number of new items that are fetched, and `pending` is the number of items that are saved but not fetched.
-func (s *Server) warnings(entries []bulkEntry, beyond, started, pending int) []string {
+func (s *Server) warnings(ctx context.Context, entries []bulkEntry, beyond, started, pending int) []string {
 	notes := []string{}
 	switch {
 	case pending > 0 && pending == beyond:
@@ -229,6 +229,9 @@ func (s *Server) warnings(entries []bulkEntry, beyond, started, pending int) []s
 	case beyond > 0: // the items beyond the allowance were tracked before this request, so their data is still collected
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; this request fetches nothing for the other %d, which were tracked before.",
 			s.previewAllowance, beyond))
+	}
+	if isFromPage(ctx) {
+		return notes
 	}
 	if len(entries) > immediateLinks && started > 0 {
 		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its new items are fetched by the scheduled update. It begins immediately, but first fetches the items of smaller requests.", immediateLinks))

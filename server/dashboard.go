@@ -33,7 +33,8 @@ func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 }
 
 // isFromPage returns true if a page of this server sent the API request with the context ctx. Lists for pages have no labels, because pages show
-// only the labels of single videos and accounts. A list can have 1,000 labels in each row.
+// only the labels of single videos and accounts. A list can have 1,000 labels in each row. Bulk requests of pages get no warnings about many links and
+// repeated links, because the page has its own messages about them.
 func isFromPage(ctx context.Context) bool {
 	_, ok := pageCaller(ctx)
 	return ok

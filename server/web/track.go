@@ -249,11 +249,10 @@ func (p *trackPage) sendLinks(v *visit, path string, links []string, body, resul
 	return nil
 }
 
-// addWarnings adds the warnings of a bulk request to the page. It leaves out the warnings about repeated links and about many links,
-// for which the page has messages of its own.
+// addWarnings adds the warnings of a bulk request to the page, except those that the page already has.
 func (p *trackPage) addWarnings(warnings []string) {
 	for _, w := range warnings {
-		if !strings.Contains(w, "sent more than once") && !strings.Contains(w, "fetched by the scheduled update") && !slices.Contains(p.Warnings, w) {
+		if !slices.Contains(p.Warnings, w) {
 			p.Warnings = append(p.Warnings, w)
 		}
 	}
