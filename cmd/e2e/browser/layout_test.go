@@ -154,7 +154,7 @@ func TestDashboard_usesTheSpaceOfNarrowWindows(t *testing.T) {
 		path string
 		wide bool
 		want []string
-	}{{"/video", false, []string{"q", "order_by", "order_direction"}}, {"/account", false, []string{"q", "order_by", "order_direction"}}, {"/video", true, []string{"q", "q", "order_by", "table"}}} {
+	}{{"/video", false, []string{"q", "order_by", "order_direction"}}, {"/account", false, []string{"q", "order_by", "order_direction"}}, {"/video", true, []string{"q", "order_by", "table"}}} {
 		var controls []string // the visible controls that search and sort
 		width := int64(390)
 		if page.wide {
