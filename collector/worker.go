@@ -189,7 +189,7 @@ func (g *workerGroup) releaseWorker(c queue.Claim) {
 	}
 }
 
-// callShape describes a request to a source. Targets with equal values of callShape can be requested together.
+// callShape is what the calls to a source for several targets must have in common. Targets with the same callShape can be requested in one call.
 type callShape struct {
 	platform link.Platform
 	kind     queue.Kind

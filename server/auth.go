@@ -25,7 +25,7 @@ type Caller struct {
 	rules tierRules // rate limits and rights that the organisation's tier gives
 }
 
-// requestState is what the middleware passes to an operation of the OpenAPI contract, in the request's context.
+// requestState has the values that the middleware passes to an operation of the OpenAPI contract. The request's context contains it.
 type requestState struct {
 	Caller
 	operation   *operation
@@ -43,7 +43,7 @@ func stateFrom(ctx context.Context) *requestState {
 	return state
 }
 
-// CallerFrom returns the Caller that Server.authenticate stored in the context. It panics if stateFrom returns nil.
+// CallerFrom returns the Caller that Server.authenticate stored in the context. It panics if the context has no requestState.
 func CallerFrom(ctx context.Context) Caller { return stateFrom(ctx).Caller }
 
 // authenticate is a middleware that looks up the token of a request, and stores the requestState with the Caller in the request's context.
@@ -58,7 +58,7 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 		return err
 	}
 	view := View{masked: rules.masked}
-	if op.masked { // the other operations return no fetch statuses, so they need no database for this
+	if op.masked { // only the responses of these operations say whether a collector is running; the others also work while the database is out
 		fetchable, err := s.fetchable.readFetchable(r.Context())
 		if err != nil {
 			return err

@@ -168,7 +168,7 @@ func (s *Server) versionETag(version store.Version, inputs []byte) string {
 	return hashToETag(mac.Sum(nil))
 }
 
-// setETag sets the ETag of the response of a GET operation, before the operation reads the response's data. If If-None-Match contains the ETag, setETag
+// setETag sets the ETag of the response to a GET request. The operation calls it before it reads its data. If If-None-Match contains the ETag, setETag
 // returns errNotModified.
 func setETag(ctx context.Context, tag string) error {
 	k := stateFrom(ctx).conditional

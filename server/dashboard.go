@@ -207,7 +207,8 @@ func (b pageBackend) CollectionAccounts(ctx context.Context, identity store.Iden
 	return accounts, previous, err
 }
 
-// TimesOfAdding returns when videos or accounts were added to a collection, by their ids. kind is "video" or "account".
+// TimesOfAdding returns when each of the videos or accounts with the given ids was added to a collection. The keys of the map are the ids. kind is
+// "video" or "account".
 func (b pageBackend) TimesOfAdding(ctx context.Context, identity store.Identity, collection uuid.UUID, kind string, ids []uuid.UUID) (map[uuid.UUID]store.Instant, error) {
 	var times map[uuid.UUID]store.Instant
 	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {

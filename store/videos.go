@@ -296,7 +296,7 @@ var newColumns = []string{"organisation_id uuid", "id uuid", "platform text", "e
 	"created_at bigint", "removed boolean", "pending boolean", "direct boolean", "title text", "title_folded text", "not_safe boolean", "private boolean",
 	"hidden_stats boolean", "ad_info_shop boolean", "ad_is_ad boolean", "fetch_status text", "fetch_reason text", "next_fetch_at bigint"}
 
-// statementsForNewVideos returns the statements that insert videos that the organisation does not have.
+// statementsForNewVideos returns the statements that insert new videos. The organisation must not have any of these.
 func statementsForNewVideos(tx *gorm.DB, videos []Video) []db.Write {
 	rows := make([][]any, len(videos))
 	for i := range videos {

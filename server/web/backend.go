@@ -49,7 +49,7 @@ type Backend interface {
 	// is true, it also returns the numbers of the previous period. query.ForReport must be false. If the tier hides numbers, there are no accounts, and
 	// previous is nil.
 	CollectionAccounts(ctx context.Context, id store.Identity, query store.CollectionTotalsQuery) (accounts []client.ReportAccount, previous *store.PreviousPeriod, err error)
-	// TimesOfAdding returns when videos or accounts were added to a collection, by their ids. kind is "video" or "account". It leaves out ids that were
+	// TimesOfAdding returns when each of the videos or accounts with the given ids was added to a collection. kind is "video" or "account". It leaves out ids that were
 	// not added to the collection, also those of videos that are in it through their account or a hashtag.
 	TimesOfAdding(ctx context.Context, id store.Identity, collection uuid.UUID, kind string, ids []uuid.UUID) (map[uuid.UUID]store.Instant, error)
 	// CollectionSums returns the sums over the tracked videos of each collection, by the id of the collection. A collection without tracked

@@ -128,7 +128,7 @@ func (v *visit) addPresentNames(r *client.Report, rows []reportRow) error {
 	return nil
 }
 
-// ListedAccounts returns the accounts that the share page lists: the first maxAccounts.
+// ListedAccounts returns the accounts that the share page lists: at most the first maxAccounts accounts of the report.
 func (p reportPage) ListedAccounts() []client.ReportAccount {
 	return p.Report.Accounts[:min(maxAccounts, len(p.Report.Accounts))]
 }

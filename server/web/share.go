@@ -302,7 +302,8 @@ func (s *shareVisit) loadReport(page *sharePage) error {
 	return nil
 }
 
-// choosePage leaves only the rows of the requested page of the table in a report. A CSV file has all rows.
+// choosePage keeps only the videos of a report that belong on the requested page of its table, and removes the others. If the visitor requested a CSV
+// file, it keeps all videos.
 func (s *shareVisit) choosePage(page *sharePage) error {
 	n, err := s.visit.pageNumber()
 	if err != nil || !s.visit.needsReportVideos() || s.visit.csvPart() != "" {

@@ -46,7 +46,7 @@ func (v *visit) addToCollection(kind string, ids []string) (addition, error) {
 			added.IDs = append(added.IDs, id)
 		}
 	}
-	// If another request added some of them at the same time, only the last moment counts as that of this form.
+	// Another request can have added some of them at the same time. So only those with the latest time of adding are taken for those of this form.
 	added.IDs = slices.DeleteFunc(added.IDs, func(id string) bool { return after[id] != added.AddedAt })
 	return added, nil
 }

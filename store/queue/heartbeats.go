@@ -63,8 +63,8 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 	return freed, err
 }
 
-// RemoveCollector removes a collector that stops. The targets that it has claimed become due immediately. The collector must have stored all answers
-// to its fetches.
+// RemoveCollector removes a collector that is about to end. Targets that it has claimed and not acknowledged become due immediately. Before the call, the
+// collector must have stored the answers to all its fetches.
 func (s *Queue) RemoveCollector(ctx context.Context, collector uuid.UUID) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {

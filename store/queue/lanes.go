@@ -16,7 +16,8 @@ import (
 // Lane is the priority of a target. The collector divides its calls between the lanes by weight.
 type Lane int
 
-// The lanes, the most urgent first. If several organisations track a target, the target has the most urgent of their lanes.
+// The lanes, the most urgent first. If several organisations track a target, they can need it in different lanes. It is then in the most urgent
+// of these.
 const (
 	LaneInteractive Lane = iota // interactive: an organisation waits for the fetch
 	LanePremium

@@ -23,7 +23,7 @@ type Queue struct {
 	exported observedHeartbeats // the heartbeats that OldestFetch has read
 }
 
-// New returns the queue of a database. Callers outside store use Store.Queue.
+// New returns the queue of a database. Package store calls it; other packages use the field Store.Queue.
 func New(d *db.DB) *Queue { return &Queue{db: d} }
 
 // A target is due at its next_at. Claim sets next_at to the end of the lease, so a target that is
@@ -366,7 +366,8 @@ type KindGroup struct {
 	IDs      []string
 }
 
-// Condition returns the SQL condition that a row of the queue belongs to a target of the group. GORM inserts it for a parameter, as in "WHERE ?".
+// Condition returns the SQL condition that a row of a table of the queue belongs to one of the targets of the group. It is passed to GORM as the
+// argument for a question mark, as in Exec("DELETE FROM fetch_targets WHERE ?", g.Condition()).
 func (g KindGroup) Condition() clause.Expr {
 	return gorm.Expr("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", Bucket, g.Platform, g.Kind, g.IDs)
 }

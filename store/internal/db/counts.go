@@ -38,8 +38,7 @@ func MetricNames(prefix string) []string {
 	return names
 }
 
-// MetricDefinitions returns a text for each metric: the prefix, followed by the name and the SQL type of the metric's column, such as
-// "latest_views bigint".
+// MetricDefinitions returns the name and the SQL type of the column of each metric. For the prefix "latest_", the first text is "latest_views bigint".
 func MetricDefinitions(prefix string) []string {
 	return strings.Split(MetricColumns(prefix+"{m} bigint"), ", ")
 }
