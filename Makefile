@@ -7,6 +7,9 @@
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # tests that measure time fail if two test runs share a small machine
 
+# Without cgo, all commands share the results of the compiler. Only test-all needs cgo, for the race detector.
+export CGO_ENABLED := 0
+
 BIN := .cache/bin
 # ./... does not include folders whose names begin with a dot.
 PACKAGES := ./... ./.ci/engines ./.ci/mcp ./.ci/statements
@@ -17,7 +20,7 @@ TEST_WITH_POSTGRES := env REELTALLY_TEST_IN_MEMORY=yes $(WITH_POSTGRES)
 COMPOSE := docker compose
 NEED_CC := .ci/need cc gcc libc6-dev
 NEED_REDIS := .ci/need redis-server redis-server
-NEED_CHROMIUM := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium
+NEED_CHROMIUM := .ci/need chromium-headless-shell,chromium,chromium-browser,google-chrome,google-chrome-stable chromium-headless-shell
 NEED_GNUMERIC := .ci/need ssconvert gnumeric && .ci/need locale-gen,/usr/sbin/locale-gen locales
 NEED_SDKS := .ci/need git git && .ci/need node nodejs && .ci/need npm npm && .ci/need python3 python3 && \
 	{ python3 -c 'import ensurepip' 2>/dev/null || .ci/apt python3-venv; }
@@ -41,7 +44,7 @@ help: ## list all commands
 
 .PHONY: run
 run: ## start server, collector, sandbox and a demo organisation on SQLite in ./data (ARGS='--help' lists options)
-	@CGO_ENABLED=0 go run ./cmd/reeltally up $(ARGS)
+	@go run ./cmd/reeltally up $(ARGS)
 
 .PHONY: up
 up: ## start PostgreSQL, server and collector in containers and wait until they are healthy (settings: docker-compose.yml)
@@ -58,11 +61,11 @@ down: ## stop the containers and keep the data
 # With PKG or ARGS, only a part of the tests runs. .ci/engines then does not check that every test case ran on every engine.
 .PHONY: test
 test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=./store/... and ARGS='-run X' run a part)
-	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -short $(if $(PKG)$(ARGS),-part)' \
+	@exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -short $(if $(PKG)$(ARGS),-part)' \
 		test -short -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: check
-check: gen-check lint test-all e2e test-long test-citus dist-test ## run everything that CI runs: gen-check, lint, test-all, e2e, test-long, test-citus, dist-test
+check: gen-check lint test-all e2e-and-long test-citus dist-test ## run everything that CI runs: gen-check, lint, test-all, e2e, test-long, test-citus, dist-test
 
 # The race detector needs a C compiler. These packages are compiled without it: the SQLite driver, which is C code translated to Go, and packages
 # that only compute a result from their arguments. With the race detector, they would take most of the time of the tests, and the tests would find
@@ -92,13 +95,21 @@ test-all: ## run every test except those of e2e and test-long, with the race det
 
 .PHONY: test-long
 test-long: ## run the simulations and the other tests named in LONG, without the race detector
-	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
+	@exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
 		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector ./server
+
+# The tests of e2e often wait, for example for a server that starts. In the meantime, those of test-long use the processor. Their output is shown
+# when both have ended.
+.PHONY: e2e-and-long
+e2e-and-long:
+	@mkdir -p .cache; $(MAKE) --no-print-directory test-long >.cache/test-long.log 2>&1 & long=$$!; \
+	$(MAKE) --no-print-directory e2e; e2e=$$?; \
+	wait $$long; long=$$?; cat .cache/test-long.log; exit $$((e2e || long))
 
 # REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. With it, the tests use this cluster instead of the
 # stand-in for Citus, and also run the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes
 # the cluster.
-CITUS_TESTS = CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(TEST_WITH_POSTGRES) go test
+CITUS_TESTS = REELTALLY_TEST_ENGINE=citus $(TEST_WITH_POSTGRES) go test
 CITUS_END_TO_END := ^(TestTracking|TestBulk|TestFairness|TestCollectors|TestFaults|TestMoves_|TestKill_killedServerLosesAndDuplicatesNoLinks)
 .PHONY: test-citus
 test-citus: ## run the tests of the store with the statements for Citus, on a stand-in for Citus, or on REELTALLY_TEST_CITUS_URL
@@ -110,7 +121,7 @@ test-citus: ## run the tests of the store with the statements for Citus, on a st
 e2e: ## run the end-to-end tests, which start the real programs on SQLite and PostgreSQL, some with a browser, proxies or Redis (ARGS)
 	@$(NEED_REDIS)
 	@$(NEED_END_TO_END)
-	@CGO_ENABLED=0 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(ARGS),-part)' \
+	@exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(ARGS),-part)' \
 		test -shuffle=on -timeout=75m $(ARGS) $(END_TO_END)
 
 # SIMULATE sets the numbers of videos and days, for example SIMULATE='-simulation.videos=2000 -simulation.days=30'
@@ -206,8 +217,8 @@ probes: ## ask for data of other organisations 500,000 times and write docs/evid
 .PHONY: statements
 statements: ## record the SQL statements of the store's tests, check each without its conditions and write docs/evidence/statements.md (10 minutes)
 	@rm -rf .cache/statements && mkdir -p .cache/statements docs/evidence
-	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 $(TEST_WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store/...
-	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(TEST_WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store ./store/queue ./store/ingest ./store/backfill
+	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements $(TEST_WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store/...
+	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements REELTALLY_TEST_ENGINE=citus $(TEST_WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store ./store/queue ./store/ingest ./store/backfill
 	go run ./.ci/statements .cache/statements > .cache/statements.md && mv .cache/statements.md docs/evidence/statements.md
 
 .PHONY: evidence
@@ -238,13 +249,13 @@ full-rate: ## call every operation at the full rate of one organisation for 10 m
 # also writes the results into docs/performance.md and docs/bench.svg.
 .PHONY: bench
 bench: ## compare the speed with limits such as COPY of PostgreSQL and write bench/latest.json (10 minutes; SCALE, ROUNDS, ONLY, PEERS, DOCS)
-	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench ./bench/peers/bare ./bench/peers/gorm
+	@mkdir -p bin && go build -o bin/ ./cmd/reeltally ./cmd/server ./bench ./bench/peers/bare ./bench/peers/gorm
 	@exec $(WITH_POSTGRES) bin/bench -scale=$(or $(SCALE),0.1) -rounds=$(or $(ROUNDS),15) -only='$(ONLY)' -peers=$(or $(PEERS),go) $(if $(DOCS),-docs=docs) \
 		-revision="$$(git describe --always --abbrev=12 --dirty 2>/dev/null || echo unknown)"
 
 .PHONY: profiles
 profiles: ## profile the CPU time and memory of requests and batches and write docs/evidence/profiles.md (5 minutes; SCALE)
-	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench
+	@mkdir -p bin && go build -o bin/ ./cmd/reeltally ./cmd/server ./bench
 	@exec $(WITH_POSTGRES) bin/bench -scale=$(or $(SCALE),0.1) -profiles=docs/evidence/profiles.md \
 		-revision="$$(git describe --always --abbrev=12 --dirty 2>/dev/null || echo unknown)"
 
@@ -269,7 +280,7 @@ dist: ## build archives for six platforms, a container image, checksums, SBOM an
 
 .PHONY: dist-test
 dist-test: ## build a release for this machine and check its files
-	CGO_ENABLED=0 go -C .ci/dist test -count=1 ./...
+	go -C .ci/dist test -count=1 ./...
 
 ##### Generate code and run linters
 
@@ -324,7 +335,7 @@ clean: ## remove built tools, caches, releases, test output, and ./data with the
 
 # .ci/tools pins the versions of the tools. Each tool is built from source once. ReelTally's go.mod does not contain the tools' dependencies.
 
-TOOL_INSTALL = @echo "building $(@F)" && mkdir -p $(BIN) && CGO_ENABLED=0 GOBIN=$(abspath $(BIN)) go -C $(<D) install
+TOOL_INSTALL = @echo "building $(@F)" && mkdir -p $(BIN) && GOBIN=$(abspath $(BIN)) go -C $(<D) install
 
 $(BIN)/golangci-lint: .ci/tools/go.mod
 	$(TOOL_INSTALL) github.com/golangci/golangci-lint/v2/cmd/golangci-lint && touch $@

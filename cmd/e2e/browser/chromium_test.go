@@ -76,15 +76,16 @@ func openBrowser(t *testing.T) *tab {
 	return b
 }
 
-// findChromium returns the path of the installed Chromium or Chrome. It fails the test if neither is installed.
+// findChromium returns the path of the installed Chromium or Chrome. It fails the test if neither is installed. It prefers the headless shell, which is
+// Chromium without windows, because it needs a quarter less CPU time.
 func findChromium(t *testing.T) string {
 	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if found, err := exec.LookPath(name); err == nil {
 			return found
 		}
 	}
-	require.Fail(t, "this test needs chromium or google-chrome in the PATH; on Debian: apt-get install chromium")
+	require.Fail(t, "this test needs chromium or google-chrome in the PATH; on Debian: apt-get install chromium-headless-shell")
 	return ""
 }
 

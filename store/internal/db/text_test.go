@@ -51,6 +51,9 @@ func TestFoldText_treatsComposedAndDecomposedCharactersAsEqual(t *testing.T) {
 		if !utf8.ValidRune(r) || unicode.Is(unicode.Co, r) || !unicode.In(r, unicode.C, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z) {
 			continue // surrogates, private-use characters and unassigned code points are never folded
 		}
+		if unicode.Is(unicode.Unified_Ideograph, r) && r%64 != 0 {
+			continue // these 98,000 characters have neither upper case nor parts, so some of them are enough
+		}
 		characters = append(characters, r)
 	}
 	for block := range slices.Chunk(characters, 256) { // folding each character alone would take a minute with the race detector
