@@ -1,9 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 
@@ -121,24 +121,28 @@ func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier]
 // IsDataMadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) IsDataMadeUp() bool { return b.s.dataKind.last() }
 
-// Do sends a request from a page to the API, through all middleware of the server. It copies some
-// headers of visitorRequest.
-func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (web.Response, error) {
-	r, err := http.NewRequestWithContext(context.WithValue(visitorRequest.Context(), pageCallerKey{}, identity), method, target, body)
+// Do sends a request from a page to the API, through all middleware of the server. It copies only the headers of visitorRequest that
+// identify its sender and the request.
+func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, request web.APIRequest) (web.Response, error) {
+	ctx := context.WithValue(visitorRequest.Context(), pageCallerKey{}, identity)
+	r, err := http.NewRequestWithContext(ctx, request.Method, request.Target, bytes.NewReader(request.Body)) // the body is never nil, because handlers read it
 	if err != nil {
 		return web.Response{}, err
 	}
-	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent", "Idempotency-Key", "If-Match"} {
+	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent"} {
 		if values := visitorRequest.Header.Values(name); len(values) > 0 {
 			r.Header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
-	if body != nil {
+	if request.Body != nil {
 		r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	} else {
-		r.Body = http.NoBody // handlers read the body, so it must not be nil
 	}
-	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, target
+	for name, value := range map[string]string{"If-Match": request.IfMatch, idempotencyKeyHeader: request.IdempotencyKey} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, request.Target
 	response, complete := b.s.serveInternalRequest(r, 0)
 	if !complete {
 		return web.Response{}, errors.New("the API aborted its response")

@@ -480,7 +480,7 @@ func changeCollection(v *visit) error {
 		}
 	case "delete":
 		target, notice = "/collection", "deleted"
-		_, err = v.callAPI(http.MethodDelete, path, nil, nil)
+		_, err = v.callAPI(APIRequest{Method: http.MethodDelete, Target: path}, nil)
 	default:
 		return errNotFound
 	}

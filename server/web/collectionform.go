@@ -73,10 +73,7 @@ func (v *visit) editCollection(id string) error {
 		return err
 	}
 	// The API refuses the change if the collection was changed after the form was shown.
-	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("version"), etag))
-	_, err = v.sendJSON(http.MethodPatch, path, body, nil)
-	v.r.Header.Del("If-Match")
-	if err != nil {
+	if err := v.patch(path, cmp.Or(v.r.PostFormValue("version"), etag), body); err != nil {
 		if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusPreconditionFailed {
 			problem.Faults, problem.Detail = nil, "The collection was changed meanwhile. Nothing was saved. The form has your values: to replace the present ones with them, save again."
 		}

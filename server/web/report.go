@@ -304,7 +304,7 @@ func submitReportShareForm(v *visit) error {
 		if body["display_settings"], err = v.changedSettings(stored, "show_history", "show_captions", "show_accounts"); err != nil {
 			return err
 		}
-		return v.sendShare("/reports/"+id, body)
+		return v.sendShare("/reports/"+id, "", body)
 	}, v.renderReport)
 }
 

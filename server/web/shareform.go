@@ -179,9 +179,7 @@ func (v *visit) saveShare(path string) error {
 	}
 	body["display_settings"] = settings
 	// The API refuses the change if the collection was changed after the form was shown.
-	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("etag"), etag))
-	defer v.r.Header.Del("If-Match")
-	return v.sendShare(path, body)
+	return v.sendShare(path, cmp.Or(v.r.PostFormValue("etag"), etag), body)
 }
 
 // changedSettings returns the stored display settings with the texts of the form and the given checkboxes. Raw JSON keeps the members that are not in
@@ -228,9 +226,9 @@ func (v *visit) sharingMembers(closes *time.Time) (map[string]any, error) {
 	return body, nil
 }
 
-// sendShare sends a change of a share page to the API. Its errors use the words of the form.
-func (v *visit) sendShare(path string, body map[string]any) error {
-	_, err := v.sendJSON(http.MethodPatch, path, body, nil)
+// sendShare sends a change of a share page to the API, as patch does. Its errors use the words of the form.
+func (v *visit) sendShare(path, etag string, body map[string]any) error {
+	err := v.patch(path, etag, body)
 	problem, ok := errors.AsType[*Problem](err)
 	switch {
 	case ok && problem.Status == http.StatusPreconditionFailed:
