@@ -216,7 +216,7 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 	if v.csvPart() != "" {
 		return v.sendReportCSV(&content, true)
 	}
-	saved, err := v.findReport(id)
+	saved, err := v.Backend.Report(v.r.Context(), v.id, uuid.MustParse(id))
 	if err != nil {
 		return err
 	}
@@ -259,21 +259,6 @@ func (p reportPage) HiddenAmountFields() []hiddenField {
 // of the form "Amounts to pay", and would then scroll past the response to the share page's form.
 func (p reportPage) ShareAction() string { return "?" + withParameters(p.AmountsForm.Values).Encode() }
 
-// findReport returns the report with the given id, without its numbers, from the list of all reports. The numbers do not say who can open the share
-// page.
-func (v *visit) findReport(id string) (store.Report, error) {
-	reports, err := v.Backend.Reports(v.r.Context(), v.id)
-	if err != nil {
-		return store.Report{}, err
-	}
-	for _, r := range reports {
-		if r.ID.String() == id {
-			return r, nil
-		}
-	}
-	return store.Report{}, errNotFound
-}
-
 // shareCloses returns when the share page of a report closes. It returns nil if the page stays open.
 func shareCloses(r store.Report) *time.Time {
 	if r.ShareExpiresAt == nil {
@@ -289,7 +274,7 @@ func submitReportShareForm(v *visit) error {
 		return err
 	}
 	return v.submitShare("/collection/report/"+id, func() error {
-		before, err := v.findReport(id)
+		before, err := v.Backend.Report(v.r.Context(), v.id, uuid.MustParse(id))
 		if err != nil {
 			return err
 		}
