@@ -20,18 +20,17 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the id
-// of the report.
-func (v *visit) saveReport(path string) (uuid.UUID, error) {
+// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the
+// report.
+func (v *visit) saveReport(path string) (saved client.ReportSummary, err error) {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
 		if text := v.r.PostFormValue(field); text != "" {
 			body[member] = text
 		}
 	}
-	var saved client.ReportSummary
-	_, err := v.sendJSON(http.MethodPost, path+"/reports", body, &saved)
-	return saved.ID, err
+	_, err = v.sendJSON(http.MethodPost, path+"/reports", body, &saved)
+	return saved, err
 }
 
 // reportPage is the data for the template of the page of a report.
