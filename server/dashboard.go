@@ -1,9 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 
@@ -121,24 +121,28 @@ func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier]
 // IsDataMadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) IsDataMadeUp() bool { return b.s.dataKind.last() }
 
-// Do sends a request from a page to the API, through all middleware of the server. It copies some
-// headers of visitorRequest.
-func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (web.Response, error) {
-	r, err := http.NewRequestWithContext(context.WithValue(visitorRequest.Context(), pageCallerKey{}, identity), method, target, body)
+// Do sends a request from a page to the API, through all middleware of the server. It copies only the headers of visitorRequest that
+// identify its sender and the request.
+func (b pageBackend) Do(identity store.Identity, visitorRequest *http.Request, request web.APIRequest) (web.Response, error) {
+	ctx := context.WithValue(visitorRequest.Context(), pageCallerKey{}, identity)
+	r, err := http.NewRequestWithContext(ctx, request.Method, request.Target, bytes.NewReader(request.Body)) // the body is never nil, because handlers read it
 	if err != nil {
 		return web.Response{}, err
 	}
-	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent", "Idempotency-Key", "If-Match"} {
+	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent"} {
 		if values := visitorRequest.Header.Values(name); len(values) > 0 {
 			r.Header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
-	if body != nil {
+	if request.Body != nil {
 		r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	} else {
-		r.Body = http.NoBody // handlers read the body, so it must not be nil
 	}
-	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, target
+	for name, value := range map[string]string{"If-Match": request.IfMatch, idempotencyKeyHeader: request.IdempotencyKey} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	r.Host, r.RemoteAddr, r.RequestURI = visitorRequest.Host, visitorRequest.RemoteAddr, request.Target
 	response, complete := b.s.serveInternalRequest(r, 0)
 	if !complete {
 		return web.Response{}, errors.New("the API aborted its response")
@@ -162,11 +166,8 @@ func (b pageBackend) Operations(visitorRequest *http.Request) ([]byte, web.Versi
 
 // CollectionSums returns the sums over the tracked videos of each collection. If the tier hides numbers, the map is nil.
 func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity) (map[uuid.UUID]store.CollectionSum, error) {
-	if b.HidesNumbers(identity.Organisation.Tier) {
-		return nil, nil //nolint:nilnil // hidden numbers are not an error
-	}
 	var sums map[uuid.UUID]store.CollectionSum
-	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {
+	err := b.readNumbers(ctx, identity, func(o *store.Org) (err error) {
 		sums, err = o.CollectionSums(ctx)
 		return err
 	})
@@ -176,10 +177,7 @@ func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity
 // AccountGains returns the tracked videos of an account that gained the most views in a period. If the tier hides numbers, there are none, because
 // their order would reveal which videos gained more. If the account has too many videos, tooMany is true.
 func (b pageBackend) AccountGains(ctx context.Context, identity store.Identity, account uuid.UUID, from, to store.Date) (gains []store.CollectionVideo, tooMany bool, err error) {
-	if b.HidesNumbers(identity.Organisation.Tier) {
-		return nil, false, nil
-	}
-	err = b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {
+	err = b.readNumbers(ctx, identity, func(o *store.Org) (err error) {
 		gains, err = o.AccountGains(ctx, account, from, to, maxRankedVideos)
 		if _, tooMany = errors.AsType[*store.TooManyVideosError](err); tooMany {
 			return nil
@@ -192,10 +190,7 @@ func (b pageBackend) AccountGains(ctx context.Context, identity store.Identity, 
 // CollectionAccounts returns the sums over the videos of each account in a collection, as a report has them, and the numbers of the previous period. If
 // the tier hides numbers, there are none.
 func (b pageBackend) CollectionAccounts(ctx context.Context, identity store.Identity, query store.CollectionTotalsQuery) (accounts []client.ReportAccount, previous *store.PreviousPeriod, err error) {
-	if b.HidesNumbers(identity.Organisation.Tier) {
-		return nil, nil, nil
-	}
-	err = b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
+	err = b.readNumbers(ctx, identity, func(o *store.Org) error {
 		totals, err := o.DetailedCollectionTotals(ctx, query)
 		previous = totals.Previous
 		for _, sum := range sumByAccount(totals.Videos) {
@@ -211,7 +206,7 @@ func (b pageBackend) CollectionAccounts(ctx context.Context, identity store.Iden
 // "video" or "account".
 func (b pageBackend) TimesOfAdding(ctx context.Context, identity store.Identity, collection uuid.UUID, kind string, ids []uuid.UUID) (map[uuid.UUID]store.Instant, error) {
 	var times map[uuid.UUID]store.Instant
-	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) (err error) {
+	err := b.readInSlot(ctx, identity, func(o *store.Org) (err error) {
 		times, err = o.TimesOfAdding(ctx, collection, kind, ids)
 		return err
 	})
@@ -221,7 +216,7 @@ func (b pageBackend) TimesOfAdding(ctx context.Context, identity store.Identity,
 // Reports returns the reports of all collections of the organisation, the newest first.
 func (b pageBackend) Reports(ctx context.Context, identity store.Identity) ([]store.Report, error) {
 	var reports []store.Report
-	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
+	err := b.readInSlot(ctx, identity, func(o *store.Org) error {
 		list, err := o.ListReports(ctx, store.ReportQuery{AllCollections: true, Order: store.Order{Column: "number", Descending: true}, Window: store.Window{Limit: store.MaxReports}})
 		if err == nil {
 			reports = list.Rows
@@ -231,15 +226,33 @@ func (b pageBackend) Reports(ctx context.Context, identity store.Identity) ([]st
 	return reports, err
 }
 
+// Report returns a report without its document.
+func (b pageBackend) Report(ctx context.Context, identity store.Identity, id uuid.UUID) (store.Report, error) {
+	var report store.Report
+	err := b.readInSlot(ctx, identity, func(o *store.Org) (err error) {
+		report, err = o.Report(ctx, id)
+		return err
+	})
+	return report, err
+}
+
+// readNumbers calls read as readInSlot does, except that it does nothing if the tier of the organisation hides numbers.
+func (b pageBackend) readNumbers(ctx context.Context, identity store.Identity, read func(o *store.Org) error) error {
+	if b.HidesNumbers(identity.Organisation.Tier) {
+		return nil
+	}
+	return b.readInSlot(ctx, identity, read)
+}
+
 // readInSlot calls read with the organisation. Meanwhile, it holds one of the organisation's slots for concurrent requests, as each API request does.
 // A page that holds a slot must not call Do. The API request needs a slot too, and pages that hold all slots would wait for each other.
-func (b pageBackend) readInSlot(ctx context.Context, organisation uuid.UUID, read func(o *store.Org) error) error {
-	release, err := b.s.inFlight.work.acquire(ctx, organisation)
+func (b pageBackend) readInSlot(ctx context.Context, identity store.Identity, read func(o *store.Org) error) error {
+	release, err := b.s.inFlight.work.acquire(ctx, identity.Organisation.ID)
 	if err != nil {
 		return b.problem(ctx, err)
 	}
 	defer release()
-	return b.problem(ctx, read(b.s.store.Org(organisation)))
+	return b.problem(ctx, read(b.s.store.Org(identity.Organisation.ID)))
 }
 
 // FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link. The result can be as old as

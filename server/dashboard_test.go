@@ -207,6 +207,20 @@ func TestDashboardPages_refuseRequestsOfOtherSites(t *testing.T) {
 	v.post("/logout").requireStatus(http.StatusSeeOther)
 }
 
+func TestDashboardPages_ignoreIfMatchAndIdempotencyKeyOfTheBrowser(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+	v.headers = []string{"If-Match", `"never"`, "Idempotency-Key", "k"}
+	first := v.post("/collection", "name", "Launch").requireStatus(http.StatusSeeOther).Header.Get("Location")
+	second := v.post("/collection", "name", "Germany").requireStatus(http.StatusSeeOther).Header.Get("Location")
+	require.NotEqual(t, first, second)
+	page, _, _ := strings.Cut(first, "?")
+	v.post(page+"/edit", "name", "Spring").requireStatus(http.StatusSeeOther)
+	v.post(page, "access", "public", "metric", "views").requireStatus(http.StatusSeeOther)
+	v.post(page + "/delete").requireStatus(http.StatusSeeOther)
+}
+
 func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -218,7 +218,7 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 			post          []string // form fields of a POST request to the page; nil for a GET request
 		}{
 			{"/video/tiktok/", "", videos[0], nil}, {"/account/tiktok/", "", *video.LinkedAccountID, nil}, {"/collection/", "", collection, nil},
-			{"/collection/report/", "", report.ID, nil}, {"/video/tiktok/", "/stop", videos[0], []string{}}, {"/video/tiktok/", "/refresh", videos[0], []string{}},
+			{"/collection/report/", "", report.ID, nil}, {"/collection/report/", "", report.ID, []string{"access", "public"}}, {"/video/tiktok/", "/stop", videos[0], []string{}}, {"/video/tiktok/", "/refresh", videos[0], []string{}},
 			{"/video/tiktok/", "/track", videos[0], []string{}}, {"/video/tiktok/", "/collect", videos[0], []string{"collection", collection.String()}},
 			{"/account/tiktok/", "/stop", *video.LinkedAccountID, []string{}}, {"/account/tiktok/", "/refresh", *video.LinkedAccountID, []string{}},
 			{"/collection/", "/delete", collection, []string{}}, {"/collection/", "/freeze", collection, []string{}},

@@ -77,7 +77,7 @@ func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
 // no visitor or does not belong to the organisation.
 func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity, hash string) (*time.Time, error) {
 	var opened *time.Time
-	err := b.readInSlot(ctx, identity.Organisation.ID, func(o *store.Org) error {
+	err := b.readInSlot(ctx, identity, func(o *store.Org) error {
 		at, err := o.LastShareVisit(ctx, hash)
 		if at != nil {
 			opened = new(at.Time())

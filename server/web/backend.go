@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -57,6 +56,9 @@ type Backend interface {
 	CollectionSums(ctx context.Context, id store.Identity) (map[uuid.UUID]store.CollectionSum, error)
 	// Reports returns the reports of all collections of the organisation, the newest first. It also returns the reports of deleted collections.
 	Reports(ctx context.Context, id store.Identity) ([]store.Report, error)
+	// Report returns a report of the organisation without its numbers. If the organisation has no report with this id, the error is a *Problem with
+	// status 404.
+	Report(ctx context.Context, id store.Identity, report uuid.UUID) (store.Report, error)
 	// CheckSharePassword checks a share page's password and returns a pass, which is a signed
 	// cookie value. The error is a *Problem after a wrong password or too many wrong passwords.
 	CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error)
@@ -71,7 +73,7 @@ type Backend interface {
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
 	// Do returns the API's response to a request. The request has the rights of identity.Token.
 	// visitorRequest is the request that the browser sent for the page.
-	Do(identity store.Identity, visitorRequest *http.Request, method, target string, body io.Reader) (Response, error)
+	Do(identity store.Identity, visitorRequest *http.Request, request APIRequest) (Response, error)
 	// Operations returns the JSON of /status and the versions of the program and the API. visitorRequest is the
 	// request that the browser sent for the page.
 	Operations(visitorRequest *http.Request) (status []byte, version Version, err error)
@@ -99,6 +101,15 @@ type ErrorCode struct {
 	Status  int // HTTP status
 	Title   string
 	Meaning string // text that says when the API returns this error code
+}
+
+// APIRequest is a request that a page sends to the API.
+type APIRequest struct {
+	Method         string
+	Target         string // path and query
+	Body           []byte // JSON; nil if the request has no body
+	IfMatch        string // value of the header If-Match; "" if the request has none
+	IdempotencyKey string // value of the header Idempotency-Key; "" if the request has none
 }
 
 // Response is a response of the API.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,38 +38,60 @@ type collectionStatistics struct {
 
 // collectionPage is the data for the template of the page of a collection.
 type collectionPage struct {
-	Collection             client.Collection
-	Parent                 *client.Collection
-	Children               []client.Collection
-	Subtree                bool // true if the numbers include the collections below this one
-	Statistics             collectionStatistics
-	Refused                *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
-	Tiles                  []tile
-	Chart                  chart
-	Best                   []gainRow
-	Worst                  []gainRow
-	AccountSums            []client.ReportAccount // sums over the videos of each account in the period, the account with the highest gain first
-	SameGains              bool                   // true if Best and Worst have the same videos, so that the page shows only Best
-	View                   tableView
+	shownCollection
+	collectionMembers
+	collectionNumbers
+	collectionSharePanel
+	editPanel
+	Best        []gainRow
+	Worst       []gainRow
+	SameGains   bool // true if Best and Worst have the same videos, so that the page shows only Best
+	Reports     []client.ReportSummary
+	ReportCount int64 // number of reports of the collection; the page can list fewer
+}
+
+// shownCollection is a collection and the part of it that the visitor requested.
+type shownCollection struct {
+	Collection client.Collection
+	ETag       string    // ETag of the collection; the forms send it as If-Match
+	Subtree    bool      // true if the numbers include the collections below this one
+	View       tableView // the list of videos
+}
+
+// path returns the path of the collection in the API.
+func (c shownCollection) path() string { return "/collections/" + c.Collection.ID.String() }
+
+// Link returns the URL query of the same page with the opposite value of Subtree.
+func (c shownCollection) Link() string {
+	other := "true"
+	if c.Subtree {
+		other = ""
+	}
+	return "?" + withParameters(c.View.query, "subtree", other).Encode()
+}
+
+// collectionMembers are the videos and accounts of a collection, and the collections around it.
+type collectionMembers struct {
 	Videos                 []client.Video
 	Highest                int64
 	UnlistedSubcollections int64 // number of subcollections whose videos the list of videos leaves out, because there are too many subcollections
 	Accounts               []client.Account
-	AccountCount           int64 // number of accounts in the collection; the page can list fewer
-	Reports                []client.ReportSummary
-	ReportCount            int64               // number of reports of the collection; the page can list fewer
-	VideosBelow            int64               // number of tracked videos in the collections below this one, if the collection itself has none and Subtree is false; 0 if unknown
-	ShareOmits             string              // warning that the share page leaves out the videos of subcollections; "" if it leaves out none, or if this is unknown
-	Collections            []client.Collection // collections to which the selected videos can be added
-	Link                   string              // URL query of the same page with the opposite value of Subtree
+	AccountCount           int64               // number of accounts in the collection; the page can list fewer
+	Collections            []client.Collection // all collections of the organisation, to which the selected videos can be added
+	Parent                 *client.Collection
+	Children               []client.Collection
+	VideosBelow            int64  // number of tracked videos in the collections below this one, if the collection itself has none and Subtree is false; 0 if unknown
+	ShareOmits             string // warning that the share page leaves out the videos of subcollections; "" if it leaves out none, or if this is unknown
+	pagination             client.Pagination
+}
 
-	sharePanel
-	EditForm     form                // form that changes the name, the parent and the hashtags
-	Parents      []client.Collection // collections that can be the parent
-	ETag         string              // ETag of the collection; the forms send it as If-Match
-	ShareTitle   string              // heading of the share page; "" for the name of the collection
-	ShareShows   string              // what visitors of the share page see, as text
-	ShareMetrics []columnChoice
+// collectionNumbers are the numbers of a collection in a period.
+type collectionNumbers struct {
+	Statistics  collectionStatistics
+	Refused     *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
+	Tiles       []tile
+	Chart       chart
+	AccountSums []client.ReportAccount // sums over the videos of each account in the period, the account with the highest gain first
 }
 
 // shownGain is the gain of a video as a page shows it.
@@ -121,58 +144,37 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 	if err != nil {
 		return err
 	}
-	content := collectionPage{Subtree: v.r.URL.Query().Get("subtree") == "true", EditForm: refused.edit, sharePanel: sharePanel{ShareForm: refused.share}}
-	if content.View, err = v.tableView("latest_views"); err != nil {
+	c := shownCollection{Subtree: v.r.URL.Query().Get("subtree") == "true"}
+	if c.View, err = v.tableView("latest_views"); err != nil {
 		return err
 	}
-	path := "/collections/" + id
-	if content.Collection, content.ETag, err = v.getCollection(path); err != nil {
+	if c.Collection, c.ETag, err = v.getCollection("/collections/" + id); err != nil {
 		return err
 	}
-	if err := content.fillShareForm(v); err != nil {
+	if v.csvPart() != "" {
+		return v.sendCollectionCSV(c, p)
+	}
+	content := collectionPage{shownCollection: c}
+	var calls errgroup.Group // these calls run at the same time, because each takes long for a large collection
+	calls.Go(func() (err error) {
+		content.collectionMembers, err = v.loadMembers(c)
 		return err
-	}
-	other := "true"
-	if content.Subtree {
-		other = ""
-	}
-	content.Link = "?" + withParameters(v.r.URL.Query(), "subtree", other).Encode()
-	switch v.csvPart() {
-	case "history", "accounts":
-		if err := v.loadGains(path, p, &content); err != nil {
-			return err
-		}
-		if content.Refused != nil {
-			return content.Refused
-		}
-		if v.csvPart() == "accounts" {
-			return v.sendAccountSums(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), content.AccountSums, nil, true)
-		}
-		return v.sendHistory("collection-history", content.Chart)
-	case "videos":
-		list, query, err := v.videoList(path, &content)
-		if err != nil {
-			return err
-		}
-		name := "collection-videos"
-		if !p.EndsToday() {
-			name += "-now"
-		}
-		return v.sendVideos(name, content.View, list, query)
-	case "":
-	default:
-		return v.refuseCSV()
-	}
-	var calls errgroup.Group // these calls run at the same time, because each takes long for a large collection; they fill different fields of content
-	calls.Go(func() error { return v.loadMembers(path, &content) })
-	calls.Go(func() error { return v.loadGains(path, p, &content) })
+	})
+	calls.Go(func() (err error) {
+		content.collectionNumbers, err = v.loadNumbers(c, p)
+		return err
+	})
 	if err := calls.Wait(); err != nil {
 		return err
 	}
+	content.View.setRowCount(content.pagination.Total, content.pagination.TotalPages)
 	if v.redirectToLastPage(content.View) {
 		return nil
 	}
-	content.fillEditForm()
+	content.editPanel = newEditPanel(c, content.Collections, refused.edit)
+	if content.collectionSharePanel, err = v.loadSharePanel(c, refused.share); err != nil {
+		return err
+	}
 	if content.Best, err = v.rowsForGains(content.Statistics.Best, content.Videos); err != nil {
 		return err
 	}
@@ -181,80 +183,116 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 	}
 	content.SameGains = haveSameVideos(content.Statistics.Best, content.Statistics.Worst)
 	var reports client.ReportPage
-	if err := v.getFromAPI(path+"/reports", url.Values{"limit": {strconv.Itoa(maxReports)}}, &reports); err != nil {
+	if err := v.getFromAPI(c.path()+"/reports", url.Values{"limit": {strconv.Itoa(maxReports)}}, &reports); err != nil {
 		return err
 	}
 	content.Reports, content.ReportCount = reports.Data, reports.Pagination.Total
-	for _, report := range reports.Data {
-		if v.r.URL.Query().Get("notice") == savedReport+report.ID.String() {
-			v.notice, v.noticeLink = "The report was saved:", noticeLink{fmt.Sprintf("Report %d", report.Number), "/collection/report/" + report.ID.String()}
-		}
+	if saved := savedReportNotice.FindStringSubmatch(v.r.URL.Query().Get("notice")); saved != nil {
+		v.notice, v.noticeLink = "The report was saved:", noticeLink{"Report " + saved[1], "/collection/report/" + saved[2]}
 	}
-	return v.renderPage(status, "collection", "collections", content.Collection.Name, content)
+	return v.renderPage(status, "collection", "collections", c.Collection.Name, content)
 }
 
-// videoList returns the API path and query that list the videos of a collection. The argument path is the API path of the collection. If
-// content.Subtree is true, the list also has the videos of up to maxCollectionFilters-1 subcollections. videoList then sets
-// content.UnlistedSubcollections to the number of the other subcollections.
-func (v *visit) videoList(path string, content *collectionPage) (string, url.Values, error) {
-	query := content.View.Query()
-	if !content.Subtree {
-		return path + "/videos", query, nil
+// savedReportNotice matches the value of the query parameter "notice" after a report was saved. The value has the number and the id of the report.
+var savedReportNotice = regexp.MustCompile(`^report-saved-([0-9]{1,9})-([0-9a-f-]{36})$`)
+
+// sendCollectionCSV sends the days, the accounts or the videos of a collection as a CSV file.
+func (v *visit) sendCollectionCSV(c shownCollection, p period) error {
+	switch v.csvPart() {
+	case "history", "accounts":
+		numbers, err := v.loadNumbers(c, p)
+		if err != nil {
+			return err
+		}
+		if numbers.Refused != nil {
+			return numbers.Refused
+		}
+		if v.csvPart() == "accounts" {
+			return v.sendAccountSums(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), numbers.AccountSums, nil, true)
+		}
+		return v.sendHistory("collection-history", numbers.Chart)
+	case "videos":
+		list, query, _, err := v.videoList(c)
+		if err != nil {
+			return err
+		}
+		name := "collection-videos"
+		if !p.EndsToday() {
+			name += "-now"
+		}
+		return v.sendVideos(name, c.View, list, query)
+	}
+	return v.refuseCSV()
+}
+
+// videoList returns the API path and query that list the videos of a collection. If c.Subtree is true, the list also has the videos of up to
+// maxCollectionFilters-1 subcollections. `unlisted` is the number of the other subcollections.
+func (v *visit) videoList(c shownCollection) (path string, query url.Values, unlisted int64, err error) {
+	query = c.View.Query()
+	if !c.Subtree {
+		return c.path() + "/videos", query, 0, nil
 	}
 	var below client.CollectionList
-	err := v.getFromAPI("/collections", url.Values{"parent_id": {content.Collection.ID.String()}, "include_children": {"true"}, "order_by": {"name"},
+	err = v.getFromAPI("/collections", url.Values{"parent_id": {c.Collection.ID.String()}, "include_children": {"true"}, "order_by": {"name"},
 		"order_direction": {"asc"}, "paginated": {"true"}, "limit": {strconv.Itoa(maxCollectionFilters - 1)}}, &below)
-	ids := []string{content.Collection.ID.String()}
-	for _, c := range below.Data {
-		ids = append(ids, c.ID.String())
+	ids := []string{c.Collection.ID.String()}
+	for _, child := range below.Data {
+		ids = append(ids, child.ID.String())
 	}
 	query.Set("collections", strings.Join(ids, ","))
-	content.UnlistedSubcollections = max(0, below.Pagination.Total-int64(len(below.Data)))
-	return "/videos", query, err
+	return "/videos", query, max(0, below.Pagination.Total-int64(len(below.Data))), err
 }
 
 // loadMembers reads the videos, the accounts, the parent and the direct children of a collection, and all collections.
-func (v *visit) loadMembers(path string, content *collectionPage) error {
-	list, query, err := v.videoList(path, content)
+func (v *visit) loadMembers(c shownCollection) (m collectionMembers, err error) {
+	list, query, unlisted, err := v.videoList(c)
 	if err != nil {
-		return err
+		return m, err
 	}
 	var videos client.CollectionVideoPage
 	if err := v.getFromAPI(list, query, &videos); err != nil {
-		return err
+		return m, err
 	}
-	content.Videos, content.Highest = videos.Data, highestViews(videos.Data)
-	content.View.setRowCount(videos.Pagination.Total, videos.Pagination.TotalPages)
+	m.Videos, m.Highest, m.UnlistedSubcollections, m.pagination = videos.Data, highestViews(videos.Data), unlisted, videos.Pagination
 	var accounts client.CollectionAccountPage
-	if err := v.getFromAPI(path+"/accounts", url.Values{"limit": {strconv.Itoa(maxAccounts)}, "order_by": {"total_views"}}, &accounts); err != nil {
-		return err
+	if err := v.getFromAPI(c.path()+"/accounts", url.Values{"limit": {strconv.Itoa(maxAccounts)}, "order_by": {"total_views"}}, &accounts); err != nil {
+		return m, err
 	}
-	content.Accounts, content.AccountCount = accounts.Data, accounts.Pagination.Total
-	if content.Collections, err = v.collections(); err != nil {
-		return err
+	m.Accounts, m.AccountCount = accounts.Data, accounts.Pagination.Total
+	if m.Collections, err = v.collections(); err != nil {
+		return m, err
 	}
-	for n, c := range content.Collections {
+	for n, other := range m.Collections {
 		switch {
-		case content.Collection.ParentID != nil && c.ID == *content.Collection.ParentID:
-			content.Parent = &content.Collections[n]
-		case c.ParentID != nil && *c.ParentID == content.Collection.ID:
-			content.Children = append(content.Children, c)
+		case c.Collection.ParentID != nil && other.ID == *c.Collection.ParentID:
+			m.Parent = &m.Collections[n]
+		case other.ParentID != nil && *other.ParentID == c.Collection.ID:
+			m.Children = append(m.Children, other)
 		}
 	}
-	if len(content.Children) == 0 || content.View.Masked {
-		return nil
+	if len(m.Children) == 0 || c.View.Masked || !c.Subtree && m.pagination.Total > 0 {
+		return m, nil
 	}
-	if content.Subtree {
-		return v.countSharedVideos(path, content)
+	opposite := c
+	opposite.Subtree = !c.Subtree
+	count, err := v.countVideos(opposite)
+	if c.Subtree {
+		m.ShareOmits = describeOmittedVideos(count, m.pagination.Total-count)
+	} else {
+		m.VideosBelow, m.ShareOmits = count, describeOmittedVideos(0, count)
 	}
-	if videos.Pagination.Total > 0 {
-		return nil
+	return m, err
+}
+
+// countVideos returns the number of videos in the list of a collection's videos. It returns 0 if the list leaves out some of the subcollections.
+func (v *visit) countVideos(c shownCollection) (int64, error) {
+	list, query, unlisted, err := v.videoList(c)
+	if err != nil || unlisted > 0 {
+		return 0, err
 	}
-	if err := v.countVideosBelow(path, content); err != nil {
-		return err
-	}
-	content.ShareOmits = describeOmittedVideos(0, content.VideosBelow)
-	return nil
+	var videos client.CollectionVideoPage
+	err = v.getFromAPI(list, url.Values{"collections": query["collections"], "limit": {"1"}}, &videos)
+	return videos.Pagination.Total, err
 }
 
 // WithoutNumbersPath returns the path and the query of the list of the collection's videos that were never fetched. It returns "" if the views of all
@@ -278,16 +316,6 @@ func (p collectionPage) WithoutNumbersPath() string {
 	return "/video?" + url.Values{"collections": {strings.Join(ids, ",")}, "has_metrics": {"false"}, "include_removed": {"true"}, "order_by": {"created_at"}}.Encode()
 }
 
-// countSharedVideos sets content.ShareOmits of a page whose list has the videos of all subcollections.
-func (v *visit) countSharedVideos(path string, content *collectionPage) error {
-	var own client.CollectionVideoPage
-	if err := v.getFromAPI(path+"/videos", url.Values{"limit": {"1"}}, &own); err != nil {
-		return err
-	}
-	content.ShareOmits = describeOmittedVideos(own.Pagination.Total, content.View.Total-own.Pagination.Total)
-	return nil
-}
-
 // describeOmittedVideos returns the warning that a share page shows only the `shown` videos of its collection, and not the `omitted` videos that
 // are only in subcollections. It returns "" if no video is omitted.
 func describeOmittedVideos(shown, omitted int64) string {
@@ -302,63 +330,46 @@ func describeOmittedVideos(shown, omitted int64) string {
 	return fmt.Sprintf("Visitors will see 0 videos: the %s are in subcollections, which share pages leave out.", plural(omitted, "video", "videos"))
 }
 
-// countVideosBelow sets content.VideosBelow to the number of videos in the collection and its subcollections. If one request cannot
-// list the videos of all subcollections, it leaves content.VideosBelow unchanged.
-func (v *visit) countVideosBelow(path string, content *collectionPage) error {
-	withBelow := collectionPage{Collection: content.Collection, Subtree: true}
-	list, query, err := v.videoList(path, &withBelow)
-	if err != nil || withBelow.UnlistedSubcollections > 0 {
-		return err
-	}
-	var videos client.CollectionVideoPage
-	if err := v.getFromAPI(list, url.Values{"collections": query["collections"], "limit": {"1"}}, &videos); err != nil {
-		return err
-	}
-	content.VideosBelow = videos.Pagination.Total
-	return nil
-}
-
-// loadGains reads the history and the gained views of a collection and of its accounts. If the API refuses the period
-// because the collection has too many videos, loadGains sets content.Refused.
-func (v *visit) loadGains(path string, p period, content *collectionPage) error {
+// loadNumbers reads the history and the gained views of a collection and of its accounts. If the API refuses the period
+// because the collection has too many videos, loadNumbers sets Refused.
+func (v *visit) loadNumbers(c shownCollection, p period) (n collectionNumbers, err error) {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
-	if content.Subtree {
+	if c.Subtree {
 		query.Set("include_children", "true")
 	}
 	var history client.CollectionHistory
 	var previous *store.PreviousPeriod
-	var err error
 	// The calls run one after the other, so that the store reads the counts for all of them only once: in the first call, with those of the previous period.
 	if v.csvPart() != "history" {
-		totals := store.CollectionTotalsQuery{Collection: content.Collection.ID, IncludeChildren: content.Subtree, From: p.Start, To: p.End}
+		totals := store.CollectionTotalsQuery{Collection: c.Collection.ID, IncludeChildren: c.Subtree, From: p.Start, To: p.End}
 		if _, _, shown := p.previous(); shown {
 			totals.WithPrevious = v.csvPart() == ""
 		}
-		content.AccountSums, previous, err = v.Backend.CollectionAccounts(v.r.Context(), v.id, totals)
+		n.AccountSums, previous, err = v.Backend.CollectionAccounts(v.r.Context(), v.id, totals)
 	}
 	if err == nil {
-		err = v.getFromAPI(path+"/statistics", query, &content.Statistics)
+		err = v.getFromAPI(c.path()+"/statistics", query, &n.Statistics)
 	}
 	if err == nil {
-		err = v.getFromAPI(path+"/history", query, &history)
+		err = v.getFromAPI(c.path()+"/history", query, &history)
 	}
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusConflict { //nolint:errorlint // getFromAPI returns a *Problem itself
-		content.Refused = problem
+		n.Refused = problem
 	} else if err != nil {
-		return err
+		return n, err
 	}
 	points := make([]point, len(history))
-	for n := range history {
-		h := &history[n]
-		points[n] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
+	for i := range history {
+		h := &history[i]
+		points[i] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
-	content.Chart = v.newChart(sumCaption+" Gained views do not include the views that a video already had when it was added. Days are UTC.",
+	n.Chart = v.newChart(sumCaption+" Gained views do not include the views that a video already had when it was added. Days are UTC.",
 		p, collectionMetrics, points)
-	content.Chart.setViewsGained(collectionGains(history))
-	content.Chart.Joined, content.Chart.Sums = true, true
-	content.Tiles = collectionTiles(content.Statistics.ReportStatistics, content.Chart, points, p, previous)
-	content.Tiles[0].NotCompared = reasonNotCompared(content.Statistics.ReportStatistics, p, previous)
-	return nil
+	n.Chart.setViewsGained(collectionGains(history))
+	n.Chart.Joined, n.Chart.Sums = true, true
+	n.Tiles = collectionTiles(n.Statistics.ReportStatistics, n.Chart, points, p, previous)
+	n.Tiles[0].NotCompared = reasonNotCompared(n.Statistics.ReportStatistics, p, previous)
+	return n, nil
 }
 
 // reasonNotCompared says why the gained views of a collection are not compared with those of the previous period. It returns "" if they are compared, or
@@ -382,11 +393,11 @@ func reasonNotCompared(s client.ReportStatistics, p period, previous *store.Prev
 
 // ListedAccountSums returns the accounts that the page lists: the first maxAccounts of AccountSums. It returns none if no gain is known, or if
 // the collection has a single account, whose sums are those of the collection.
-func (p collectionPage) ListedAccountSums() []client.ReportAccount {
-	if len(p.AccountSums) < 2 || p.AccountSums[0].ViewsGained == nil { // accounts without a known gain come last
+func (n collectionNumbers) ListedAccountSums() []client.ReportAccount {
+	if len(n.AccountSums) < 2 || n.AccountSums[0].ViewsGained == nil { // accounts without a known gain come last
 		return nil
 	}
-	return p.AccountSums[:min(len(p.AccountSums), maxAccounts)]
+	return n.AccountSums[:min(len(n.AccountSums), maxAccounts)]
 }
 
 // collectionTiles returns the four tiles at the top of a collection or report: gained views, views at the end, engagements and videos. The tile of the
@@ -471,16 +482,16 @@ func changeCollection(v *visit) error {
 	case "undo":
 		return v.undoAddition(id)
 	case "freeze":
-		var report uuid.UUID
+		var report client.ReportSummary
 		report, err = v.saveReport(path)
-		notice = savedReport + report.String()
+		notice = fmt.Sprintf("report-saved-%d-%s", report.Number, report.ID)
 		// Only the query of the field is used, so the browser cannot be sent to another page.
 		if back, invalid := url.Parse(v.r.PostFormValue("back")); invalid == nil {
 			view = back.Query()
 		}
 	case "delete":
 		target, notice = "/collection", "deleted"
-		_, err = v.callAPI(http.MethodDelete, path, nil, nil)
+		_, err = v.callAPI(APIRequest{Method: http.MethodDelete, Target: path}, nil)
 	default:
 		return errNotFound
 	}

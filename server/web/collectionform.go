@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/client"
 )
 
 // This file contains the handlers that change the name, the parent and the hashtags of a collection.
@@ -27,31 +29,38 @@ func (v *visit) refusedCollection(err error, hashtags []string) (form, error) {
 	return v.refusedForm(err, labels)
 }
 
-// fillEditForm sets the values of the form that changes the collection, and the collections that can be its parent. A form that was refused keeps its
-// submitted values.
-func (p *collectionPage) fillEditForm() {
-	switch refused := p.EditForm.Refused; {
+// editPanel has the form that changes the name, the parent and the hashtags of a collection.
+type editPanel struct {
+	EditForm form
+	Parents  []client.Collection // collections that can be the parent
+}
+
+// newEditPanel returns the form that changes the collection c. `all` are all collections. A form that was refused keeps its submitted values.
+func newEditPanel(c shownCollection, all []client.Collection, submitted form) editPanel {
+	p := editPanel{EditForm: submitted}
+	switch refused := submitted.Refused; {
 	case refused == nil:
 		parent := ""
-		if p.Collection.ParentID != nil {
-			parent = p.Collection.ParentID.String()
+		if c.Collection.ParentID != nil {
+			parent = c.Collection.ParentID.String()
 		}
 		var hashtags []string
-		for _, tag := range p.Collection.Hashtags {
+		for _, tag := range c.Collection.Hashtags {
 			hashtags = append(hashtags, "#"+tag)
 		}
-		p.EditForm.Values = url.Values{"version": {p.ETag}, "name": {p.Collection.Name}, "parent": {parent}, "hashtags": {strings.Join(hashtags, " ")}}
+		p.EditForm.Values = url.Values{"version": {c.ETag}, "name": {c.Collection.Name}, "parent": {parent}, "hashtags": {strings.Join(hashtags, " ")}}
 	case refused.Status == http.StatusPreconditionFailed: // this page shows the newest version; after any other refusal, the form keeps its ETag, so that it cannot overwrite changes that the visitor has not seen
-		p.EditForm.Set("version", p.ETag)
+		p.EditForm.Set("version", c.ETag)
 	}
-	below := map[uuid.UUID]bool{p.Collection.ID: true}
-	for _, node := range collectionTree(p.Collections) { // a collection comes after the collections above it
+	below := map[uuid.UUID]bool{c.Collection.ID: true}
+	for _, node := range collectionTree(all) { // a collection comes after the collections above it
 		if below[node.ID] || node.ParentID != nil && below[*node.ParentID] {
 			below[node.ID] = true
 			continue
 		}
 		p.Parents = append(p.Parents, node.Collection)
 	}
+	return p
 }
 
 // editCollection changes the name, the parent and the hashtags of a collection. If the API refuses the values, editCollection shows the form again.
@@ -73,10 +82,7 @@ func (v *visit) editCollection(id string) error {
 		return err
 	}
 	// The API refuses the change if the collection was changed after the form was shown.
-	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("version"), etag))
-	_, err = v.sendJSON(http.MethodPatch, path, body, nil)
-	v.r.Header.Del("If-Match")
-	if err != nil {
+	if err := v.patch(path, cmp.Or(v.r.PostFormValue("version"), etag), body); err != nil {
 		if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusPreconditionFailed {
 			problem.Faults, problem.Detail = nil, "The collection was changed meanwhile. Nothing was saved. The form has your values: to replace the present ones with them, save again."
 		}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,8 +19,8 @@ type endlessBackend struct {
 	limits []string // the parameters "limit" of the requests
 }
 
-func (b *endlessBackend) Do(_ store.Identity, _ *http.Request, _, target string, _ io.Reader) (Response, error) {
-	u, err := url.Parse(target)
+func (b *endlessBackend) Do(_ store.Identity, _ *http.Request, request APIRequest) (Response, error) {
+	u, err := url.Parse(request.Target)
 	if err != nil {
 		return Response{}, err
 	}

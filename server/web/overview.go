@@ -13,11 +13,16 @@ import (
 
 // overviewPage is the data for the template of the overview.
 type overviewPage struct {
-	Tiles           []tile
-	Chart           chart
-	Videos          trackedCounts
-	StoppedVideos   int64 // number of videos whose tracking was stopped
-	Accounts        trackedCounts
+	Tiles         []tile
+	Chart         chart
+	Videos        trackedCounts
+	StoppedVideos int64 // number of videos whose tracking was stopped
+	Accounts      trackedCounts
+	overviewLists
+}
+
+// overviewLists are the lists of the overview. Each has at most maxListed videos or accounts.
+type overviewLists struct {
 	FailingVideos   []client.Video   // videos whose fetches fail; the first one has the newest numbers
 	FailingAccounts []client.Account // accounts whose fetches fail
 	Latest          []client.Video
@@ -92,44 +97,43 @@ func showOverview(v *visit) error {
 	content.Videos = trackedCounts{"/video", "video", videos.Total, statusesWithoutNewNumbers(videos.ByStatus)}
 	content.StoppedVideos = videos.Removed
 	content.Accounts = trackedCounts{"/account", "account", accounts.Total, statusesWithoutNewNumbers(accounts.ByStatus)}
-	if accounts.ByStatus.Failing > 0 {
-		var found client.AccountPage
-		if err := v.getFromAPI("/accounts", url.Values{"fetch_status": {"failing"}, "paginated": {"true"}, "limit": {strconv.Itoa(maxListed)}}, &found); err != nil {
-			return err
-		}
-		content.FailingAccounts = found.Data
+	if content.overviewLists, err = v.loadOverviewLists(videos, accounts); err != nil {
+		return err
 	}
+	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
+}
+
+// loadOverviewLists reads the lists of the overview. The arguments are the statistics of all videos and of all accounts.
+func (v *visit) loadOverviewLists(videos, accounts client.Statistics) (overviewLists, error) {
+	var failingVideos, latest, topVideos client.VideoPage
+	var failingAccounts, topAccounts client.AccountPage
 	for _, list := range []struct {
-		videos *[]client.Video
-		query  url.Values
 		wanted bool
+		path   string
+		query  url.Values
+		limit  int
+		found  any
 	}{
-		{&content.FailingVideos, url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}, "limit": {strconv.Itoa(maxListed)}}, videos.ByStatus.Failing > 0},
-		{&content.Latest, url.Values{"order_by": {"uploaded_at"}, "limit": {strconv.Itoa(maxListed)}}, true},
-		{&content.Top, url.Values{"order_by": {"views_gained_7d"}, "limit": {strconv.Itoa(topCandidates)}}, true},
+		{videos.ByStatus.Failing > 0, "/videos", url.Values{"fetch_status": {"failing"}, "order_by": {"latest_updated_at"}}, maxListed, &failingVideos},
+		{accounts.ByStatus.Failing > 0, "/accounts", url.Values{"fetch_status": {"failing"}, "paginated": {"true"}}, maxListed, &failingAccounts},
+		{true, "/videos", url.Values{"order_by": {"uploaded_at"}}, maxListed, &latest},
+		{true, "/videos", url.Values{"order_by": {"views_gained_7d"}}, topCandidates, &topVideos},
+		{accounts.Total > 0, "/accounts", url.Values{"order_by": {"views_gained_7d"}, "paginated": {"true"}}, topCandidates, &topAccounts},
 	} {
 		if !list.wanted {
 			continue
 		}
-		var found client.VideoPage
-		if err := v.getFromAPI("/videos", list.query, &found); err != nil {
-			return err
+		list.query.Set("limit", strconv.Itoa(list.limit))
+		if err := v.getFromAPI(list.path, list.query, list.found); err != nil {
+			return overviewLists{}, err
 		}
-		*list.videos = found.Data
 	}
-	content.Top = slices.DeleteFunc(content.Top, func(video client.Video) bool { return !hasPresentGain(video.ViewsGained7D, video.FetchStatus) })
-	content.Top = content.Top[:min(len(content.Top), maxListed)]
-	if accounts.Total > 0 {
-		var found client.AccountPage
-		if err := v.getFromAPI("/accounts", url.Values{"order_by": {"views_gained_7d"}, "paginated": {"true"}, "limit": {strconv.Itoa(topCandidates)}}, &found); err != nil {
-			return err
-		}
-		content.TopAccounts = slices.DeleteFunc(found.Data, func(account client.Account) bool {
-			return !hasPresentGain(account.ViewsGained7D, client.FetchStatus(deref(account.FetchStatus)))
-		})
-		content.TopAccounts = content.TopAccounts[:min(len(content.TopAccounts), maxListed)]
-	}
-	return v.renderPage(http.StatusOK, "overview", "overview", "Overview", content)
+	top := slices.DeleteFunc(topVideos.Data, func(video client.Video) bool { return !hasPresentGain(video.ViewsGained7D, video.FetchStatus) })
+	topTracked := slices.DeleteFunc(topAccounts.Data, func(account client.Account) bool {
+		return !hasPresentGain(account.ViewsGained7D, client.FetchStatus(deref(account.FetchStatus)))
+	})
+	return overviewLists{FailingVideos: failingVideos.Data, FailingAccounts: failingAccounts.Data, Latest: latest.Data,
+		Top: top[:min(len(top), maxListed)], TopAccounts: topTracked[:min(len(topTracked), maxListed)]}, nil
 }
 
 const (

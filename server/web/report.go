@@ -20,18 +20,17 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the id
-// of the report.
-func (v *visit) saveReport(path string) (uuid.UUID, error) {
+// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the
+// report.
+func (v *visit) saveReport(path string) (saved client.ReportSummary, err error) {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
 		if text := v.r.PostFormValue(field); text != "" {
 			body[member] = text
 		}
 	}
-	var saved client.ReportSummary
-	_, err := v.sendJSON(http.MethodPost, path+"/reports", body, &saved)
-	return saved.ID, err
+	_, err = v.sendJSON(http.MethodPost, path+"/reports", body, &saved)
+	return saved, err
 }
 
 // reportPage is the data for the template of the page of a report.
@@ -216,7 +215,7 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 	if v.csvPart() != "" {
 		return v.sendReportCSV(&content, true)
 	}
-	saved, err := v.findReport(id)
+	saved, err := v.Backend.Report(v.r.Context(), v.id, uuid.MustParse(id))
 	if err != nil {
 		return err
 	}
@@ -259,21 +258,6 @@ func (p reportPage) HiddenAmountFields() []hiddenField {
 // of the form "Amounts to pay", and would then scroll past the response to the share page's form.
 func (p reportPage) ShareAction() string { return "?" + withParameters(p.AmountsForm.Values).Encode() }
 
-// findReport returns the report with the given id, without its numbers, from the list of all reports. The numbers do not say who can open the share
-// page.
-func (v *visit) findReport(id string) (store.Report, error) {
-	reports, err := v.Backend.Reports(v.r.Context(), v.id)
-	if err != nil {
-		return store.Report{}, err
-	}
-	for _, r := range reports {
-		if r.ID.String() == id {
-			return r, nil
-		}
-	}
-	return store.Report{}, errNotFound
-}
-
 // shareCloses returns when the share page of a report closes. It returns nil if the page stays open.
 func shareCloses(r store.Report) *time.Time {
 	if r.ShareExpiresAt == nil {
@@ -289,7 +273,7 @@ func submitReportShareForm(v *visit) error {
 		return err
 	}
 	return v.submitShare("/collection/report/"+id, func() error {
-		before, err := v.findReport(id)
+		before, err := v.Backend.Report(v.r.Context(), v.id, uuid.MustParse(id))
 		if err != nil {
 			return err
 		}
@@ -304,7 +288,7 @@ func submitReportShareForm(v *visit) error {
 		if body["display_settings"], err = v.changedSettings(stored, "show_history", "show_captions", "show_accounts"); err != nil {
 			return err
 		}
-		return v.sendShare("/reports/"+id, body)
+		return v.sendShare("/reports/"+id, "", body)
 	}, v.renderReport)
 }
 

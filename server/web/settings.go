@@ -125,7 +125,7 @@ func (v *visit) showRefusedToken(err error) error {
 }
 
 func revokeToken(v *visit) error {
-	if _, err := v.callAPI(http.MethodDelete, "/tokens/"+url.PathEscape(v.r.PathValue("id")), nil, nil); err != nil {
+	if _, err := v.callAPI(APIRequest{Method: http.MethodDelete, Target: "/tokens/" + url.PathEscape(v.r.PathValue("id"))}, nil); err != nil {
 		return err
 	}
 	v.redirectTo("/settings?notice=token-revoked")

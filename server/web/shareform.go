@@ -46,33 +46,40 @@ func (p *sharePanel) fill(v *visit, access client.Access, hash *string, closes *
 	return err
 }
 
-// fillShareForm sets the fields of p that the section "Share page" shows. This section contains the form that changes the share page. A form
-// that was refused keeps its submitted values.
-func (p *collectionPage) fillShareForm(v *visit) error {
+// collectionSharePanel is the section "Share page" of a collection. It contains the form that changes the share page.
+type collectionSharePanel struct {
+	sharePanel
+	ShareTitle   string // heading of the share page; "" for the name of the collection
+	ShareShows   string // what visitors of the share page see, as text
+	ShareMetrics []columnChoice
+}
+
+// loadSharePanel returns the section "Share page" of a collection. A form that was refused keeps its submitted values.
+func (v *visit) loadSharePanel(c shownCollection, submitted form) (p collectionSharePanel, err error) {
 	var text *string
-	if encoded := string(p.Collection.DisplaySettings); encoded != "" && encoded != "null" {
+	if encoded := string(c.Collection.DisplaySettings); encoded != "" && encoded != "null" {
 		text = &encoded
 	}
 	d, err := settingsOf(text, "")
 	if err != nil {
-		return err
+		return p, err
 	}
-	if err := p.fill(v, p.Collection.Access, p.Collection.Hash, p.Collection.ShareExpiresAt, store.ShareCollection); err != nil {
-		return err
+	p.ShareForm, p.ShareTitle, p.ShareShows = submitted, d.Title, d.describe()
+	if err := p.fill(v, c.Collection.Access, c.Collection.Hash, c.Collection.ShareExpiresAt, store.ShareCollection); err != nil {
+		return p, err
 	}
 	switch refused := p.ShareForm.Refused; {
 	case refused == nil:
 		maps.Copy(p.ShareForm.Values, d.formValues())
-		maps.Copy(p.ShareForm.Values, url.Values{"etag": {p.ETag}, "metric": d.Metrics})
+		maps.Copy(p.ShareForm.Values, url.Values{"etag": {c.ETag}, "metric": d.Metrics})
 	case refused.Status == http.StatusPreconditionFailed: // for other reasons the form keeps its ETag, because it would otherwise overwrite changes that the visitor has not seen
-		p.ShareForm.Set("etag", p.ETag)
+		p.ShareForm.Set("etag", c.ETag)
 	}
 	for _, name := range shareMetricNames {
 		column, _ := findColumn(name)
 		p.ShareMetrics = append(p.ShareMetrics, columnChoice{column, slices.Contains(p.ShareForm.Values["metric"], name)})
 	}
-	p.ShareTitle, p.ShareShows = d.Title, d.describe()
-	return nil
+	return p, nil
 }
 
 // hasClosed returns true if a share page is closed at the time now. closesAt is nil if the page stays open.
@@ -179,9 +186,7 @@ func (v *visit) saveShare(path string) error {
 	}
 	body["display_settings"] = settings
 	// The API refuses the change if the collection was changed after the form was shown.
-	v.r.Header.Set("If-Match", cmp.Or(v.r.PostFormValue("etag"), etag))
-	defer v.r.Header.Del("If-Match")
-	return v.sendShare(path, body)
+	return v.sendShare(path, cmp.Or(v.r.PostFormValue("etag"), etag), body)
 }
 
 // changedSettings returns the stored display settings with the texts of the form and the given checkboxes. Raw JSON keeps the members that are not in
@@ -228,9 +233,9 @@ func (v *visit) sharingMembers(closes *time.Time) (map[string]any, error) {
 	return body, nil
 }
 
-// sendShare sends a change of a share page to the API. Its errors use the words of the form.
-func (v *visit) sendShare(path string, body map[string]any) error {
-	_, err := v.sendJSON(http.MethodPatch, path, body, nil)
+// sendShare sends a change of a share page to the API, as patch does. Its errors use the words of the form.
+func (v *visit) sendShare(path, etag string, body map[string]any) error {
+	err := v.patch(path, etag, body)
 	problem, ok := errors.AsType[*Problem](err)
 	switch {
 	case ok && problem.Status == http.StatusPreconditionFailed:

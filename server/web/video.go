@@ -110,7 +110,7 @@ func (v *visit) changeItem(kind string, trackRequest func(path string) (any, err
 		notice, err = v.requestRefresh("/refresh"+list, id)
 	case "stop":
 		notice = "stopped"
-		_, err = v.callAPI(http.MethodDelete, list+"/"+id, nil, nil)
+		_, err = v.callAPI(APIRequest{Method: http.MethodDelete, Target: list + "/" + id}, nil)
 	case "track":
 		notice = "tracked"
 		var request any

@@ -156,9 +156,6 @@ const refreshScheduled = "refresh-scheduled"
 // shareSaved is the value of the query parameter "notice" after a share page was changed.
 const shareSaved = "share-saved"
 
-// savedReport is the first part of the value of the query parameter "notice" after a report was saved. The id of the report follows.
-const savedReport = "report-saved-"
-
 // awaitsNumbers returns true if the visitor has requested new numbers and they have not arrived yet. updatedAt is the time of the newest numbers. It
 // is nil if there are none. If the new numbers have arrived, awaitsNumbers sets the notice that says so.
 func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {

@@ -115,17 +115,17 @@ func changeWebhook(v *visit) error {
 	var err error
 	switch action {
 	case "delete":
-		_, err = v.callAPI(http.MethodDelete, webhookPath(id, ""), nil, nil)
+		_, err = v.callAPI(APIRequest{Method: http.MethodDelete, Target: webhookPath(id, "")}, nil)
 	case "test":
-		_, err = v.callAPI(http.MethodPost, webhookPath(id, "/test"), nil, nil)
+		_, err = v.callAPI(APIRequest{Method: http.MethodPost, Target: webhookPath(id, "/test")}, nil)
 	case "replay":
 		delivery, invalid := uuid.Parse(v.r.PostFormValue("delivery"))
 		if invalid != nil {
 			return errNotFound
 		}
-		_, err = v.callAPI(http.MethodPost, webhookPath(id, "/deliveries/"+delivery.String()+"/replay"), nil, nil)
+		_, err = v.callAPI(APIRequest{Method: http.MethodPost, Target: webhookPath(id, "/deliveries/"+delivery.String()+"/replay")}, nil)
 	case "enable", "disable":
-		_, err = v.sendJSON(http.MethodPatch, webhookPath(id, ""), map[string]any{"enabled": action == "enable"}, nil)
+		err = v.patch(webhookPath(id, ""), "", map[string]any{"enabled": action == "enable"})
 	default:
 		return errNotFound
 	}
