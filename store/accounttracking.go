@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
@@ -75,8 +74,7 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 // trackAccounts runs one attempt of TrackAccounts. It returns ErrDuplicate if a concurrent transaction created one of the accounts.
 func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Tracked, error) {
 	var out []Tracked
-	err := o.changeData(ctx, func(tx *gorm.DB) error {
-		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
+	err := o.changeData(ctx, func(t OrgTx) error {
 		collections, err := t.collectionIDs(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
 			return err
@@ -85,7 +83,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err != nil {
 			return err
 		}
-		org, err := ReadOrganisation(tx, o.id)
+		org, err := ReadOrganisation(t.Tx, o.id)
 		if err != nil {
 			return err
 		}
@@ -114,12 +112,12 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		case len(plan.restarted) > 0:
 			err = t.updateSums(accountKeys(o.id, plan.restarted))
 		case len(plan.start) > 0:
-			err = db.RunWrites(tx, t.statementsForToday(0)...)
+			err = db.RunWrites(t.Tx, t.statementsForToday(0)...)
 		}
 		if err != nil {
 			return err
 		}
-		_, err = t.addMembers(tx, t.Now, "account", collections, trackedIDs(out))
+		_, err = t.addMembers("account", collections, trackedIDs(out))
 		return err
 	})
 	return out, err
@@ -194,7 +192,7 @@ func (a *Account) coveredDepth() int {
 
 // saveCoveredDepths saves the coveredDepth of accounts that are tracked again, because their tracking type and their time of tracking are then
 // replaced. So a caller cannot cause additional fetches by changing between a small and a large tracking type.
-func (t Tracking) saveCoveredDepths(accounts []*Account) error {
+func (t OrgTx) saveCoveredDepths(accounts []*Account) error {
 	changed := map[int][]uuid.UUID{}
 	for _, a := range accounts {
 		if depth := a.coveredDepth(); a.ListedDepth == nil || *a.ListedDepth < depth {
@@ -217,7 +215,7 @@ const maxResumed = 5000
 //
 // The caller, TrackAccounts, passes only accounts that were fetched less than queue.RefreshPause ago. For an organisation without a subscription,
 // resumeVideosOf is not called: only a few videos of each account are fetched, and the next fetch of the account chooses them.
-func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
+func (t OrgTx) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
 	var resumed []Video
 	for _, a := range accounts {
 		var stopped []Video
@@ -273,7 +271,7 @@ func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, 
 // its id is not known, markUnreachable marks the account.
 //
 // It returns the entries that it added, also those of other accounts.
-func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]queue.Entry, error) {
+func (t OrgTx) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]queue.Entry, error) {
 	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
 	for _, e := range entries {
 		if e.Kind == queue.KindAccount && !IsAccountID(e.ExternalID) {
@@ -313,7 +311,7 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]que
 		}
 		entries = append(entries, AccountEntry(a, a.TrackingType, previews[a.ID], lane, t.Now))
 	}
-	if err := t.markUnreachable(t.Tx, lost); err != nil {
+	if err := t.markUnreachable(lost); err != nil {
 		return nil, err
 	}
 	return entries, queue.Enqueue(t.Tx, t.id, entries, t.Now)
@@ -323,16 +321,16 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]que
 const handleLost = "The handle of the account belongs to another account now, and the id of the account is not known; track the account with its new handle"
 
 // markUnreachable gives accounts the status "gone" that can no longer be fetched, because they have lost their handle to another account and have no id.
-func (o *Org) markUnreachable(tx *gorm.DB, ids []uuid.UUID) error {
+func (t OrgTx) markUnreachable(ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ?", ids).
+	return db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).
 		Updates(map[string]any{"fetch_status": queue.FetchGone, "fetch_reason": handleLost, "next_fetch_at": nil}).Error
 }
 
 // AccountRecords returns the account of each link, in the order of the links. It creates missing accounts.
-func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
+func (t OrgTx) AccountRecords(links []link.Link) ([]*Account, error) {
 	ids, names, users := []string{""}, []string{""}, []string{""}
 	for _, l := range links {
 		ids, names, users = append(ids, l.ID), append(names, l.Handle, link.FoldUsername(l.ID)), append(users, userNameID(l.Platform, l.Handle))
@@ -354,7 +352,7 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 
 // markAccountsTracked marks accounts as tracked and adds them to the organisation's totals. The number restartedCount says how many of these accounts
 // were stopped before.
-func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restartedCount int64) error {
+func (t OrgTx) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restartedCount int64) error {
 	if len(ids) == 0 {
 		return nil
 	}

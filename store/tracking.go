@@ -76,7 +76,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	}
 	var tracked []Tracked
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
-		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
+		t := OrgTx{Org: o, Tx: tx, Now: o.s.db.Now()}
 		// raise locks the organisation, so concurrent equal requests track each video once.
 		if err := raise(tx, t.Now, o.id); err != nil {
 			return err
@@ -88,22 +88,14 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 		if tracked, err = t.TrackVideos(r); err != nil {
 			return err
 		}
-		_, err = t.addMembers(tx, t.Now, "video", collections, trackedIDs(tracked))
+		_, err = t.addMembers("video", collections, trackedIDs(tracked))
 		return err
 	})
 	return tracked, err
 }
 
-// Tracking starts and stops the tracking of an organisation's videos and accounts inside the transaction Tx.
-type Tracking struct {
-	*Org
-	Tx            *gorm.DB
-	Now           db.Instant
-	WithoutEvents bool // record no events, because an import changes the data
-}
-
 // eventRecorder returns the recorder for the events of t. If t.WithoutEvents is true, the recorder ignores all events.
-func (t Tracking) eventRecorder() (*EventRecorder, error) {
+func (t OrgTx) eventRecorder() (*EventRecorder, error) {
 	if t.WithoutEvents {
 		return NewEventRecorder(t.Tx, t.Now)
 	}
@@ -112,7 +104,7 @@ func (t Tracking) eventRecorder() (*EventRecorder, error) {
 
 // AccountIDs returns the ids of the links' accounts, with AccountKey as the key. It creates missing
 // accounts and skips links without a handle.
-func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
+func (t OrgTx) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	_, ids, _, err := t.storedVideos(links)
 	if err != nil {
 		return nil, err
@@ -122,7 +114,7 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 
 // statementsForMissingAccounts returns the statements that insert missing accounts of the links. It adds the new ids
 // to the map "ids", which has AccountKey as the key. If tracked is true, each link is a new tracked video of its account.
-func (t Tracking) statementsForMissingAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
+func (t OrgTx) statementsForMissingAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
 	videos := map[string]int64{} // the number of new tracked videos of each account
 	for _, l := range links {
 		if key := AccountKey(l.Platform, l.Handle); tracked {
@@ -160,7 +152,7 @@ func (t Tracking) statementsForMissingAccounts(links []link.Link, ids map[string
 }
 
 // TrackVideos saves the videos of a request, and adds them to the queue. It returns a result for each link.
-func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
+func (t OrgTx) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	before, accounts, org, err := t.storedVideos(r.Links)
 	if err != nil {
 		return nil, err
@@ -218,7 +210,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 
 // trackStoredVideos tracks the videos of a request that are already stored, and returns a result for
 // each link. Links without a stored video have a zero result.
-func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
+func (t OrgTx) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
 	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
 	for i, l := range r.Links {
@@ -246,7 +238,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 }
 
 // newVideo returns the video to insert for the link with the index i. The map accountIDs has the ids of accounts, with AccountKey as the key.
-func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUID) Video {
+func (t OrgTx) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUID) Video {
 	v := NewVideo(t.id, r.Links[i], accountIDs, t.Now)
 	v.Direct, v.Pending = true, i >= r.fetched
 	if v.Pending {
@@ -291,7 +283,7 @@ type storedVideo struct {
 
 // storedVideos returns what is stored about the links: the videos by queue.TargetKey, and the accounts by AccountKey. It also returns the tier and
 // subscription of the organisation. If there are no links, it reads nothing, and all results are empty.
-func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, org Organisation, err error) {
+func (t OrgTx) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, org Organisation, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
 		return videos, accounts, org, nil
@@ -355,7 +347,7 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 
 // queueEntries returns the entries that add videos to the fetch queue. It skips videos that were
 // already tracked, and videos that are saved but not fetched.
-func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
+func (t OrgTx) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
 		// A video that is already tracked counts for r.fetched too, but does not change.
@@ -424,7 +416,7 @@ func ResumeVideos(tx *gorm.DB, org uuid.UUID, stopped []Video, today db.Date) er
 }
 
 // accountsOf returns the accounts of stored videos, without duplicates.
-func (t Tracking) accountsOf(videos []storedVideo) []db.RowKey {
+func (t OrgTx) accountsOf(videos []storedVideo) []db.RowKey {
 	var ids []uuid.UUID
 	for _, v := range videos {
 		if v.LinkedAccountID != nil {
@@ -436,7 +428,7 @@ func (t Tracking) accountsOf(videos []storedVideo) []db.RowKey {
 
 // updateSums recomputes the statistics of accounts, and writes today's points of the accounts and of
 // the organisation. The caller must correct the organisation's totals first.
-func (t Tracking) updateSums(accounts []db.RowKey) error {
+func (t OrgTx) updateSums(accounts []db.RowKey) error {
 	today := t.Now.Day()
 	if len(accounts) > 0 {
 		events, err := t.eventRecorder()

@@ -122,7 +122,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 // importState is the state of one run of Import's transaction. Import may run the transaction several times, each time with a copy of this
 // struct.
 type importState struct {
-	store.Tracking
+	store.OrgTx
 	insert db.InsertRows
 	in     []ImportVideo
 	dryRun bool // compute the results, but write nothing
