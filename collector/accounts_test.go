@@ -26,7 +26,7 @@ func (w *testSystem) accountLink(p link.Platform, handle string) link.Link {
 
 func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.Ref {
 	w.t.Helper()
-	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Immediate: 1})
+	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackRequest{Links: []link.Link{l}, Type: kind, Immediate: 1})
 	require.NoError(w.t, err)
 	return store.Ref{ID: out[0].ID}
 }

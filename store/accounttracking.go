@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -12,28 +13,6 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
-
-// TrackAccountsRequest is a request to track accounts. Its Type decides which existing videos of the accounts are tracked.
-type TrackAccountsRequest struct {
-	// Links are the links of the accounts. Two links can name the same account, one by id and one by handle.
-	Links           []link.Link
-	Type            TrackingType
-	CollectionIDs   []uuid.UUID // existing collections to which the accounts are added
-	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
-	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
-	// Allowance is the number of accounts, the first different ones in Links, that are fetched if the organisation has no
-	// subscription. The others are saved but not fetched. Accounts that are already tracked count, but do not change.
-	Allowance int
-	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
-	// in Links get this priority.
-	Immediate int
-	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
-	// DefaultPreview is used.
-	Preview int
-	// Unsupported returns why no source can fetch a link's account, or "" if a source can. If
-	// Unsupported is nil, all accounts are treated as fetchable.
-	Unsupported func(link.Link) string
-}
 
 // DefaultPreview is how many videos of each tracked account are fetched for an organisation without a paid subscription. The operator can
 // set another number.
@@ -62,7 +41,7 @@ var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, Tr
 
 // TrackAccounts tracks accounts in one transaction. The results are in the order of the links.
 // Already tracked accounts keep their tracking type. An unknown collection gives a *NotFoundError.
-func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Tracked, error) {
+func (o *Org) TrackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var out []Tracked
 	err := db.RetryOnDuplicate(func() (err error) {
 		out, err = o.trackAccounts(ctx, r)
@@ -72,7 +51,7 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 }
 
 // trackAccounts runs one attempt of TrackAccounts. It returns ErrDuplicate if a concurrent transaction created one of the accounts.
-func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Tracked, error) {
+func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var out []Tracked
 	err := o.changeData(ctx, func(t OrgTx) error {
 		collections, err := t.collectionIDs(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
@@ -89,13 +68,15 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		}
 		plan := newAccountPlan(r, accounts, org, t.Now)
 		out = plan.results
-		if err := t.markPendingAccounts(out, plan.already); err != nil {
-			return err
+		if org.isLimited() { // otherwise, accounts that are not in the fetch queue yet are about to be fetched
+			if err := t.markPendingAccounts(out, plan.already); err != nil {
+				return err
+			}
 		}
 		if err := t.saveCoveredDepths(plan.restarted); err != nil {
 			return err
 		}
-		if err := t.markAccountsTracked(plan.start, r.Type, int64(len(plan.restarted))); err != nil {
+		if err := t.markAccountsTracked(plan.start, plan.kind, int64(len(plan.restarted))); err != nil {
 			return err
 		}
 		entries, err := t.enqueueAccounts(plan.entries, LaneOf(org))
@@ -104,7 +85,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		}
 		markDeferred(out, entries)
 		if !org.isLimited() {
-			if err := t.resumeVideosOf(plan.recent, r.Type, LaneOf(org)); err != nil {
+			if err := t.resumeVideosOf(plan.recent, plan.kind, LaneOf(org)); err != nil {
 				return err
 			}
 		}
@@ -126,6 +107,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 // accountPlan says what TrackAccounts does with each account of a request. An account that two links name is in results twice, and in no other
 // list more than once.
 type accountPlan struct {
+	kind      TrackingType  // the tracking type of the accounts whose tracking starts
 	results   []Tracked     // in the order of the links; markPendingAccounts sets Pending of accounts that are already tracked
 	already   []uuid.UUID   // accounts that are already tracked; they do not change
 	start     []uuid.UUID   // accounts whose tracking starts
@@ -135,13 +117,13 @@ type accountPlan struct {
 }
 
 // newAccountPlan returns the plan for a request. The list "accounts" has the account of each link of the request.
-func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisation, now db.Instant) accountPlan {
-	p := accountPlan{results: make([]Tracked, len(accounts))}
+func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now db.Instant) accountPlan {
+	p := accountPlan{results: make([]Tracked, len(accounts)), kind: cmp.Or(r.Type, TrackLatest30)}
 	fetched := org.fetchedItems(len(accounts), r.Allowance)
 	seen := make(map[uuid.UUID]bool, len(accounts))
 	for i, a := range accounts {
 		p.results[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
-		if kind := a.TypeOrDefault(); a.Tracked && kind != r.Type {
+		if kind := a.TypeOrDefault(); a.Tracked && r.Type != "" && kind != r.Type {
 			p.results[i].KeptType = kind
 		}
 		if seen[a.ID] {
@@ -161,7 +143,7 @@ func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisatio
 			p.results[i].Pending = true
 			continue
 		}
-		e := AccountEntry(a, &r.Type, r.Preview, LaneOf(org), now)
+		e := AccountEntry(a, &p.kind, r.Preview, LaneOf(org), now)
 		e.NeedsOlderVideos = a.Removed && e.Depth > a.coveredDepth()
 		if n < r.Immediate {
 			e.Lane = queue.LaneInteractive
@@ -170,7 +152,7 @@ func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisatio
 			e.Unsupported = r.Unsupported(r.Links[i])
 		}
 		p.entries = append(p.entries, e)
-		// The next fetch tracks the account's stopped videos again, if r.Type includes them. After a recent fetch, the next one can
+		// The next fetch tracks the account's stopped videos again, if the tracking type includes them. After a recent fetch, the next one can
 		// be late, so TrackAccounts resumes these videos itself. A video that was tracked again on the same day is not resumed by a fetch.
 		if a.Removed && a.CheckedAt != nil && now < a.CheckedAt.Add(queue.RefreshPause) {
 			p.recent = append(p.recent, a)
@@ -252,7 +234,7 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 }
 
 // AccountEntry returns the entry with which an account is added to the fetch queue, due now. kind decides how many videos the next fetch lists; nil
-// means none. For preview, see TrackAccountsRequest.
+// means none. For preview, see TrackRequest.
 func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Preview: preview, Known: db.Counts{Views: a.LatestFollowersCount}}

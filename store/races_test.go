@@ -88,7 +88,7 @@ func TestTrack_fetchesItemsIfASubscriptionBeginsMeanwhile(t *testing.T) {
 			return err
 		},
 		"account": func(o *store.Org) error {
-			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll})
+			_, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll})
 			return err
 		},
 	} {

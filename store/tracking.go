@@ -11,25 +11,40 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackRequest is a request to track videos.
+// TrackRequest is a request to track videos with Track, or accounts with TrackAccounts. "Items" are these videos or accounts.
 type TrackRequest struct {
-	// Links are the links of the videos. Two links must not name the same video.
+	// Links are the links of the items. Two links must not name the same video. Two links can name the same account, one by id and one by
+	// handle.
 	Links []link.Link
-	// CollectionIDs are existing collections. All videos of the request are added to each of them, including videos that are already
+	// CollectionIDs are existing collections. All items of the request are added to each of them, including items that are already
 	// tracked.
 	CollectionIDs []uuid.UUID
-	// CollectionNames are names of root collections to which the videos are added. A missing collection is created.
+	// CollectionNames are names of root collections to which the items are added. A missing collection is created.
 	CollectionNames []string
 	// CreatedBy is the id of the API token that is stored as the creator of new collections.
 	CreatedBy uuid.UUID
-	// Immediate says how many videos get the highest priority: the first ones in Links. The others get the priority of the
-	// organisation. If Scheduled is true, Immediate is ignored.
+	// Immediate says how many items, the first different ones in Links, get the highest priority in the fetch queue, the interactive lane. The
+	// others get the priority of the organisation.
 	Immediate int
-	// Allowance is the number of videos, the first in Links, that are fetched if the organisation has no subscription. The
-	// others become pending. Videos that are already tracked count, but do not change.
+	// Allowance is the number of items, the first different ones in Links, that are fetched if the organisation has no subscription. The
+	// others are saved but not fetched. Items that are already tracked count, but do not change.
 	Allowance int
-	// Scheduled is true if the first fetch of each video waits for the video's time of day (queue.SlotAfter). If it is false, the videos are
-	// fetched as soon as possible.
+	// Unsupported is a function that returns why no configured source can fetch an item. It returns
+	// "" for other items. If it is nil, all items are fetchable.
+	Unsupported func(link.Link) string
+
+	// Track ignores the next two fields.
+
+	// Type says which existing videos of new accounts are tracked. "" means TrackLatest30.
+	Type TrackingType
+	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
+	// DefaultPreview is used.
+	Preview int
+
+	// TrackAccounts ignores the next three fields.
+
+	// Scheduled is true if the first fetch of each video waits for the video's time of day (queue.SlotAfter), and Immediate is ignored. If it is
+	// false, the videos are fetched as soon as possible.
 	Scheduled bool
 	// Imported is true if an import tracks the videos. The import changes the organisation's points itself: a new video counts from the day of
 	// its first point, or from today if it has no points.
@@ -37,12 +52,12 @@ type TrackRequest struct {
 	// Known are the counts of the videos before their first fetch, in the order of Links. It is nil if a request has no counts.
 	// Counts of a video that the organisation already had are ignored.
 	Known []db.Counts
-	// Unsupported is a function that returns why no configured source can fetch a video. It returns
-	// "" for other videos. If it is nil, all videos are fetchable.
-	Unsupported func(link.Link) string
 
-	lane    queue.Lane // the organisation's lane; set by TrackVideos
-	fetched int        // how many videos, the first in Links, are fetched; set by TrackVideos
+	// TrackVideos sets the next three fields.
+
+	lane    queue.Lane // the organisation's lane
+	limited bool       // the organisation has no subscription
+	fetched int        // how many videos, the first in Links, are fetched
 }
 
 // Tracked is the result of Track or TrackAccounts for one link.
@@ -50,10 +65,10 @@ type Tracked struct {
 	ID       uuid.UUID
 	Existing bool // the organisation already had the video, tracked or stopped
 	Already  bool // the organisation already tracked the video
-	Pending  bool // the video is saved but not fetched, because it is not in the fetch queue
+	Pending  bool // the item is saved but not fetched, because the organisation has no subscription
 	Deferred bool // the video was stopped and was fetched less than queue.RefreshPause ago, so it waits for its next scheduled fetch
-	Limited  bool // the organisation has no subscription, so at most Allowance videos of the request are fetched
-	// KeptType is the tracking type of an account that was tracked already, if the request has another type. It is "" otherwise.
+	Limited  bool // the organisation has no subscription, so at most Allowance items of the request are fetched; equal in all results of a request
+	// KeptType is the tracking type of an account that was tracked already, if the request names another type. It is "" otherwise.
 	KeptType TrackingType
 }
 
@@ -157,14 +172,14 @@ func (t OrgTx) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.lane, r.fetched = LaneOf(org), org.fetchedItems(len(r.Links), r.Allowance)
+	r.lane, r.limited, r.fetched = LaneOf(org), org.isLimited(), org.fetchedItems(len(r.Links), r.Allowance)
 	tracked, restarted, err := t.trackStoredVideos(r, before)
 	if err != nil {
 		return nil, err
 	}
 	var missing []link.Link
 	for i, l := range r.Links {
-		tracked[i].Limited = org.isLimited()
+		tracked[i].Limited = r.limited
 		if !tracked[i].Existing {
 			missing = append(missing, l)
 		}
@@ -218,7 +233,8 @@ func (t OrgTx) trackStoredVideos(r TrackRequest, before map[string]storedVideo) 
 		if !known {
 			continue
 		}
-		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending || v.Removed && i >= r.fetched}
+		// If a subscription has just begun, a tracked video can still be marked as pending, but is about to be fetched.
+		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending && r.limited || v.Removed && i >= r.fetched}
 		switch {
 		case v.Removed:
 			// The video was stopped and is now tracked again.

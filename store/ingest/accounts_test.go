@@ -46,7 +46,7 @@ func TestDiscovery_requestsALongerListImmediatelyIfAListIsTooShort(t *testing.T)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewFreeOrg(t, db)
-		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200})
+		_, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200})
 		require.NoError(t, err) // TrackAccounts saves the account, but does not add it to the queue
 		db.Exec(t, "UPDATE organisations SET subscription = ?", store.SubscriptionActive)
 		_, err = o.RefreshAccount(t.Context(), store.Ref{Link: storetest.ParseLink(t, storetest.AccountURL)}, nil)

@@ -202,7 +202,7 @@ func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewFreeOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		trackAll := func() {
-			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Immediate: 1, Allowance: 1, Preview: 3})
+			_, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{l}, Type: store.TrackAll, Immediate: 1, Allowance: 1, Preview: 3})
 			require.NoError(t, err)
 		}
 		pending := func() int64 {
