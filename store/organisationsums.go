@@ -28,7 +28,7 @@ type VideoSums struct {
 
 // AddVideo adds the latest counts and the first views of a video to the sums. It skips unknown numbers.
 func (s *VideoSums) AddVideo(v *Video) {
-	s.Add(v.LatestCounts())
+	s.Add(v.Latest)
 	if v.FirstViews != nil {
 		s.FirstViews += *v.FirstViews
 	}

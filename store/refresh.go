@@ -38,7 +38,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.L
 		return Refreshed{}, db.NotFound("video", ref.String())
 	}
 	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link, Subject: v.ID,
-		Known: v.LatestCounts()}
+		Known: v.Latest}
 	return o.enqueueRefresh(ctx, v.LatestUpdatedAt, e, unsupported, func(t OrgTx) error {
 		return t.requireTracked("videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
 	})

@@ -404,7 +404,7 @@ func markDeferred(results []Tracked, entries []queue.Entry) {
 // video, v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
-		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: v.LatestCounts()}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: v.Latest}
 	if v.Removed {
 		e.TrackedAt = v.CreatedAt
 		db.Assign(&e.FetchedAt, v.LatestUpdatedAt)

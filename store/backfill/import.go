@@ -346,7 +346,7 @@ func (i *importState) saveKnownCounts() error {
 	var entries []queue.Entry
 	for _, m := range i.merged {
 		if v := m.after; len(m.added) > 0 && !m.isNew { // TrackRequest.Known gives the counts of new videos
-			entries = append(entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Known: v.LatestCounts()})
+			entries = append(entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Known: v.Latest})
 		}
 	}
 	return queue.SaveKnownCounts(i.Tx, i.ID(), entries)
