@@ -388,7 +388,7 @@ func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdate
 		if err != nil {
 			return err
 		}
-		// UpdatedAt of each child must rise: it becomes the current time or, if it is already later or equal, rises by one microsecond
+		// UpdatedAt of each child must rise: it becomes the current time or, if it is already later or equal, rises by one microsecond.
 		err = db.Scoped(t.Tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", t.Now, t.Now)}).Error
 		if err != nil {
