@@ -58,7 +58,7 @@ func (i *instance) nextBatch(ctx context.Context, videoCount int) (queue.Claim, 
 		target := queue.Target{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link}
 		claim.Targets = append(claim.Targets, target)
 		facts := &ingest.VideoFacts{Title: &v.Title, Username: &v.Username, SongName: v.SongName, SongLink: v.SongLink,
-			Views: higherCount(v.LatestViews), Likes: higherCount(v.LatestLikes), Comments: higherCount(v.LatestComments), Shares: higherCount(v.LatestShares), Bookmarks: higherCount(v.LatestBookmarks)}
+			Views: higherCount(v.Latest.Views), Likes: higherCount(v.Latest.Likes), Comments: higherCount(v.Latest.Comments), Shares: higherCount(v.Latest.Shares), Bookmarks: higherCount(v.Latest.Bookmarks)}
 		outcomes[n] = ingest.Outcome{Target: target, Facts: facts, Details: true, Source: store.SandboxSource, State: "active", NextAt: store.InstantOf(at.AddDate(0, 0, 1))}
 	}
 	return claim, outcomes, i.leaseTargets(ctx, claim)

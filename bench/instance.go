@@ -143,7 +143,7 @@ func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 		v.ID, v.Platform, v.ExternalID, v.Username = store.NewID(), link.TikTok, tiktokID(n), manyHandle
 		v.Link = tiktokLink(manyHandle, v.ExternalID)
 		account.Videos = append(account.Videos, backfill.SeedVideo{Video: v, Collections: []uuid.UUID{collection},
-			Points: []backfill.Point{{At: now, Counts: v.LatestCounts()}}})
+			Points: []backfill.Point{{At: now, Counts: v.Latest}}})
 	}
 	o.videos += o.many
 	return backfill.Seed(ctx, org, backfill.SeedBatch{Source: store.SandboxSource, Accounts: []backfill.SeedAccount{account},

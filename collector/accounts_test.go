@@ -26,7 +26,7 @@ func (w *testSystem) accountLink(p link.Platform, handle string) link.Link {
 
 func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.Ref {
 	w.t.Helper()
-	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: kind, Immediate: 1})
+	out, err := w.org.TrackAccounts(w.t.Context(), store.TrackRequest{Links: []link.Link{l}, Type: kind, Immediate: 1})
 	require.NoError(w.t, err)
 	return store.Ref{ID: out[0].ID}
 }
@@ -69,7 +69,7 @@ func (w *testSystem) waitForFetchedVideos(ref store.Ref, ids []string) {
 	for id, v := range w.accountVideos(ref) {
 		correct, ok := w.sandbox.World().Video(a.Platform, id, v.LatestUpdatedAt.Time())
 		require.True(w.t, ok)
-		require.Equal(w.t, correct.Views, *v.LatestViews, id)
+		require.Equal(w.t, correct.Views, *v.Latest.Views, id)
 		require.Equal(w.t, ref.ID, *v.LinkedAccountID)
 		require.Equal(w.t, a.Username, v.Username)
 		require.Equal(w.t, store.DateOf(correct.UploadedAt), *v.UploadedAt)

@@ -82,7 +82,7 @@ func (b *budgetTest) trackAccount(handle string) {
 	require.NoError(b, err)
 	l, err := link.Parse("https://www.tiktok.com/@" + handle)
 	require.NoError(b, err)
-	_, err = b.db.Org(o.ID).TrackAccounts(b.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Immediate: 1})
+	_, err = b.db.Org(o.ID).TrackAccounts(b.Context(), store.TrackRequest{Links: []link.Link{l}, Type: store.TrackAll, Immediate: 1})
 	require.NoError(b, err)
 }
 

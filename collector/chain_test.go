@@ -62,10 +62,10 @@ func (w *testSystem) requireCounts(t store.Tracked, at time.Time) store.Video {
 	v := w.video(t)
 	correct, ok := w.sandbox.World().Video(v.Platform, v.ExternalID, at)
 	require.True(w.t, ok)
-	require.Equal(w.t, correct.Views, *v.LatestViews)
-	require.Equal(w.t, correct.Likes, v.LatestLikes)
-	require.Equal(w.t, correct.Comments, v.LatestComments)
-	require.Equal(w.t, correct.Shares, v.LatestShares)
+	require.Equal(w.t, correct.Views, *v.Latest.Views)
+	require.Equal(w.t, correct.Likes, v.Latest.Likes)
+	require.Equal(w.t, correct.Comments, v.Latest.Comments)
+	require.Equal(w.t, correct.Shares, v.Latest.Shares)
 	return v
 }
 
@@ -82,7 +82,7 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
 			v := w.requireCounts(tracked[i], db.Clock.Now())
-			require.Equal(t, source, v.LatestBookmarks == nil, "the Display API must give no bookmarks, and the vendor must give bookmarks")
+			require.Equal(t, source, v.Latest.Bookmarks == nil, "the Display API must give no bookmarks, and the vendor must give bookmarks")
 			require.NotEmpty(t, v.Title)
 			require.NotEmpty(t, v.Username)
 			require.NotNil(t, v.UploadedAt)
@@ -166,7 +166,7 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 		tracked := w.trackVideos(otherAccount(w)) // TikTok accepts this link, although the handle in it is not the handle of the video's account
 		w.startCollectorWith(append([]source.Source{w.displayAPISource()}, w.newSources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
-		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
+		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).Latest.Bookmarks)
 	})
 	t.Run("a link with a confirmed handle, and no second source", func(t *testing.T) {
 		t.Parallel()
@@ -194,7 +194,7 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		w.waitForCounts(tracked)
 		w.requireCounts(tracked[0], db.Clock.Now())
 		v := w.requireCounts(tracked[1], db.Clock.Now().Add(-sandbox.ResearchLag))
-		require.NotNil(t, v.LatestBookmarks)
+		require.NotNil(t, v.Latest.Bookmarks)
 		stop()
 
 		// Start a collector that uses only the Research API. This API returns counts that are two days old, so
@@ -204,11 +204,11 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		db.Clock.Advance(26 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
 		w.waitForLog("no numbers stored for the target", "id="+id, "the answer is older than the stored numbers")
-		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
+		require.Equal(t, before.Latest.Views, w.video(tracked[0]).Latest.Views)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
 		w.waitUntil("the video of the other account must get the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
 		db.Clock.Advance(52 * time.Hour) // advance by more than ResearchLag, so that the returned counts are newer than the stored counts
-		w.waitUntil("the video of the authorized account must get newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
+		w.waitUntil("the video of the authorized account must get newer counts", func() bool { return *w.video(tracked[0]).Latest.Views > *before.Latest.Views })
 	})
 }
 
@@ -297,12 +297,12 @@ func TestFallback_targetOfAPausedSourceReturnsToAnEarlierSource(t *testing.T) {
 					}
 				}
 				fetchUntil(start.Add(time.Second), time.Second)
-				require.Nil(t, w.video(tracked[0]).LatestViews)
+				require.Nil(t, w.video(tracked[0]).Latest.Views)
 				require.LessOrEqual(t, claims, 4, "a paused target must not be claimed again and again")
 				require.LessOrEqual(t, first.calls+second.calls, 2)
 				first.failed = nil // the first source works again
 				fetchUntil(start.Add(tt.back), min(time.Hour, max(time.Second, tt.back/100)))
-				require.NotNil(t, w.video(tracked[0]).LatestViews, w.log.String())
+				require.NotNil(t, w.video(tracked[0]).Latest.Views, w.log.String())
 				require.Equal(t, tt.wantCalls[0], first.calls)
 				require.Equal(t, tt.wantCalls[1], second.calls)
 			})

@@ -128,7 +128,7 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	w.t.Helper()
 	w.waitUntil("all videos must have counts", func() bool {
 		for _, t := range tracked {
-			if w.video(t).LatestViews == nil {
+			if w.video(t).Latest.Views == nil {
 				return false
 			}
 		}
@@ -202,7 +202,7 @@ func TestCollector_storesCountsAndDetailsOfVideosOfAllPlatforms(t *testing.T) {
 			v := w.video(tracked[i])
 			correct, ok := w.sandbox.World().Video(p, ids[p], db.Clock.Now())
 			require.True(t, ok)
-			require.Equal(t, correct.Views, *v.LatestViews, p)
+			require.Equal(t, correct.Views, *v.Latest.Views, p)
 			require.NotEmpty(t, v.Title, p)
 			require.NotEmpty(t, v.Username, p)
 			require.NotNil(t, v.UploadedAt, p)

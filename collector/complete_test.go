@@ -33,8 +33,8 @@ func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Equal(t, strconv.FormatFloat(correct.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
-		require.Equal(t, correct.Views, *v.LatestViews)
-		require.Nil(t, v.LatestShares, "the counts must come from a single source")
+		require.Equal(t, correct.Views, *v.Latest.Views)
+		require.Nil(t, v.Latest.Shares, "the counts must come from a single source")
 		require.Equal(t, 1, w.callCount("vendor"))
 
 		// The vendor was needed only for the length of the video. The fetch on the next day requests no
@@ -70,7 +70,7 @@ func TestMissingDetails_doNotPreventStoringTheCounts(t *testing.T) {
 		v := w.video(tracked[0])
 		require.Nil(t, v.VideoLength)
 		require.Equal(t, correct.Title, v.Title)
-		require.Equal(t, correct.Views, *v.LatestViews)
+		require.Equal(t, correct.Views, *v.Latest.Views)
 		w.waitForLog("call failed, source not paused", "vendor:ensembledata")
 	})
 }

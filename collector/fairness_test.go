@@ -287,7 +287,7 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for v.LatestViews == nil {
+	for v.Latest.Views == nil {
 		if <-look.C; w.db.Clock.Now().Sub(began) > 3*time.Minute {
 			return waitResult{err: errors.New("the video has no counts three minutes after it was tracked")}
 		}

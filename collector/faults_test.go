@@ -81,14 +81,14 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			}
 			w.waitUntil("the source must be called at least three times", func() bool { return w.callCount(c.source) >= 3 })
 			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored
-				require.Nil(t, w.video(tracked[0]).LatestViews, "counts must not be stored while the source fails")
+				require.Nil(t, w.video(tracked[0]).Latest.Views, "counts must not be stored while the source fails")
 			}
 			w.callControlInterface(http.MethodDelete, "/_control/faults", nil)
 			w.waitForCounts(tracked)
 			v := w.video(tracked[0])
 			correct, ok := w.sandbox.World().Video(p, id, v.LatestUpdatedAt.Time())
 			require.True(t, ok)
-			require.InEpsilon(t, correct.Views, *v.LatestViews, 0.01)
+			require.InEpsilon(t, correct.Views, *v.Latest.Views, 0.01)
 			day := v.LatestUpdatedAt.Day()
 			points, err := w.org.History(t.Context(), store.Ref{ID: v.ID}, day-3, day)
 			require.NoError(t, err)
@@ -116,16 +116,16 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	id := w.sandbox.World().Find(link.YouTube, sandbox.Normal)
 	tracked := w.trackVideos("https://youtu.be/" + id)
 	w.waitForCounts(tracked)
-	before := *w.video(tracked[0]).LatestViews
+	before := *w.video(tracked[0]).Latest.Views
 	require.Positive(t, before)
 
 	w.callControlInterface(http.MethodPut, "/_control/faults", map[string]any{"source": "youtube", "fault": "zeros"})
 	w.db.Clock.Advance(36 * time.Hour)
 	w.waitForLog("suspicious, not stored", "hundredth")
-	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
+	require.Equal(t, before, *w.video(tracked[0]).Latest.Views)
 	w.callControlInterface(http.MethodDelete, "/_control/faults", nil)
 	w.startFastClock()
-	w.waitUntil("the stored views must grow", func() bool { return *w.video(tracked[0]).LatestViews > before })
+	w.waitUntil("the stored views must grow", func() bool { return *w.video(tracked[0]).Latest.Views > before })
 }
 
 func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
@@ -138,14 +138,14 @@ func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
 	require.True(t, ok)
 	if correct.State == sandbox.Deleted {
 		w.waitForLog("no numbers stored for the target", deleted, "class=gone")
-		require.Nil(t, w.video(tracked[0]).LatestViews)
+		require.Nil(t, w.video(tracked[0]).Latest.Views)
 		return
 	}
 	w.waitForCounts(tracked)
-	before := *w.video(tracked[0]).LatestViews
+	before := *w.video(tracked[0]).Latest.Views
 	w.db.Clock.Set(correct.ChangesAt.Add(48 * time.Hour))
 	w.waitForLog("no numbers stored for the target", deleted, "class=gone")
-	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
+	require.Equal(t, before, *w.video(tracked[0]).Latest.Views)
 }
 
 func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
@@ -167,7 +167,7 @@ func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 	w.waitUntil("every video must have counts or an error", func() bool {
 		held := 0
 		for _, tr := range tracked {
-			if v := w.video(tr); v.LatestViews == nil && !strings.Contains(w.log.String(), v.ExternalID) {
+			if v := w.video(tr); v.Latest.Views == nil && !strings.Contains(w.log.String(), v.ExternalID) {
 				held++
 			}
 		}

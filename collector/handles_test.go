@@ -76,7 +76,7 @@ func (c *handleTest) advanceAndFetch() {
 // maxFetches fetches.
 func (c *handleTest) fetchUntilCountsAreCorrect(maxFetches int, tn tenant) {
 	c.t.Helper()
-	for n := 0; c.video(tn).LatestViews == nil; n++ {
+	for n := 0; c.video(tn).Latest.Views == nil; n++ {
 		require.Less(c.t, n, maxFetches, "the video must have counts after fewer fetches; log of the collector:\n%s", c.log.String())
 		c.advanceAndFetch()
 	}
@@ -85,8 +85,8 @@ func (c *handleTest) fetchUntilCountsAreCorrect(maxFetches int, tn tenant) {
 	require.True(c.t, ok)
 	// If there are shares, the views may come from the insights of the account, and can differ from the
 	// public views. So the views are compared only if there are no shares.
-	if v.LatestShares == nil {
-		require.Equal(c.t, correct.Views, *v.LatestViews)
+	if v.Latest.Shares == nil {
+		require.Equal(c.t, correct.Views, *v.Latest.Views)
 	}
 	require.Equal(c.t, correct.Account.Handle, v.Username)
 }

@@ -149,7 +149,7 @@ func (r *accountRun) trackAccount(index int) {
 	r.t.Helper()
 	l, err := link.Parse(link.AccountURL(r.testedSource.platform, r.handles[index]))
 	require.NoError(r.t, err)
-	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
+	out, err := r.org.TrackAccounts(r.t.Context(), store.TrackRequest{Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
 	require.NoError(r.t, err)
 	r.refs[index] = store.Ref{ID: out[0].ID}
 }

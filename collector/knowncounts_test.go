@@ -54,7 +54,7 @@ func (s *refusalTest) fetchForHours() {
 func countsOf(t *testing.T, o *store.Org) store.Counts {
 	t.Helper()
 	v := storetest.VideoOf(t, o, storetest.VideoLink(t, 1))
-	return v.LatestCounts()
+	return v.Latest
 }
 
 func TestCollector_holdsBackSuspiciousCountsOfAnImportedVideo(t *testing.T) {

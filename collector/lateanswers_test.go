@@ -44,13 +44,13 @@ func TestCollector_fetchesAgainIfAnAnswerIsTooOldToBeStored(t *testing.T) {
 		busy, err := c.ClaimAndFetch(t.Context())
 		require.NoError(t, err)
 		require.True(t, busy)
-		require.Nil(t, w.video(tracked[0]).LatestViews)
+		require.Nil(t, w.video(tracked[0]).Latest.Views)
 
 		late.takes = limit
 		began := store.InstantOf(db.Clock.Now())
 		_, err = c.ClaimAndFetch(t.Context())
 		require.NoError(t, err)
-		require.NotNil(t, w.video(tracked[0]).LatestViews)
+		require.NotNil(t, w.video(tracked[0]).Latest.Views)
 		require.Equal(t, began, *w.video(tracked[0]).LatestUpdatedAt)
 	})
 }
@@ -106,7 +106,7 @@ func TestCollector_releasesTargetsWithoutAnAnswerIfItStopsDuringAFetch(t *testin
 		require.NoError(t, err)
 		answered := 0
 		for _, v := range tracked {
-			if w.video(v).LatestViews != nil {
+			if w.video(v).Latest.Views != nil {
 				answered++
 				continue
 			}

@@ -48,7 +48,7 @@ func TestRoute_retriesSkippedSourceOnceAWeek(t *testing.T) {
 			_, err := c.collector.ClaimAndFetch(t.Context())
 			require.NoError(t, err)
 		}
-		require.NotNil(t, c.video(video).LatestViews)
+		require.NotNil(t, c.video(video).Latest.Views)
 		require.GreaterOrEqual(t, c.callCountForVideo("vendor", id), 28, "the vendor must be asked every day")
 		require.LessOrEqual(t, c.callCountForVideo("tiktok_display", id), 5, "the Display API must be asked at most once a week")
 		require.GreaterOrEqual(t, c.callCountForVideo("tiktok_display", id), 4, "the Display API must be asked every week, because it may return the video later")

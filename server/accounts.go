@@ -106,8 +106,8 @@ func ToAPIAccount(a store.Account, view View) api.Account {
 		MeanViews: view.Ratio(a.MeanViews), MedianViews: view.Ratio(a.MedianViews), MedianViewsNonZero: view.Ratio(a.MedianViewsNonZero),
 		MostViewed: view.Count(a.MostViewed), PercentOutperform10X: view.Ratio(a.PercentOutperform10x),
 		PercentOutperform25X: view.Ratio(a.PercentOutperform25x), TotalVideosTracked: view.Count(&a.TotalVideosTracked),
-		TotalViews: view.Count(a.TotalViews), TotalLikes: view.Count(a.TotalLikes), TotalComments: view.Count(a.TotalComments),
-		TotalBookmarks: view.Count(a.TotalBookmarks), TotalShares: view.Count(a.TotalShares), ViewsGained7D: view.Count(a.ViewsGained7d), MetricsMasked: view.MetricsMasked(),
+		TotalViews: view.Count(a.Total.Views), TotalLikes: view.Count(a.Total.Likes), TotalComments: view.Count(a.Total.Comments),
+		TotalBookmarks: view.Count(a.Total.Bookmarks), TotalShares: view.Count(a.Total.Shares), ViewsGained7D: view.Count(a.ViewsGained7d), MetricsMasked: view.MetricsMasked(),
 
 		FetchDetail: view.ExplainFetchStatus(&a.FetchState, link.Account), LastAttemptAt: view.Text(toAPITimePtr(a.LastAttemptAt)),
 		NextFetchAt: view.Text(toAPITimePtr(a.NextFetchAt)),

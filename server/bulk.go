@@ -94,42 +94,36 @@ func (r bulkResponse) write(w http.ResponseWriter) error {
 
 // trackLinks tracks the videos or accounts to which the links in urls lead. If some links are refused, trackLinks still tracks the videos
 // or accounts of the accepted links.
-func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
+func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r store.TrackRequest) (bulkResult, error) {
 	parsed, err := s.parseLinks(ctx, res.kind, urls)
 	if err != nil {
 		return bulkResult{}, err
 	}
 	entries := mergeDuplicates(urls, parsed)
-	var keptTypes []string // warnings about tracking types
 	for _, e := range entries {
 		if e.failure == nil {
-			r.links = append(r.links, e.link)
+			r.Links = append(r.Links, e.link)
 		}
 	}
-	limited := CallerFrom(ctx).Organisation.Subscription == store.SubscriptionNone
-	if len(r.links) > 0 {
-		if r.fetchable, err = s.fetchable.readFetchable(ctx); err != nil {
-			return bulkResult{}, err
-		}
-		if r.allowance = s.previewAllowance; len(entries) <= immediateLinks {
-			r.immediate = len(r.links)
-		}
-		items, err := res.startTracking(ctx, s, r)
-		if err != nil {
-			return bulkResult{}, unknownIDsError(err, "collection", "/label_ids", r.collectionIDs)
-		}
-		// The caller's identity is cached, so its subscription can be outdated.
-		limited = items[0].Limited
-		for i := range items {
-			// If the subscription has just begun, the items that were saved as pending are about to be fetched.
-			items[i].Pending = items[i].Pending && limited
-		}
-		entries = assignItems(entries, items)
-		keptTypes = r.warningsAboutKeptTypes(items)
+	if len(r.Links) == 0 {
+		return s.summariseBulk(ctx, entries, 0, CallerFrom(ctx).Organisation.Subscription == store.SubscriptionNone), nil
 	}
-	done := s.summariseBulk(ctx, entries, r.immediate, limited)
-	done.enqueued = done.enqueued && !slices.ContainsFunc(r.links, func(l link.Link) bool { return r.unsupportedReason(l) != "" })
-	done.warnings = append(append(done.warnings, warningsAboutLinks(r.fetchable, r.links)...), keptTypes...)
+	fetchable, err := s.fetchable.readFetchable(ctx)
+	if err != nil {
+		return bulkResult{}, err
+	}
+	if r.Allowance = s.previewAllowance; len(entries) <= immediateLinks {
+		r.Immediate = len(r.Links)
+	}
+	items, err := s.startTracking(ctx, res, r, fetchable)
+	if err != nil {
+		return bulkResult{}, unknownIDsError(err, "collection", "/label_ids", r.CollectionIDs)
+	}
+	// items[0].Limited is current, while the subscription in the caller's cached identity can be outdated.
+	done := s.summariseBulk(ctx, assignItems(entries, items), r.Immediate, items[0].Limited)
+	unsupported := unsupportedReasons(fetchable)
+	done.enqueued = done.enqueued && !slices.ContainsFunc(r.Links, func(l link.Link) bool { return unsupported(l) != "" })
+	done.warnings = append(append(done.warnings, warningsAboutLinks(fetchable, r.Links)...), warningsAboutKeptTypes(items)...)
 	return done, nil
 }
 

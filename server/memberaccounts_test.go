@@ -24,7 +24,7 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	c.t.Helper()
 	l, err := link.Parse(raw)
 	require.NoError(c.t, err)
-	tracked, err := c.app.Org(c.org.ID).TrackAccounts(c.t.Context(), store.TrackAccountsRequest{
+	tracked, err := c.app.Org(c.org.ID).TrackAccounts(c.t.Context(), store.TrackRequest{
 		Links: []link.Link{l}, Type: store.TrackLatest30, Immediate: 1})
 	require.NoError(c.t, err)
 	return tracked[0].ID

@@ -51,7 +51,7 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	if err != nil {
 		return nil, err
 	}
-	done, err := res.scheduleFetch(CallerFrom(ctx).Org, ctx, ref, trackRequest{fetchable: fetchable}.unsupportedReason)
+	done, err := res.scheduleFetch(CallerFrom(ctx).Org, ctx, ref, unsupportedReasons(fetchable))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, untrackedError(res.kind, idOrLink)

@@ -17,8 +17,9 @@ import (
 // one for accounts.
 type resource struct {
 	kind link.Kind
-	// startTracking tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
-	startTracking func(context.Context, *Server, trackRequest) ([]store.Tracked, error)
+	// startTracking tracks the videos or accounts of a request and returns them in the order of its links. Server.startTracking
+	// calls it.
+	startTracking func(*store.Org, context.Context, store.TrackRequest) ([]store.Tracked, error)
 	// trackedIDs returns one id for each link, in the same order. The id is zero if the
 	// organisation does not track the link's video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
@@ -29,62 +30,44 @@ type resource struct {
 	scheduleFetch func(_ *store.Org, _ context.Context, _ store.Ref, unsupported func(link.Link) string) (store.Refreshed, error)
 }
 
-// trackRequest is a request to track the videos or accounts to which the links lead.
-type trackRequest struct {
-	links           []link.Link
-	trackingType    *api.TrackingType // says which videos of an account are tracked; nil for the default and for video links
-	collectionIDs   []uuid.UUID
-	collectionNames []string
-	immediate       int             // how many of the links, from the first, are fetched with the highest priority
-	allowance       int             // how many of the links, from the first, are fetched for an organisation without a subscription
-	fetchable       queue.Fetchable // says which videos and accounts the running collectors can fetch
+// startTracking calls res.startTracking in the name of the caller. It sets those fields of the request that are the same for all operations.
+func (s *Server) startTracking(ctx context.Context, res resource, r store.TrackRequest, fetchable queue.Fetchable) ([]store.Tracked, error) {
+	caller := CallerFrom(ctx)
+	r.CreatedBy, r.Preview, r.Unsupported = caller.Token.ID, s.previewAllowance, unsupportedReasons(fetchable)
+	return res.startTracking(caller.Org, ctx, r)
+}
+
+// trackingTypeOf returns the tracking type that a request names, or "" if it names none.
+func trackingTypeOf(named *api.TrackingType) store.TrackingType {
+	if named == nil {
+		return ""
+	}
+	return store.TrackingType(*named)
 }
 
 // warningsAboutKeptTypes returns a warning for each tracking type that accounts keep, although the request names another type.
-func (r trackRequest) warningsAboutKeptTypes(items []store.Tracked) []string {
+func warningsAboutKeptTypes(items []store.Tracked) []string {
 	var warnings []string
 	for _, item := range items {
 		warning := fmt.Sprintf("An account that is already tracked keeps its tracking type %s. To change the type, stop the account and track it again.", item.KeptType)
-		if r.trackingType != nil && item.KeptType != "" && !slices.Contains(warnings, warning) {
+		if item.KeptType != "" && !slices.Contains(warnings, warning) {
 			warnings = append(warnings, warning)
 		}
 	}
 	return warnings
 }
 
-// unsupportedReason explains why the running collectors can never fetch a link's video or account.
-// The text is "" if they can, or if no collector is running.
-func (r trackRequest) unsupportedReason(l link.Link) string {
-	reason, _ := checkFetchable(r.fetchable, l)
-	return reason
-}
-
 var videoResource = resource{
-	kind: link.Video,
-	startTracking: func(ctx context.Context, _ *Server, r trackRequest) ([]store.Tracked, error) {
-		caller := CallerFrom(ctx)
-		return caller.Org.Track(ctx, store.TrackRequest{
-			Links: r.links, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
-			Immediate: r.immediate, Allowance: r.allowance, Unsupported: r.unsupportedReason,
-		})
-	},
+	kind:          link.Video,
+	startTracking: (*store.Org).Track,
 	trackedIDs:    (*store.Org).TrackedVideoIDs,
 	stopTracking:  (*store.Org).StopVideos,
 	scheduleFetch: (*store.Org).RefreshVideo,
 }
 
 var accountResource = resource{
-	kind: link.Account,
-	startTracking: func(ctx context.Context, s *Server, r trackRequest) ([]store.Tracked, error) {
-		caller, trackingType := CallerFrom(ctx), store.TrackLatest30
-		if r.trackingType != nil {
-			trackingType = store.TrackingType(*r.trackingType)
-		}
-		return caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
-			Links: r.links, Type: trackingType, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
-			Preview: s.previewAllowance, Immediate: r.immediate, Allowance: r.allowance, Unsupported: r.unsupportedReason,
-		})
-	},
+	kind:          link.Account,
+	startTracking: (*store.Org).TrackAccounts,
 	trackedIDs:    (*store.Org).TrackedAccountIDs,
 	stopTracking:  (*store.Org).StopAccounts,
 	scheduleFetch: (*store.Org).RefreshAccount,
@@ -93,7 +76,7 @@ var accountResource = resource{
 // TrackVideo answers POST /videos: it tracks one video. Its requirements are in section 4.3 of docs/coverage.md.
 func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) (api.TrackVideoResponseObject, error) {
 	one, err := s.trackItem(ctx, videoResource, r.Body.Link,
-		trackRequest{collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
+		store.TrackRequest{CollectionIDs: r.Body.CollectionIds, CollectionNames: r.Body.CollectionNames})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +86,7 @@ func (s *Server) TrackVideo(ctx context.Context, r api.TrackVideoRequestObject) 
 // TrackAccount answers POST /accounts: it tracks one account.
 func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObject) (api.TrackAccountResponseObject, error) {
 	one, err := s.trackItem(ctx, accountResource, r.Body.Link,
-		trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.CollectionIds, collectionNames: r.Body.CollectionNames})
+		store.TrackRequest{Type: trackingTypeOf(r.Body.TrackingType), CollectionIDs: r.Body.CollectionIds, CollectionNames: r.Body.CollectionNames})
 	if err != nil {
 		return nil, err
 	}
@@ -119,24 +102,25 @@ type trackOneResult struct {
 }
 
 // trackItem tracks the video or account of one link.
-func (s *Server) trackItem(ctx context.Context, res resource, raw string, r trackRequest) (one trackOneResult, err error) {
+func (s *Server) trackItem(ctx context.Context, res resource, raw string, r store.TrackRequest) (one trackOneResult, err error) {
 	l, err := s.parseLink(ctx, res.kind, raw)
 	if err != nil {
 		return one, refusedLinkError("/link", err)
 	}
-	if r.fetchable, err = s.fetchable.readFetchable(ctx); err != nil {
+	fetchable, err := s.fetchable.readFetchable(ctx)
+	if err != nil {
 		return one, err
 	}
-	r.links, r.immediate, r.allowance = []link.Link{l}, 1, 1
-	items, err := res.startTracking(ctx, s, r)
+	r.Links, r.Immediate, r.Allowance = []link.Link{l}, 1, 1
+	items, err := s.startTracking(ctx, res, r, fetchable)
 	if err != nil {
-		return one, unknownIDsError(err, "collection", "/collection_ids", r.collectionIDs)
+		return one, unknownIDsError(err, "collection", "/collection_ids", r.CollectionIDs)
 	}
 	if items[0].Already {
 		one.notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))
 	}
 	one.id, one.directURL = items[0].ID, fmt.Sprintf("%s/%s/%s/%s", s.appURL, res.kind, l.Platform, items[0].ID)
-	one.warnings = append(warningsAboutLinks(r.fetchable, r.links), r.warningsAboutKeptTypes(items)...)
+	one.warnings = append(warningsAboutLinks(fetchable, r.Links), warningsAboutKeptTypes(items)...)
 	return one, nil
 }
 
@@ -154,7 +138,7 @@ func refusedLinkError(linkPointer string, err error) error {
 
 // TrackVideos answers POST /videos/bulk: it tracks many videos. Its requirements are in section 4.4 of docs/coverage.md.
 func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject) (api.TrackVideosResponseObject, error) {
-	done, err := s.trackLinks(ctx, videoResource, r.Body.Links, trackRequest{collectionIDs: r.Body.LabelIds})
+	done, err := s.trackLinks(ctx, videoResource, r.Body.Links, store.TrackRequest{CollectionIDs: r.Body.LabelIds})
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +149,7 @@ func (s *Server) TrackVideos(ctx context.Context, r api.TrackVideosRequestObject
 
 // TrackAccounts answers POST /accounts/bulk: it tracks many accounts.
 func (s *Server) TrackAccounts(ctx context.Context, r api.TrackAccountsRequestObject) (api.TrackAccountsResponseObject, error) {
-	done, err := s.trackLinks(ctx, accountResource, r.Body.Links, trackRequest{trackingType: r.Body.TrackingType, collectionIDs: r.Body.LabelIds})
+	done, err := s.trackLinks(ctx, accountResource, r.Body.Links, store.TrackRequest{Type: trackingTypeOf(r.Body.TrackingType), CollectionIDs: r.Body.LabelIds})
 	if err != nil {
 		return nil, err
 	}

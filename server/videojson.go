@@ -56,22 +56,26 @@ var videoMembers = []videoMember{
 		return appendMaskedTime(out, v.LastAttemptAt, view)
 	}},
 	{"latest_bookmarks", func(out []byte, v *store.Video, view View) []byte {
-		return appendCount(out, view.Count(v.LatestBookmarks))
+		return appendCount(out, view.Count(v.Latest.Bookmarks))
 	}},
 	{"latest_comments", func(out []byte, v *store.Video, view View) []byte {
-		return appendCount(out, view.Count(v.LatestComments))
+		return appendCount(out, view.Count(v.Latest.Comments))
 	}},
 	{"latest_engagement", func(out []byte, v *store.Video, view View) []byte {
 		return appendCount(out, view.Count(v.LatestEngagement))
 	}},
-	{"latest_likes", func(out []byte, v *store.Video, view View) []byte { return appendCount(out, view.Count(v.LatestLikes)) }},
+	{"latest_likes", func(out []byte, v *store.Video, view View) []byte {
+		return appendCount(out, view.Count(v.Latest.Likes))
+	}},
 	{"latest_shares", func(out []byte, v *store.Video, view View) []byte {
-		return appendCount(out, view.Count(v.LatestShares))
+		return appendCount(out, view.Count(v.Latest.Shares))
 	}},
 	{"latest_updated_at", func(out []byte, v *store.Video, view View) []byte {
 		return appendMaskedTime(out, v.LatestUpdatedAt, view)
 	}},
-	{"latest_views", func(out []byte, v *store.Video, view View) []byte { return appendCount(out, view.Count(v.LatestViews)) }},
+	{"latest_views", func(out []byte, v *store.Video, view View) []byte {
+		return appendCount(out, view.Count(v.Latest.Views))
+	}},
 	{"linked_account_id", func(out []byte, v *store.Video, _ View) []byte { return appendOrNull(out, v.LinkedAccountID, appendID) }},
 	{"metrics_masked", nil}, // nil, because appendVideo writes this member itself
 	{"next_fetch_at", func(out []byte, v *store.Video, view View) []byte { return appendMaskedTime(out, v.NextFetchAt, view) }},

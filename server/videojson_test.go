@@ -24,8 +24,8 @@ func toAPIVideo(v store.Video, view View) api.Video {
 		VideoLength: v.VideoLength, Title: v.Title, NotSafe: v.NotSafe, Private: v.Private, HiddenStats: v.HiddenStats,
 		AdInfoShop: v.AdInfoShop, AdIsAd: v.AdIsAd, LabelIds: make([]uuid.UUID, len(v.Labels)), LabelNames: make([]string, len(v.Labels)),
 
-		LatestViews: view.Count(v.LatestViews), LatestLikes: view.Count(v.LatestLikes), LatestComments: view.Count(v.LatestComments),
-		LatestBookmarks: view.Count(v.LatestBookmarks), LatestShares: view.Count(v.LatestShares),
+		LatestViews: view.Count(v.Latest.Views), LatestLikes: view.Count(v.Latest.Likes), LatestComments: view.Count(v.Latest.Comments),
+		LatestBookmarks: view.Count(v.Latest.Bookmarks), LatestShares: view.Count(v.Latest.Shares),
 		LatestEngagement: view.Count(v.LatestEngagement), LatestUpdatedAt: view.Text(toAPITimePtr(v.LatestUpdatedAt)),
 		OutlierMultiplier: view.Ratio(v.OutlierMultiplier), Increase1D: view.Ratio(v.Increase1d), Increase7D: view.Ratio(v.Increase7d),
 		Increase14D: view.Ratio(v.Increase14d), Increase30D: view.Ratio(v.Increase30d), ViewsGained7D: view.Count(v.ViewsGained7d),
@@ -72,9 +72,9 @@ func TestAppendVideo_writesTheSameBytesAsJSONMarshal(t *testing.T) {
 			SongName: optional("song"), SongLink: optional("song link"), ThumbnailURL: optional("thumbnail"), VideoLength: optional("length"), Title: text("title"),
 			NotSafe: truth("not safe"), Private: truth("private"), HiddenStats: truth("hidden"), AdInfoShop: truth("shop"), AdIsAd: truth("ad"),
 			AdProductIDShop: optional("product"),
-			LatestViews:     counts.Draw(t, "views"), LatestLikes: counts.Draw(t, "likes"), LatestComments: counts.Draw(t, "comments"),
-			LatestBookmarks: counts.Draw(t, "bookmarks"), LatestShares: counts.Draw(t, "shares"), LatestEngagement: counts.Draw(t, "engagement"),
-			LatestUpdatedAt: nilOrValue(times).Draw(t, "updated"), OutlierMultiplier: ratios.Draw(t, "outlier"),
+			Latest: store.Counts{Views: counts.Draw(t, "views"), Likes: counts.Draw(t, "likes"), Comments: counts.Draw(t, "comments"),
+				Shares: counts.Draw(t, "shares"), Bookmarks: counts.Draw(t, "bookmarks")},
+			LatestEngagement: counts.Draw(t, "engagement"), LatestUpdatedAt: nilOrValue(times).Draw(t, "updated"), OutlierMultiplier: ratios.Draw(t, "outlier"),
 			Growth: store.Growth{Increase1d: ratios.Draw(t, "1d"), Increase7d: ratios.Draw(t, "7d"), Increase14d: ratios.Draw(t, "14d"),
 				Increase30d: ratios.Draw(t, "30d"), ViewsGained7d: counts.Draw(t, "gained")},
 			FetchState: store.FetchState{FetchStatus: rapid.SampledFrom([]store.FetchStatus{"ok", "pending", "failing", "stopped", "delayed"}).Draw(t, "status"),
@@ -93,7 +93,7 @@ func TestAppendVideo_writesTheSameBytesAsJSONMarshal(t *testing.T) {
 
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
 func TestAppendVideo_allocatesAtMostTwoObjects(t *testing.T) {
-	v := store.Video{Title: "A day at the harbour", Username: "harbour", LatestViews: new(int64(5)), Labels: []*store.Label{{Name: "Launch"}}, FetchState: store.FetchState{FetchStatus: "ok"}}
+	v := store.Video{Title: "A day at the harbour", Username: "harbour", Latest: store.Counts{Views: new(int64(5))}, Labels: []*store.Label{{Name: "Launch"}}, FetchState: store.FetchState{FetchStatus: "ok"}}
 	out := make([]byte, 0, 4096)
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = appendVideo(out, &v, FullView) }), 2.0)
 }

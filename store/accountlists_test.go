@@ -74,7 +74,7 @@ func compareAccounts(o store.Order) func(a, b store.Account) int {
 		case "latest_followers_count":
 			return countKey(a.LatestFollowersCount)
 		case "total_views":
-			return countKey(a.TotalViews)
+			return countKey(a.Total.Views)
 		case "views_gained_7d":
 			return countKey(a.ViewsGained7d)
 		case "median_views":

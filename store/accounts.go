@@ -48,11 +48,7 @@ type Account struct {
 	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // percentage of the tracked videos with known views that have at least 10 times the median views
 	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"` // percentage of the tracked videos with known views that have at least 25 times the median views
 	TotalVideosTracked   int64
-	TotalViews           *int64
-	TotalLikes           *int64
-	TotalComments        *int64
-	TotalBookmarks       *int64
-	TotalShares          *int64
+	Total                db.Counts `gorm:"embedded;embeddedPrefix:total_"`
 	LastUploadedAt       *db.Date
 	ViewsGained7d        *int64 `gorm:"column:views_gained_7d"` // see GainedIn7Days
 

@@ -99,7 +99,7 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (A
 		v := &changedVideos[i]
 		known[v.Key()] = true
 		if v.LinkedAccountID != nil {
-			of := AccountVideo{OrganisationID: v.OrganisationID, ID: v.ID, LinkedAccountID: *v.LinkedAccountID, Counts: v.LatestCounts(), UploadedAt: v.UploadedAt}
+			of := AccountVideo{OrganisationID: v.OrganisationID, ID: v.ID, LinkedAccountID: *v.LinkedAccountID, Counts: v.Latest, UploadedAt: v.UploadedAt}
 			videos[of.accountKey()] = append(videos[of.accountKey()], of)
 		}
 	}

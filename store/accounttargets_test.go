@@ -32,7 +32,7 @@ func accountSubscriptions(t *testing.T, db *storetest.DB, o *store.Org) map[stri
 func followTwice(t *testing.T, db *storetest.DB, o *store.Org, firstAllowance, secondAllowance int) (first, second uuid.UUID) {
 	t.Helper()
 	follow := func(allowance int) uuid.UUID {
-		tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll, Allowance: allowance})
+		tracked, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll, Allowance: allowance})
 		require.NoError(t, err)
 		return tracked[0].ID
 	}
@@ -61,7 +61,7 @@ func TestSetSubscription_schedulesTheAccountThatHasTheHandleNow(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, queue.FetchGone, lost.FetchStatus)
 				}
-				unrelated, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, "https://www.tiktok.com/@unrelated")}, Type: store.TrackAll})
+				unrelated, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, "https://www.tiktok.com/@unrelated")}, Type: store.TrackAll})
 				require.NoError(t, err)
 				want := map[string]uuid.UUID{"@someone": second, "@unrelated": unrelated[0].ID}
 				for range 2 { // the second call must change nothing

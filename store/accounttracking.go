@@ -1,40 +1,18 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
-
-// TrackAccountsRequest is a request to track accounts. Its Type decides which existing videos of the accounts are tracked.
-type TrackAccountsRequest struct {
-	// Links are the links of the accounts. Two links can name the same account, one by id and one by handle.
-	Links           []link.Link
-	Type            TrackingType
-	CollectionIDs   []uuid.UUID // existing collections to which the accounts are added
-	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
-	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
-	// Allowance is the number of accounts, the first different ones in Links, that are fetched if the organisation has no
-	// subscription. The others are saved but not fetched. Accounts that are already tracked count, but do not change.
-	Allowance int
-	// Immediate is the maximum number of accounts that get the highest priority in the fetch queue, the interactive lane. The first accounts
-	// in Links get this priority.
-	Immediate int
-	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
-	// DefaultPreview is used.
-	Preview int
-	// Unsupported returns why no source can fetch a link's account, or "" if a source can. If
-	// Unsupported is nil, all accounts are treated as fetchable.
-	Unsupported func(link.Link) string
-}
 
 // DefaultPreview is how many videos of each tracked account are fetched for an organisation without a paid subscription. The operator can
 // set another number.
@@ -63,7 +41,7 @@ var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, Tr
 
 // TrackAccounts tracks accounts in one transaction. The results are in the order of the links.
 // Already tracked accounts keep their tracking type. An unknown collection gives a *NotFoundError.
-func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Tracked, error) {
+func (o *Org) TrackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var out []Tracked
 	err := db.RetryOnDuplicate(func() (err error) {
 		out, err = o.trackAccounts(ctx, r)
@@ -73,10 +51,9 @@ func (o *Org) TrackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 }
 
 // trackAccounts runs one attempt of TrackAccounts. It returns ErrDuplicate if a concurrent transaction created one of the accounts.
-func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Tracked, error) {
+func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var out []Tracked
-	err := o.changeData(ctx, func(tx *gorm.DB) error {
-		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
+	err := o.changeData(ctx, func(t OrgTx) error {
 		collections, err := t.collectionIDs(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
 		if err != nil {
 			return err
@@ -85,19 +62,21 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		if err != nil {
 			return err
 		}
-		org, err := ReadOrganisation(tx, o.id)
+		org, err := ReadOrganisation(t.Tx, o.id)
 		if err != nil {
 			return err
 		}
 		plan := newAccountPlan(r, accounts, org, t.Now)
 		out = plan.results
-		if err := t.markPendingAccounts(out, plan.already); err != nil {
-			return err
+		if org.isLimited() { // otherwise, accounts that are not in the fetch queue yet are about to be fetched
+			if err := t.markPendingAccounts(out, plan.already); err != nil {
+				return err
+			}
 		}
 		if err := t.saveCoveredDepths(plan.restarted); err != nil {
 			return err
 		}
-		if err := t.markAccountsTracked(plan.start, r.Type, int64(len(plan.restarted))); err != nil {
+		if err := t.markAccountsTracked(plan.start, plan.kind, int64(len(plan.restarted))); err != nil {
 			return err
 		}
 		entries, err := t.enqueueAccounts(plan.entries, LaneOf(org))
@@ -106,7 +85,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		}
 		markDeferred(out, entries)
 		if !org.isLimited() {
-			if err := t.resumeVideosOf(plan.recent, r.Type, LaneOf(org)); err != nil {
+			if err := t.resumeVideosOf(plan.recent, plan.kind, LaneOf(org)); err != nil {
 				return err
 			}
 		}
@@ -114,12 +93,12 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 		case len(plan.restarted) > 0:
 			err = t.updateSums(accountKeys(o.id, plan.restarted))
 		case len(plan.start) > 0:
-			err = db.RunWrites(tx, t.statementsForToday(0)...)
+			err = db.RunWrites(t.Tx, t.statementsForToday(0)...)
 		}
 		if err != nil {
 			return err
 		}
-		_, err = t.addMembers(tx, t.Now, "account", collections, trackedIDs(out))
+		_, err = t.addMembers("account", collections, trackedIDs(out))
 		return err
 	})
 	return out, err
@@ -128,6 +107,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 // accountPlan says what TrackAccounts does with each account of a request. An account that two links name is in results twice, and in no other
 // list more than once.
 type accountPlan struct {
+	kind      TrackingType  // the tracking type of the accounts whose tracking starts
 	results   []Tracked     // in the order of the links; markPendingAccounts sets Pending of accounts that are already tracked
 	already   []uuid.UUID   // accounts that are already tracked; they do not change
 	start     []uuid.UUID   // accounts whose tracking starts
@@ -137,13 +117,13 @@ type accountPlan struct {
 }
 
 // newAccountPlan returns the plan for a request. The list "accounts" has the account of each link of the request.
-func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisation, now db.Instant) accountPlan {
-	p := accountPlan{results: make([]Tracked, len(accounts))}
+func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now db.Instant) accountPlan {
+	p := accountPlan{results: make([]Tracked, len(accounts)), kind: cmp.Or(r.Type, TrackLatest30)}
 	fetched := org.fetchedItems(len(accounts), r.Allowance)
 	seen := make(map[uuid.UUID]bool, len(accounts))
 	for i, a := range accounts {
 		p.results[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
-		if kind := a.TypeOrDefault(); a.Tracked && kind != r.Type {
+		if kind := a.TypeOrDefault(); a.Tracked && r.Type != "" && kind != r.Type {
 			p.results[i].KeptType = kind
 		}
 		if seen[a.ID] {
@@ -163,7 +143,7 @@ func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisatio
 			p.results[i].Pending = true
 			continue
 		}
-		e := AccountEntry(a, &r.Type, r.Preview, LaneOf(org), now)
+		e := AccountEntry(a, &p.kind, r.Preview, LaneOf(org), now)
 		e.NeedsOlderVideos = a.Removed && e.Depth > a.coveredDepth()
 		if n < r.Immediate {
 			e.Lane = queue.LaneInteractive
@@ -172,7 +152,7 @@ func newAccountPlan(r TrackAccountsRequest, accounts []*Account, org Organisatio
 			e.Unsupported = r.Unsupported(r.Links[i])
 		}
 		p.entries = append(p.entries, e)
-		// The next fetch tracks the account's stopped videos again, if r.Type includes them. After a recent fetch, the next one can
+		// The next fetch tracks the account's stopped videos again, if the tracking type includes them. After a recent fetch, the next one can
 		// be late, so TrackAccounts resumes these videos itself. A video that was tracked again on the same day is not resumed by a fetch.
 		if a.Removed && a.CheckedAt != nil && now < a.CheckedAt.Add(queue.RefreshPause) {
 			p.recent = append(p.recent, a)
@@ -194,7 +174,7 @@ func (a *Account) coveredDepth() int {
 
 // saveCoveredDepths saves the coveredDepth of accounts that are tracked again, because their tracking type and their time of tracking are then
 // replaced. So a caller cannot cause additional fetches by changing between a small and a large tracking type.
-func (t Tracking) saveCoveredDepths(accounts []*Account) error {
+func (t OrgTx) saveCoveredDepths(accounts []*Account) error {
 	changed := map[int][]uuid.UUID{}
 	for _, a := range accounts {
 		if depth := a.coveredDepth(); a.ListedDepth == nil || *a.ListedDepth < depth {
@@ -217,7 +197,7 @@ const maxResumed = 5000
 //
 // The caller, TrackAccounts, passes only accounts that were fetched less than queue.RefreshPause ago. For an organisation without a subscription,
 // resumeVideosOf is not called: only a few videos of each account are fetched, and the next fetch of the account chooses them.
-func (t Tracking) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
+func (t OrgTx) resumeVideosOf(accounts []*Account, kind TrackingType, lane queue.Lane) error {
 	var resumed []Video
 	for _, a := range accounts {
 		var stopped []Video
@@ -254,7 +234,7 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 }
 
 // AccountEntry returns the entry with which an account is added to the fetch queue, due now. kind decides how many videos the next fetch lists; nil
-// means none. For preview, see TrackAccountsRequest.
+// means none. For preview, see TrackRequest.
 func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Preview: preview, Known: db.Counts{Views: a.LatestFollowersCount}}
@@ -273,7 +253,7 @@ func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, 
 // its id is not known, markUnreachable marks the account.
 //
 // It returns the entries that it added, also those of other accounts.
-func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]queue.Entry, error) {
+func (t OrgTx) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]queue.Entry, error) {
 	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
 	for _, e := range entries {
 		if e.Kind == queue.KindAccount && !IsAccountID(e.ExternalID) {
@@ -313,7 +293,7 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]que
 		}
 		entries = append(entries, AccountEntry(a, a.TrackingType, previews[a.ID], lane, t.Now))
 	}
-	if err := t.markUnreachable(t.Tx, lost); err != nil {
+	if err := t.markUnreachable(lost); err != nil {
 		return nil, err
 	}
 	return entries, queue.Enqueue(t.Tx, t.id, entries, t.Now)
@@ -323,16 +303,16 @@ func (t Tracking) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]que
 const handleLost = "The handle of the account belongs to another account now, and the id of the account is not known; track the account with its new handle"
 
 // markUnreachable gives accounts the status "gone" that can no longer be fetched, because they have lost their handle to another account and have no id.
-func (o *Org) markUnreachable(tx *gorm.DB, ids []uuid.UUID) error {
+func (t OrgTx) markUnreachable(ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ?", ids).
+	return db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", ids).
 		Updates(map[string]any{"fetch_status": queue.FetchGone, "fetch_reason": handleLost, "next_fetch_at": nil}).Error
 }
 
 // AccountRecords returns the account of each link, in the order of the links. It creates missing accounts.
-func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
+func (t OrgTx) AccountRecords(links []link.Link) ([]*Account, error) {
 	ids, names, users := []string{""}, []string{""}, []string{""}
 	for _, l := range links {
 		ids, names, users = append(ids, l.ID), append(names, l.Handle, link.FoldUsername(l.ID)), append(users, userNameID(l.Platform, l.Handle))
@@ -354,7 +334,7 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 
 // markAccountsTracked marks accounts as tracked and adds them to the organisation's totals. The number restartedCount says how many of these accounts
 // were stopped before.
-func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restartedCount int64) error {
+func (t OrgTx) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restartedCount int64) error {
 	if len(ids) == 0 {
 		return nil
 	}

@@ -89,7 +89,7 @@ func TestTrackAccounts_tracksEachAccountOnceIfEqualRequestsRunConcurrently(t *te
 		tracked, errs := make([][]store.Tracked, requests), make([]error, requests)
 		for i := range requests {
 			wg.Go(func() {
-				tracked[i], errs[i] = o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: store.TrackAll, CollectionNames: []string{"Dogs"}})
+				tracked[i], errs[i] = o.TrackAccounts(t.Context(), store.TrackRequest{Links: links, Type: store.TrackAll, CollectionNames: []string{"Dogs"}})
 			})
 		}
 		wg.Wait()
@@ -115,7 +115,7 @@ func TestTrackAccounts_tracksNothingIfACollectionIsUnknown(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		mine, foreign := storetest.Collection(t, o, "Mine", nil), storetest.Collection(t, storetest.NewOrg(t, db), "Foreign", nil)
-		r := store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{mine.ID, foreign.ID}, Immediate: 1}
+		r := store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{mine.ID, foreign.ID}, Immediate: 1}
 		_, err := o.TrackAccounts(t.Context(), r)
 		var missing *store.NotFoundError
 		require.ErrorAs(t, err, &missing)

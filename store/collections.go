@@ -196,32 +196,31 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 		return Collection{}, ErrPasswordRequired
 	}
 	var c Collection
-	err := o.changeData(ctx, func(tx *gorm.DB) error {
-		now := o.s.db.Now()
+	err := o.changeData(ctx, func(t OrgTx) error {
 		c = Collection{OrganisationID: o.id, ID: n.ID, ParentID: n.ParentID, Name: n.Name, Sharing: Sharing{Access: n.Access},
-			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
+			CreatedBy: n.CreatedBy, CreatedAt: t.Now, UpdatedAt: t.Now}
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
-		} else if made, err := o.collectionForUpdate(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
+		} else if made, err := t.collectionForUpdate(c.ID, nil); !errors.Is(err, db.ErrNotFound) {
 			c = made // an earlier attempt of the request created the collection, but the server crashed before it sent the response
 			return err
 		}
 		if n.ParentID != nil {
-			if err := o.checkNewParent(tx, uuid.Nil, *n.ParentID); err != nil {
+			if err := t.checkNewParent(uuid.Nil, *n.ParentID); err != nil {
 				return err
 			}
 		}
-		if err := CheckCollectionCount(o, tx, 1); err != nil {
+		if err := CheckCollectionCount(o, t.Tx, 1); err != nil {
 			return err
 		}
-		if err := c.assignHash(tx, sharePage{OrganisationID: o.id, CollectionID: c.ID}); err != nil {
+		if err := c.assignHash(t.Tx, sharePage{OrganisationID: o.id, CollectionID: c.ID}); err != nil {
 			return err
 		}
-		if err := tx.Create(&c).Error; err != nil {
+		if err := t.Tx.Create(&c).Error; err != nil {
 			return err
 		}
 		c.Hashtags = n.Hashtags
-		return o.saveHashtags(tx, &c)
+		return t.saveHashtags(&c)
 	})
 	return c, err
 }
@@ -242,27 +241,27 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 
 // saveHashtags replaces the stored hashtags of the collection by c.Hashtags. It first converts c.Hashtags with FoldTag and sorts them. A
 // hashtag that was already stored keeps its AddedAt.
-func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
+func (t OrgTx) saveHashtags(c *Collection) error {
 	for i, tag := range c.Hashtags {
 		c.Hashtags[i] = FoldTag(tag)
 	}
 	slices.Sort(c.Hashtags)
-	c.Hashtags = slices.DeleteFunc(slices.Compact(c.Hashtags), func(t string) bool { return t == "" })
+	c.Hashtags = slices.DeleteFunc(slices.Compact(c.Hashtags), func(tag string) bool { return tag == "" })
 	var before []CollectionHashtag
-	if err := db.Scoped(tx, "collection_hashtags", o.id).Where("collection_id = ?", c.ID).Find(&before).Error; err != nil {
+	if err := db.Scoped(t.Tx, "collection_hashtags", t.id).Where("collection_id = ?", c.ID).Find(&before).Error; err != nil {
 		return err
 	}
 	rows := make([]CollectionHashtag, len(c.Hashtags))
 	for i, tag := range c.Hashtags {
-		rows[i] = CollectionHashtag{o.id, c.ID, tag, o.s.db.Now()}
+		rows[i] = CollectionHashtag{t.id, c.ID, tag, t.Now}
 		if n := slices.IndexFunc(before, func(h CollectionHashtag) bool { return h.Tag == tag }); n >= 0 {
 			rows[i].AddedAt = before[n].AddedAt
 		}
 	}
-	if err := tx.Exec("DELETE FROM collection_hashtags WHERE organisation_id = ? AND collection_id = ?", o.id, c.ID).Error; err != nil || len(rows) == 0 {
+	if err := t.Tx.Exec("DELETE FROM collection_hashtags WHERE organisation_id = ? AND collection_id = ?", t.id, c.ID).Error; err != nil || len(rows) == 0 {
 		return err
 	}
-	return tx.Create(&rows).Error
+	return t.Tx.Create(&rows).Error
 }
 
 // CollectionPatch is a change to a collection. Fields that are nil stay unchanged.
@@ -288,24 +287,24 @@ type ParentChange struct{ To *uuid.UUID }
 // ErrPasswordRequired and ErrStale.
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
-	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
-		if c, err = o.collectionForUpdate(tx, id, p.ExpectedUpdatedAt); err != nil {
+	err := o.changeData(ctx, func(t OrgTx) (err error) {
+		if c, err = t.collectionForUpdate(id, p.ExpectedUpdatedAt); err != nil {
 			return err
 		}
 		if p.Parent != nil {
 			if p.Parent.To != nil {
-				if err := o.checkNewParent(tx, id, *p.Parent.To); err != nil {
+				if err := t.checkNewParent(id, *p.Parent.To); err != nil {
 					return err
 				}
 			}
 			c.ParentID = p.Parent.To
 		}
 		db.Assign(&c.Name, p.Name)
-		if err := c.change(tx, SharingPatch{p.Access, p.PasswordHash, p.ShareExpiry, p.DisplaySettings}, sharePage{OrganisationID: o.id, CollectionID: id}, o.s.db.Now()); err != nil {
+		if err := c.change(t.Tx, SharingPatch{p.Access, p.PasswordHash, p.ShareExpiry, p.DisplaySettings}, sharePage{OrganisationID: o.id, CollectionID: id}, t.Now); err != nil {
 			return err
 		}
-		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt is the version of the collection, so it must rise even if the clock shows the same time
-		err = db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
+		c.UpdatedAt = max(t.Now, c.UpdatedAt+1) // UpdatedAt is the version of the collection, so it must rise even if the clock shows the same time
+		err = db.Scoped(t.Tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
 			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash, "share_expires_at": c.ShareExpiresAt,
 			"display_settings": c.DisplaySettings, "updated_at": c.UpdatedAt}).Error
 		if err != nil {
@@ -313,10 +312,10 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		}
 		if p.Hashtags == nil {
 			c.Hashtags = nil
-			return db.Scoped(tx, "collection_hashtags", o.id).Where("collection_id = ?", id).Order("tag").Pluck("tag", &c.Hashtags).Error
+			return db.Scoped(t.Tx, "collection_hashtags", o.id).Where("collection_id = ?", id).Order("tag").Pluck("tag", &c.Hashtags).Error
 		}
 		c.Hashtags = *p.Hashtags
-		return o.saveHashtags(tx, &c)
+		return t.saveHashtags(&c)
 	})
 	return c, err
 }
@@ -324,9 +323,9 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 // collectionForUpdate returns a collection without its hashtags, or ErrNotFound. It returns
 // ErrStale if expectedUpdatedAt is set and differs from UpdatedAt. The transaction must hold the
 // organisation's lock.
-func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
+func (t OrgTx) collectionForUpdate(id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
 	var found []Collection
-	switch err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
+	switch err := db.Scoped(t.Tx, "collections", t.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
 	case err != nil:
 		return Collection{}, err
 	case len(found) == 0:
@@ -339,7 +338,7 @@ func (o *Org) collectionForUpdate(tx *gorm.DB, id uuid.UUID, expectedUpdatedAt *
 
 // checkNewParent returns ErrNotFound, ErrCycle or ErrTooDeep if the collection cannot be a child of
 // parentID. The parameter id is zero if the collection is not stored yet.
-func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
+func (t OrgTx) checkNewParent(id, parentID uuid.UUID) error {
 	above := 0
 	for at := &parentID; at != nil; above++ {
 		if *at == id && id != uuid.Nil {
@@ -349,7 +348,7 @@ func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 			return ErrTooDeep
 		}
 		var found []Collection
-		if err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", *at).Limit(1).Find(&found).Error; err != nil {
+		if err := db.Scoped(t.Tx, "collections", t.id).Where("collections.id = ?", *at).Limit(1).Find(&found).Error; err != nil {
 			return err
 		}
 		if len(found) == 0 {
@@ -357,7 +356,7 @@ func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 		}
 		at = found[0].ParentID
 	}
-	below, err := o.subtreeHeight(tx, id)
+	below, err := t.subtreeHeight(id)
 	if err == nil && above+below > MaxCollectionDepth {
 		err = ErrTooDeep
 	}
@@ -366,11 +365,11 @@ func (o *Org) checkNewParent(tx *gorm.DB, id, parentID uuid.UUID) error {
 
 // subtreeHeight returns the number of levels of the subtree of the collection with the given id. The collection itself is one level. If the id is
 // zero, the result is 1.
-func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
+func (t OrgTx) subtreeHeight(id uuid.UUID) (int, error) {
 	levels, ids := 1, []uuid.UUID{id}
 	for id != uuid.Nil {
 		var children []uuid.UUID
-		if err := db.Scoped(tx, "collections", o.id).Where("collections.parent_id IN ?", ids).Pluck("id", &children).Error; err != nil {
+		if err := db.Scoped(t.Tx, "collections", t.id).Where("collections.parent_id IN ?", ids).Pluck("id", &children).Error; err != nil {
 			return 0, err
 		}
 		if len(children) == 0 {
@@ -384,22 +383,22 @@ func (o *Org) subtreeHeight(tx *gorm.DB, id uuid.UUID) (int, error) {
 // DeleteCollection deletes a collection, and moves its children to its parent. Videos and accounts stay tracked. DeleteCollection can return
 // ErrNotFound, and also ErrStale if expectedUpdatedAt is set.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, expectedUpdatedAt *db.Instant) error {
-	return o.changeData(ctx, func(tx *gorm.DB) error {
-		c, err := o.collectionForUpdate(tx, id, expectedUpdatedAt)
+	return o.changeData(ctx, func(t OrgTx) error {
+		c, err := t.collectionForUpdate(id, expectedUpdatedAt)
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // UpdatedAt of each child must rise: it becomes the current time or, if it is already later or equal, rises by one microsecond
-		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
-			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
+		// UpdatedAt of each child must rise: it becomes the current time or, if it is already later or equal, rises by one microsecond.
+		err = db.Scoped(t.Tx, "collections", o.id).Where("collections.parent_id = ?", id).
+			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", t.Now, t.Now)}).Error
 		if err != nil {
 			return err
 		}
 		if c.Hash != nil {
-			if err := tx.Exec("DELETE FROM share_pages WHERE hash = ?", *c.Hash).Error; err != nil {
+			if err := t.Tx.Exec("DELETE FROM share_pages WHERE hash = ?", *c.Hash).Error; err != nil {
 				return err
 			}
 		}
-		return tx.Exec("DELETE FROM collections WHERE organisation_id = ? AND id = ?", o.id, id).Error
+		return t.Tx.Exec("DELETE FROM collections WHERE organisation_id = ? AND id = ?", o.id, id).Error
 	})
 }

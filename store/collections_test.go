@@ -282,11 +282,11 @@ func sumOfVideos(videos []store.Video) store.CollectionSum {
 	sum := store.CollectionSum{Videos: int64(len(videos))}
 	for _, v := range videos {
 		switch {
-		case v.LatestViews == nil:
+		case v.Latest.Views == nil:
 		case sum.Views == nil:
-			sum.Views = v.LatestViews
+			sum.Views = v.Latest.Views
 		default:
-			sum.Views = new(*sum.Views + *v.LatestViews)
+			sum.Views = new(*sum.Views + *v.Latest.Views)
 		}
 	}
 	return sum

@@ -257,7 +257,7 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 				return err
 			}
 		}
-		if err := o.saveWebhook(tx, &w); err != nil {
+		if err := saveWebhook(tx, &w); err != nil {
 			return err
 		}
 		pause := time.Duration(0)

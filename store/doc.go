@@ -21,7 +21,7 @@
 // measurements use the real clock. CheckClock also reads the clock of PostgreSQL.
 //
 // Three comments explain what concerns several files: [Version] says when cached data are valid, listReader how lists of videos and accounts are read,
-// and Org.addMembers how videos and accounts get into collections.
+// and OrgTx.addMembers how videos and accounts get into collections.
 //
 // To add a table: add a migration with the next number to both folders below migrations, and describe the table in internal/db/tables.go. A
 // test checks the table's keys. Then add the model and its methods to the package of its subject.

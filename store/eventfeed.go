@@ -27,11 +27,10 @@ const feedReadAccuracy = time.Hour
 
 // enableFeed starts the recording of the organisation's events. If an earlier recording has ended, the events between its end and now are
 // missing.
-func (o *Org) enableFeed(tx *gorm.DB) error {
-	now := o.s.db.Now()
-	return tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id"}), DoUpdates: clause.Assignments(map[string]any{
-		"deleted": gorm.Expr("CASE WHEN event_feeds.enabled THEN event_feeds.deleted ELSE event_feeds.position END"), "enabled": true, "read_at": now})}).
-		Create(&eventFeed{OrganisationID: o.id, Enabled: true, ReadAt: now}).Error
+func (t OrgTx) enableFeed() error {
+	return t.Tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id"}), DoUpdates: clause.Assignments(map[string]any{
+		"deleted": gorm.Expr("CASE WHEN event_feeds.enabled THEN event_feeds.deleted ELSE event_feeds.position END"), "enabled": true, "read_at": t.Now})}).
+		Create(&eventFeed{OrganisationID: t.id, Enabled: true, ReadAt: t.Now}).Error
 }
 
 // OpenFeed prepares a read of the organisation's events, and starts their recording if it was off. It returns
@@ -46,11 +45,11 @@ func (o *Org) OpenFeed(ctx context.Context) (missing, newest int64, err error) {
 		return feeds[0].Deleted, feeds[0].Position, nil
 	}
 	var feed eventFeed
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		if err := o.enableFeed(tx); err != nil {
+	err = o.changeData(ctx, func(t OrgTx) error {
+		if err := t.enableFeed(); err != nil {
 			return err
 		}
-		return db.Scoped(tx, "event_feeds", o.id).Take(&feed).Error
+		return db.Scoped(t.Tx, "event_feeds", o.id).Take(&feed).Error
 	})
 	return feed.Deleted, feed.Position, err
 }
@@ -99,15 +98,15 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	if last, err := o.lastExpiredEvent(o.scopedQuery(ctx, "events"), before, 1); err != nil || last == 0 {
 		return 0, db.Translate(err)
 	}
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		last, err := o.lastExpiredEvent(db.Scoped(tx, "events", o.id), before, db.DeleteBatch)
+	err = o.changeData(ctx, func(t OrgTx) error {
+		last, err := o.lastExpiredEvent(db.Scoped(t.Tx, "events", o.id), before, db.DeleteBatch)
 		if err != nil || last == 0 {
 			return err
 		}
-		if err := db.Scoped(tx, "event_feeds", o.id).Where("deleted < ?", last).Update("deleted", last).Error; err != nil {
+		if err := db.Scoped(t.Tx, "event_feeds", o.id).Where("deleted < ?", last).Update("deleted", last).Error; err != nil {
 			return err
 		}
-		deleted := tx.Exec("DELETE FROM events WHERE organisation_id = ? AND position <= ?", o.id, last)
+		deleted := t.Tx.Exec("DELETE FROM events WHERE organisation_id = ? AND position <= ?", o.id, last)
 		n = deleted.RowsAffected
 		return deleted.Error
 	})
@@ -145,7 +144,7 @@ func (o *Org) PauseUnusedFeed(ctx context.Context) error {
 	if err := o.scopedQuery(ctx, "event_feeds").Where(unusedFeed, before, o.id).Count(&unused).Error; err != nil || unused == 0 {
 		return db.Translate(err)
 	}
-	return o.changeData(ctx, func(tx *gorm.DB) error {
-		return db.Scoped(tx, "event_feeds", o.id).Where(unusedFeed, before, o.id).Update("enabled", false).Error
+	return o.changeData(ctx, func(t OrgTx) error {
+		return db.Scoped(t.Tx, "event_feeds", o.id).Where(unusedFeed, before, o.id).Update("enabled", false).Error
 	})
 }

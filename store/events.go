@@ -117,7 +117,7 @@ type EventWebhook struct {
 }
 
 func videoState(v *Video) VideoState {
-	return VideoState{Counts: v.LatestCounts(), Engagement: v.LatestEngagement, UpdatedAt: v.LatestUpdatedAt, OutlierMultiplier: v.OutlierMultiplier, Status: v.FetchStatus}
+	return VideoState{Counts: v.Latest, Engagement: v.LatestEngagement, UpdatedAt: v.LatestUpdatedAt, OutlierMultiplier: v.OutlierMultiplier, Status: v.FetchStatus}
 }
 
 // eventVideo describes a video for an event. If the event changes the state of the video, stateBefore is the state before the event. Otherwise

@@ -265,7 +265,7 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 		require.Error(t, err)
 		v, err := o.Video(t.Context(), ref)
 		require.NoError(t, err)
-		require.Nil(t, v.LatestViews)
+		require.Nil(t, v.Latest.Views)
 		require.False(t, v.Removed)
 		require.Empty(t, eventsAfter(t, o, nil, 10))
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 )
@@ -41,14 +40,14 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 // addKnown adds members to a collection in a transaction of its own. It returns a *NotFoundError if the collection or a member is unknown. For kind and
 // the result, see addMembers.
 func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, ids []uuid.UUID) (added int64, err error) {
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		if _, err := o.collectionForUpdate(tx, collection, nil); err != nil {
+	err = o.changeData(ctx, func(t OrgTx) error {
+		if _, err := t.collectionForUpdate(collection, nil); err != nil {
 			return err
 		}
-		if err := o.requireRows(tx, kind, ids); err != nil {
+		if err := t.requireRows(kind, ids); err != nil {
 			return err
 		}
-		added, err = o.addMembers(tx, o.s.db.Now(), kind, []uuid.UUID{collection}, ids)
+		added, err = t.addMembers(kind, []uuid.UUID{collection}, ids)
 		return err
 	})
 	return added, err
@@ -61,27 +60,27 @@ func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, i
 //
 // All requests that add members use this function. Only Seed of package backfill writes memberships in bulk, with times of its own, and package ingest
 // moves the memberships of an account whose record is merged with another one.
-func (o *Org) addMembers(tx *gorm.DB, now db.Instant, kind string, collections, ids []uuid.UUID) (added int64, err error) {
+func (t OrgTx) addMembers(kind string, collections, ids []uuid.UUID) (added int64, err error) {
 	if len(collections) == 0 || len(ids) == 0 {
 		return 0, nil
 	}
 	// The rows are locked in the order of their keys. The tables are collection_videos or collection_accounts, and videos or accounts.
-	r := tx.Exec(strings.ReplaceAll(`INSERT INTO collection_{kind}s (organisation_id, collection_id, {kind}_id, added_at)
+	r := t.Tx.Exec(strings.ReplaceAll(`INSERT INTO collection_{kind}s (organisation_id, collection_id, {kind}_id, added_at)
 SELECT c.organisation_id, c.id, m.id, CAST(? AS bigint) FROM collections c JOIN {kind}s m ON m.organisation_id = c.organisation_id
  WHERE c.organisation_id = ? AND c.id IN ? AND m.id IN ? ORDER BY c.id, m.id
-ON CONFLICT (organisation_id, collection_id, {kind}_id) DO NOTHING`, "{kind}", kind), now, o.id, collections, ids)
+ON CONFLICT (organisation_id, collection_id, {kind}_id) DO NOTHING`, "{kind}", kind), t.Now, t.id, collections, ids)
 	return r.RowsAffected, r.Error
 }
 
 // requireRows returns a *NotFoundError if the organisation lacks any of the given videos, accounts or collections. kind is "video", "account" or
 // "collection".
-func (o *Org) requireRows(tx *gorm.DB, kind string, ids []uuid.UUID) error {
+func (t OrgTx) requireRows(kind string, ids []uuid.UUID) error {
 	ids, table := db.Distinct(ids), kind+"s"
 	if len(ids) == 0 {
 		return nil
 	}
 	var known []uuid.UUID
-	if err := db.Scoped(tx, table, o.id).Where(table+".id IN ?", ids).Pluck("id", &known).Error; err != nil {
+	if err := db.Scoped(t.Tx, table, t.id).Where(table+".id IN ?", ids).Pluck("id", &known).Error; err != nil {
 		return err
 	}
 	var missing []string
@@ -127,11 +126,11 @@ func (o *Org) RemoveAccounts(ctx context.Context, collection uuid.UUID, accounts
 
 // removeMembers runs a DELETE statement for the members of a collection with the given ids. It returns the number of deleted rows.
 func (o *Org) removeMembers(ctx context.Context, collection uuid.UUID, statement string, ids []uuid.UUID) (removed int64, err error) {
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		if _, err := o.collectionForUpdate(tx, collection, nil); err != nil {
+	err = o.changeData(ctx, func(t OrgTx) error {
+		if _, err := t.collectionForUpdate(collection, nil); err != nil {
 			return err
 		}
-		r := tx.Exec(statement, o.id, collection, ids)
+		r := t.Tx.Exec(statement, o.id, collection, ids)
 		removed = r.RowsAffected
 		return r.Error
 	})

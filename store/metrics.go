@@ -40,18 +40,3 @@ func (s *Sums) Subtract(other Sums) {
 		*sum -= *other.Fields()[i]
 	}
 }
-
-// LatestCounts returns the latest counts of the video, which are fields of its record.
-func (v *Video) LatestCounts() db.Counts {
-	var c db.Counts
-	latest := v.LatestFields()
-	for i, field := range c.Fields() {
-		*field = *latest[i]
-	}
-	return c
-}
-
-// LatestFields returns pointers to the fields with the latest counts of a video, in the order of the metrics.
-func (v *Video) LatestFields() [db.MetricCount]**int64 {
-	return [db.MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
-}

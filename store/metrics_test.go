@@ -9,11 +9,10 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-func TestMetricColumns_matchTheFieldsOfCountsSumsAndVideo(t *testing.T) {
+func TestMetricColumns_matchTheFieldsOfCountsAndSums(t *testing.T) {
 	t.Parallel()
 	var counts Counts
 	var sums Sums
-	var video Video
 	// fieldName returns the name of the field for a column, such as "Views" for "views".
 	fieldName := func(column string) string { return string(column[0]-'a'+'A') + column[1:] }
 	// address returns the address of a field of a struct. The parameter s is a pointer to the struct.
@@ -25,6 +24,5 @@ func TestMetricColumns_matchTheFieldsOfCountsSumsAndVideo(t *testing.T) {
 		require.Same(t, address(&counts, fieldName(column)), counts.Fields()[i], column)
 		require.Same(t, *counts.Fields()[i], counts.All()[i], column)
 		require.Same(t, address(&sums, fieldName(column)), sums.Fields()[i], column)
-		require.Same(t, address(&video, "Latest"+fieldName(column)), video.LatestFields()[i], column)
 	}
 }

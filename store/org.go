@@ -36,7 +36,15 @@ func (o *Org) scopedQuery(ctx context.Context, table string) *gorm.DB {
 	return db.Scoped(o.s.db.Read(ctx), table, o.id)
 }
 
+// OrgTx is an organisation in a transaction that writes its data.
+type OrgTx struct {
+	*Org
+	Tx            *gorm.DB
+	Now           db.Instant
+	WithoutEvents bool // record no events, because an import changes the data
+}
+
 // changeData runs a function in a transaction that writes the organisation's data. The transaction first raises the organisation's version.
-func (o *Org) changeData(ctx context.Context, write func(tx *gorm.DB) error) error {
-	return o.s.db.Change(ctx, o.id, write)
+func (o *Org) changeData(ctx context.Context, write func(t OrgTx) error) error {
+	return o.s.db.Change(ctx, o.id, func(tx *gorm.DB) error { return write(OrgTx{Org: o, Tx: tx, Now: o.s.db.Now()}) })
 }

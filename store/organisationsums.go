@@ -28,7 +28,7 @@ type VideoSums struct {
 
 // AddVideo adds the latest counts and the first views of a video to the sums. It skips unknown numbers.
 func (s *VideoSums) AddVideo(v *Video) {
-	s.Add(v.LatestCounts())
+	s.Add(v.Latest)
 	if v.FirstViews != nil {
 		s.FirstViews += *v.FirstViews
 	}
@@ -53,7 +53,7 @@ func StatementsForOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) [
 
 // statementsForToday returns statements that write the organisation's totals for today, with the given number of videos added. This number must be
 // added to the totals later. Before the first fetch, the statements write nothing, because no counts are known.
-func (t Tracking) statementsForToday(newVideos int) []db.Write {
+func (t OrgTx) statementsForToday(newVideos int) []db.Write {
 	today := t.Now.Day()
 	return db.Orgs([]uuid.UUID{t.id}).StatementsForExec(t.Tx, organisationDaysInsert(t.Tx, " AND EXISTS (SELECT 1 FROM organisation_days d WHERE d.organisation_id = {org})"),
 		today, today, 0, newVideos)

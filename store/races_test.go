@@ -88,7 +88,7 @@ func TestTrack_fetchesItemsIfASubscriptionBeginsMeanwhile(t *testing.T) {
 			return err
 		},
 		"account": func(o *store.Org) error {
-			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll})
+			_, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackAll})
 			return err
 		},
 	} {
@@ -120,7 +120,7 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 		storetest.Track(t, late, l) // the clock shows the same time as at the claim
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target must not be due while it is claimed")
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
-		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the result of the first fetch must also be stored for the second organisation")
+		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).Latest.Views, "the result of the first fetch must also be stored for the second organisation")
 
 		again := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, queue.LaneInteractive, again.Targets[0].Lane)
@@ -150,7 +150,7 @@ func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoMeanwhile(t *testing.T) 
 		storetest.Track(t, late, l)
 		finish()
 		storetest.Deliver(t, db, link.YouTube, storetest.Views(2))
-		require.NotNil(t, storetest.VideoOf(t, late, l).LatestViews, "the second organisation must not wait for the next day")
+		require.NotNil(t, storetest.VideoOf(t, late, l).Latest.Views, "the second organisation must not wait for the next day")
 	})
 }
 
@@ -164,7 +164,7 @@ func TestClaim_keepsATargetThatConcurrentlyGetsASubscription(t *testing.T) {
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"))
 		finish()
 		require.Equal(t, 1, storetest.Deliver(t, db, link.YouTube, storetest.Views(1)))
-		require.NotNil(t, storetest.VideoOf(t, other, l).LatestViews)
+		require.NotNil(t, storetest.VideoOf(t, other, l).Latest.Views)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
@@ -39,9 +38,9 @@ func (o *Org) RefreshVideo(ctx context.Context, ref Ref, unsupported func(link.L
 		return Refreshed{}, db.NotFound("video", ref.String())
 	}
 	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link, Subject: v.ID,
-		Known: v.LatestCounts()}
-	return o.enqueueRefresh(ctx, v.LatestUpdatedAt, e, unsupported, func(tx *gorm.DB) error {
-		return o.requireTracked(tx, "videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
+		Known: v.Latest}
+	return o.enqueueRefresh(ctx, v.LatestUpdatedAt, e, unsupported, func(t OrgTx) error {
+		return t.requireTracked("videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
 	})
 }
 
@@ -62,17 +61,17 @@ func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link
 	if a.ExternalID == nil && a.SourceID == nil && !a.HandleCurrent {
 		e.ExternalID = "" // the handle now belongs to another account, and so does the target with this handle
 	}
-	return o.enqueueRefresh(ctx, a.CheckedAt, e, unsupported, func(tx *gorm.DB) error {
-		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
+	return o.enqueueRefresh(ctx, a.CheckedAt, e, unsupported, func(t OrgTx) error {
+		return t.requireTracked("accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
 }
 
 // findTargetName returns the name that the video or account of an entry has in the fetch queue. It returns "" if it is not in the
 // queue.
-func (o *Org) findTargetName(tx *gorm.DB, e queue.Entry) (string, error) {
+func (t OrgTx) findTargetName(e queue.Entry) (string, error) {
 	var ids []string
-	err := tx.Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
-		o.id, e.Subject, e.Kind, e.Platform).Scan(&ids).Error
+	err := t.Tx.Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
+		t.id, e.Subject, e.Kind, e.Platform).Scan(&ids).Error
 	if err != nil || len(ids) == 0 {
 		return "", err
 	}
@@ -81,9 +80,9 @@ func (o *Org) findTargetName(tx *gorm.DB, e queue.Entry) (string, error) {
 
 // requireTracked returns errMissing if the row is not tracked any more. It must be called after the transaction
 // has raised the organisation's version. A concurrent stop then waits for this transaction.
-func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uuid.UUID, errMissing error) error {
+func (t OrgTx) requireTracked(table, trackedCondition string, id uuid.UUID, errMissing error) error {
 	var found []uuid.UUID
-	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+trackedCondition, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
+	if err := db.Scoped(t.Tx, table, t.id).Where(table+".id = ? AND "+trackedCondition, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
 		return err
 	}
 	return errMissing
@@ -91,7 +90,7 @@ func (o *Org) requireTracked(tx *gorm.DB, table, trackedCondition string, id uui
 
 // enqueueRefresh adds a video or account to the fetch queue, due now, with the highest priority. It
 // adds nothing if lastFetch is less than queue.RefreshPause ago, or if `unsupported` returns a reason.
-func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, unsupported func(link.Link) string, checkTracked func(*gorm.DB) error) (Refreshed, error) {
+func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue.Entry, unsupported func(link.Link) string, checkTracked func(OrgTx) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	// lastFetch is the time of the last successful fetch, or nil if there was none.
 	if lastFetch != nil && now < lastFetch.Add(queue.RefreshPause) {
@@ -103,15 +102,15 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 			return Refreshed{Unsupported: reason, UpdatedAt: lastFetch}, nil
 		}
 	}
-	err := o.changeData(ctx, func(tx *gorm.DB) error {
-		if err := checkTracked(tx); err != nil {
+	err := o.changeData(ctx, func(t OrgTx) error {
+		if err := checkTracked(t); err != nil {
 			return err
 		}
-		org, err := ReadOrganisation(tx, o.id)
+		org, err := ReadOrganisation(t.Tx, o.id)
 		if err != nil {
 			return err
 		}
-		name, err := o.findTargetName(tx, e)
+		name, err := t.findTargetName(e)
 		switch {
 		case err != nil:
 			return err
@@ -124,15 +123,15 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 			return ErrNotFetched
 		case e.Kind == queue.KindVideo:
 			// The subscription has just begun, and the video is not in the queue yet.
-			if err := db.Scoped(tx, "videos", o.id).Where("videos.id = ?", e.Subject).Update("pending", false).Error; err != nil {
+			if err := db.Scoped(t.Tx, "videos", o.id).Where("videos.id = ?", e.Subject).Update("pending", false).Error; err != nil {
 				return err
 			}
 		}
-		e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
+		e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), t.Now
 		if name != "" {
-			return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)
+			return queue.Enqueue(t.Tx, o.id, []queue.Entry{e}, t.Now)
 		}
-		_, err = Tracking{Org: o, Tx: tx, Now: now}.enqueueAccounts([]queue.Entry{e}, e.BaseLane)
+		_, err = t.enqueueAccounts([]queue.Entry{e}, e.BaseLane)
 		return err
 	})
 	if err != nil {

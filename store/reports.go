@@ -103,8 +103,8 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 				return err
 			}
 		}
-		return o.changeData(ctx, func(tx *gorm.DB) error {
-			next, err := o.nextReportNumber(db.Scoped(tx, "reports", o.id))
+		return o.changeData(ctx, func(t OrgTx) error {
+			next, err := o.nextReportNumber(db.Scoped(t.Tx, "reports", o.id))
 			switch {
 			case err != nil:
 				return err
@@ -116,7 +116,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			case next != row.Number:
 				return db.ErrDuplicate
 			}
-			return tx.Create(&row).Error
+			return t.Tx.Create(&row).Error
 		})
 	})
 	return row.Report, err
@@ -177,16 +177,16 @@ func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
 // ErrPasswordRequired.
 func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (Report, error) {
 	var r Report
-	err := o.changeData(ctx, func(tx *gorm.DB) error {
-		row, err := o.reportRow(db.Scoped(tx, "reports", o.id).Omit("content"), id)
+	err := o.changeData(ctx, func(t OrgTx) error {
+		row, err := o.reportRow(db.Scoped(t.Tx, "reports", o.id).Omit("content"), id)
 		if err != nil {
 			return err
 		}
 		r = row.Report
-		if err := r.change(tx, p, sharePage{OrganisationID: o.id, CollectionID: r.CollectionID, ReportID: &id}, o.s.db.Now()); err != nil {
+		if err := r.change(t.Tx, p, sharePage{OrganisationID: o.id, CollectionID: r.CollectionID, ReportID: &id}, t.Now); err != nil {
 			return err
 		}
-		return db.Scoped(tx, "reports", o.id).Where("reports.id = ?", id).Updates(map[string]any{
+		return db.Scoped(t.Tx, "reports", o.id).Where("reports.id = ?", id).Updates(map[string]any{
 			"access": r.Access, "password_hash": r.PasswordHash, "hash": r.Hash, "share_expires_at": r.ShareExpiresAt, "display_settings": r.DisplaySettings}).Error
 	})
 	return r, err

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/reeltally/reeltally/store/internal/db"
@@ -16,15 +15,15 @@ import (
 // StopVideos stops the tracking of videos, but keeps their history. It returns the refs without a
 // tracked video, in order. If allOrNothing is true, such refs prevent all changes.
 func (o *Org) StopVideos(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		unmatched, err = Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}.Stop(refs, allOrNothing)
+	err = o.changeData(ctx, func(t OrgTx) error {
+		unmatched, err = t.Stop(refs, allOrNothing)
 		return err
 	})
 	return unmatched, err
 }
 
 // Stop does the work of StopVideos in the transaction t.Tx.
-func (t Tracking) Stop(refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
+func (t OrgTx) Stop(refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
 	unmatched, ids, accounts, err := t.trackedIDs(refs)
 	if err != nil || len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
 		return unmatched, err
@@ -35,7 +34,7 @@ func (t Tracking) Stop(refs []Ref, allOrNothing bool) (unmatched []Ref, err erro
 
 // stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given accounts. It returns the number of
 // these videos. The caller must pass the accounts of all videos that match.
-func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args ...any) (int64, error) {
+func (t OrgTx) stopTrackedVideos(accounts []db.RowKey, condition string, args ...any) (int64, error) {
 	err := queue.Unsubscribe(t.Tx, t.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{t.id}, args...)...)
 	if err != nil {
@@ -68,7 +67,7 @@ func (t Tracking) stopTrackedVideos(accounts []db.RowKey, condition string, args
 
 // recordRestart records an event for each video that was stopped and is tracked again. Call it after the new values of the videos are stored.
 // The event also has the earlier status, so that programs that copy the data notice that the video is no longer stopped.
-func (t Tracking) recordRestart(ids []uuid.UUID) error {
+func (t OrgTx) recordRestart(ids []uuid.UUID) error {
 	events, err := t.eventRecorder()
 	if err != nil || !events.IsRecording(t.id) {
 		return err
@@ -87,7 +86,7 @@ func (t Tracking) recordRestart(ids []uuid.UUID) error {
 
 // trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no
 // tracked video.
-func (t Tracking) trackedIDs(refs []Ref) (unmatched []Ref, ids []uuid.UUID, accounts []db.RowKey, err error) {
+func (t OrgTx) trackedIDs(refs []Ref) (unmatched []Ref, ids []uuid.UUID, accounts []db.RowKey, err error) {
 	var byID []uuid.UUID
 	byLink := map[link.Platform][]string{}
 	for _, r := range refs {
@@ -129,13 +128,13 @@ type StoppedVideos struct {
 
 // StopAccount does the work of StopAccounts for one account and returns the numbers of its videos. It returns false if ref names no tracked account.
 func (o *Org) StopAccount(ctx context.Context, ref Ref) (videos StoppedVideos, found bool, err error) {
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		unmatched, ids, stopped, err := o.stopAccounts(tx, []Ref{ref}, true)
+	err = o.changeData(ctx, func(t OrgTx) error {
+		unmatched, ids, stopped, err := t.stopAccounts([]Ref{ref}, true)
 		videos, found = StoppedVideos{Stopped: stopped}, len(unmatched) == 0
 		if err != nil || !found {
 			return err
 		}
-		return db.Scoped(tx, "videos", o.id).Where("videos.linked_account_id IN ? AND NOT videos.removed", ids).Count(&videos.StillTracked).Error
+		return db.Scoped(t.Tx, "videos", o.id).Where("videos.linked_account_id IN ? AND NOT videos.removed", ids).Count(&videos.StillTracked).Error
 	})
 	return videos, found, err
 }
@@ -143,19 +142,19 @@ func (o *Org) StopAccount(ctx context.Context, ref Ref) (videos StoppedVideos, f
 // StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns those refs
 // that name no tracked account, in their original order. If allOrNothing is true and there is such a ref, it stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
-		unmatched, _, _, err = o.stopAccounts(tx, refs, allOrNothing)
+	err = o.changeData(ctx, func(t OrgTx) error {
+		unmatched, _, _, err = t.stopAccounts(refs, allOrNothing)
 		return err
 	})
 	return unmatched, err
 }
 
-// stopAccounts does the work of StopAccounts in the transaction tx. It also returns the ids of the accounts that the refs name, and the number of
+// stopAccounts does the work of StopAccounts in the transaction t.Tx. It also returns the ids of the accounts that the refs name, and the number of
 // videos whose tracking was stopped.
-func (o *Org) stopAccounts(tx *gorm.DB, refs []Ref, allOrNothing bool) (unmatched []Ref, ids []uuid.UUID, stoppedVideos int64, err error) {
+func (t OrgTx) stopAccounts(refs []Ref, allOrNothing bool) (unmatched []Ref, ids []uuid.UUID, stoppedVideos int64, err error) {
 	for _, ref := range refs {
 		var found []uuid.UUID
-		if err := addAccountCondition(db.Scoped(tx, "accounts", o.id), ref).Where("accounts.tracked").Pluck("id", &found).Error; err != nil {
+		if err := addAccountCondition(db.Scoped(t.Tx, "accounts", t.id), ref).Where("accounts.tracked").Pluck("id", &found).Error; err != nil {
 			return nil, nil, 0, err
 		}
 		if len(found) == 0 {
@@ -167,19 +166,18 @@ func (o *Org) stopAccounts(tx *gorm.DB, refs []Ref, allOrNothing bool) (unmatche
 		return unmatched, nil, 0, nil
 	}
 	ids = db.Distinct(ids)
-	stopped := db.Scoped(tx, "accounts", o.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(setStoppedStatus(map[string]any{"tracked": false, "removed": true}))
+	stopped := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(setStoppedStatus(map[string]any{"tracked": false, "removed": true}))
 	if stopped.Error != nil {
 		return nil, nil, 0, stopped.Error
 	}
-	if err := queue.Unsubscribe(tx, o.id, "subject_id IN ?", ids); err != nil {
+	if err := queue.Unsubscribe(t.Tx, t.id, "subject_id IN ?", ids); err != nil {
 		return nil, nil, 0, err
 	}
-	err = tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",
-		stopped.RowsAffected, stopped.RowsAffected, o.id).Error
+	err = t.Tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",
+		stopped.RowsAffected, stopped.RowsAffected, t.id).Error
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
-	stoppedVideos, err = t.stopTrackedVideos(db.KeysOf(o.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids)
+	stoppedVideos, err = t.stopTrackedVideos(db.KeysOf(t.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids)
 	return unmatched, ids, stoppedVideos, err
 }

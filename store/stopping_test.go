@@ -25,7 +25,7 @@ func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 
 		v := storetest.VideoOf(t, o, l)
 		require.True(t, v.Removed)
-		require.EqualValues(t, 100, *v.LatestViews)
+		require.EqualValues(t, 100, *v.Latest.Views)
 		points, err := o.History(t.Context(), store.Ref{ID: id}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Len(t, points, 1)
@@ -96,8 +96,8 @@ func TestStopVideos_keepsTheFetchesForOtherOrganisations(t *testing.T) {
 		storetest.Track(t, other, storetest.VideoLink(t, 1))
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 1))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
-		require.Nil(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).LatestViews)
-		require.EqualValues(t, 5, *storetest.VideoOf(t, other, storetest.VideoLink(t, 1)).LatestViews)
+		require.Nil(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Latest.Views)
+		require.EqualValues(t, 5, *storetest.VideoOf(t, other, storetest.VideoLink(t, 1)).Latest.Views)
 	})
 }
 
@@ -109,7 +109,7 @@ func TestStopVideos_discardsTheCountsOfAFetchThatIsRunning(t *testing.T) {
 		c := storetest.ClaimOne(t, db, link.TikTok, "video")
 		storetest.StopVideos(t, o, l)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(7))}))
-		require.Nil(t, storetest.VideoOf(t, o, l).LatestViews)
+		require.Nil(t, storetest.VideoOf(t, o, l).Latest.Views)
 		points, err := o.History(t.Context(), store.Ref{ID: id}, storetest.Today(db)-30, storetest.Today(db))
 		require.NoError(t, err)
 		require.Empty(t, points)
@@ -142,11 +142,11 @@ func TestStopVideos_removesTheVideoFromTheAccountStatistics(t *testing.T) {
 			return storetest.Views(map[string]int64{storetest.VideoLink(t, 0).ID: 100, storetest.VideoLink(t, 1).ID: 900}[target.ExternalID])
 		})
 		someone := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
-		require.EqualValues(t, 1000, *storetest.AccountByLink(t, o, someone).TotalViews)
+		require.EqualValues(t, 1000, *storetest.AccountByLink(t, o, someone).Total.Views)
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 1))
 		a := storetest.AccountByLink(t, o, someone)
 		require.EqualValues(t, 1, a.TotalVideosTracked)
-		require.EqualValues(t, 100, *a.TotalViews)
+		require.EqualValues(t, 100, *a.Total.Views)
 		require.InDelta(t, 1, *storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).OutlierMultiplier, 1e-9)
 	})
 }

@@ -50,7 +50,7 @@ func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n in
 	x := unknownRefs(t, db, handle, n)
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}})
 	require.NoError(t, err)
-	accounts, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
+	accounts, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
 	require.NoError(t, err)
 	x.video, x.account = tracked[0].ID, accounts[0].ID
 	x.collection = storetest.VideoOf(t, o, x.clip).Labels[0].ID

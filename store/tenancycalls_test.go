@@ -151,11 +151,11 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"TrackAccounts": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			tracked, err := o.TrackAccounts(ctx, store.TrackAccountsRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
+			tracked, err := o.TrackAccounts(ctx, store.TrackRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
 			return newAnswer(err, tracked)
 		},
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			tracked, err := o.TrackAccounts(ctx, store.TrackAccountsRequest{Links: []link.Link{mine.profile}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{x.collection}})
+			tracked, err := o.TrackAccounts(ctx, store.TrackRequest{Links: []link.Link{mine.profile}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{x.collection}})
 			return newAnswer(err, tracked)
 		},
 	},

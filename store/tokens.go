@@ -237,24 +237,24 @@ func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error
 	if err != nil {
 		return Token{}, "", err
 	}
-	err = o.changeData(ctx, func(tx *gorm.DB) error {
+	err = o.changeData(ctx, func(t OrgTx) error {
 		// If this request is a repetition, an earlier attempt may have created the token. The caller never
 		// received that token's secret, so the token gets a new secret.
-		repeated := db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Update("hash", row.Hash)
+		repeated := db.Scoped(t.Tx, "api_tokens", o.id).Where("id = ?", row.ID).Update("hash", row.Hash)
 		if repeated.Error != nil {
 			return repeated.Error
 		}
 		if repeated.RowsAffected > 0 {
-			return db.Scoped(tx, "api_tokens", o.id).Where("id = ?", row.ID).Take(&row).Error // the token keeps its creation and expiry times
+			return db.Scoped(t.Tx, "api_tokens", o.id).Where("id = ?", row.ID).Take(&row).Error // the token keeps its creation and expiry times
 		}
 		var have int64
-		if err := db.Scoped(tx, "api_tokens", o.id).Count(&have).Error; err != nil {
+		if err := db.Scoped(t.Tx, "api_tokens", o.id).Count(&have).Error; err != nil {
 			return err
 		}
 		if have >= MaxTokens {
 			return &TooManyTokensError{Limit: MaxTokens}
 		}
-		return tx.Create(&row).Error
+		return t.Tx.Create(&row).Error
 	})
 	return row.toToken(), secret, err
 }

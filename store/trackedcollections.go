@@ -10,9 +10,9 @@ import (
 
 // collectionIDs returns the ids of the requested collections. It creates a root collection for each
 // unknown name, and returns a *NotFoundError for an unknown id.
-func (t Tracking) collectionIDs(r collectionRefs) ([]uuid.UUID, error) {
+func (t OrgTx) collectionIDs(r collectionRefs) ([]uuid.UUID, error) {
 	ids := db.Distinct(r.IDs)
-	if err := t.requireRows(t.Tx, "collection", ids); err != nil {
+	if err := t.requireRows("collection", ids); err != nil {
 		return nil, err
 	}
 	named, err := t.collectionsByName(r)
@@ -29,7 +29,7 @@ type collectionRefs struct {
 func (r collectionRefs) isEmpty() bool { return len(r.IDs)+len(r.Names) == 0 }
 
 // collectionsByName returns the ids of the root collections with the requested names. It creates the collections that do not exist.
-func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
+func (t OrgTx) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))
 	if len(names) == 0 {
 		return nil, nil

@@ -11,25 +11,40 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackRequest is a request to track videos.
+// TrackRequest is a request to track videos with Track, or accounts with TrackAccounts. "Items" are these videos or accounts.
 type TrackRequest struct {
-	// Links are the links of the videos. Two links must not name the same video.
+	// Links are the links of the items. Two links must not name the same video. Two links can name the same account, one by id and one by
+	// handle.
 	Links []link.Link
-	// CollectionIDs are existing collections. All videos of the request are added to each of them, including videos that are already
+	// CollectionIDs are existing collections. All items of the request are added to each of them, including items that are already
 	// tracked.
 	CollectionIDs []uuid.UUID
-	// CollectionNames are names of root collections to which the videos are added. A missing collection is created.
+	// CollectionNames are names of root collections to which the items are added. A missing collection is created.
 	CollectionNames []string
 	// CreatedBy is the id of the API token that is stored as the creator of new collections.
 	CreatedBy uuid.UUID
-	// Immediate says how many videos get the highest priority: the first ones in Links. The others get the priority of the
-	// organisation. If Scheduled is true, Immediate is ignored.
+	// Immediate says how many items, the first different ones in Links, get the highest priority in the fetch queue, the interactive lane. The
+	// others get the priority of the organisation.
 	Immediate int
-	// Allowance is the number of videos, the first in Links, that are fetched if the organisation has no subscription. The
-	// others become pending. Videos that are already tracked count, but do not change.
+	// Allowance is the number of items, the first different ones in Links, that are fetched if the organisation has no subscription. The
+	// others are saved but not fetched. Items that are already tracked count, but do not change.
 	Allowance int
-	// Scheduled is true if the first fetch of each video waits for the video's time of day (queue.SlotAfter). If it is false, the videos are
-	// fetched as soon as possible.
+	// Unsupported is a function that returns why no configured source can fetch an item. It returns
+	// "" for other items. If it is nil, all items are fetchable.
+	Unsupported func(link.Link) string
+
+	// Track ignores the next two fields.
+
+	// Type says which existing videos of new accounts are tracked. "" means TrackLatest30.
+	Type TrackingType
+	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
+	// DefaultPreview is used.
+	Preview int
+
+	// TrackAccounts ignores the next three fields.
+
+	// Scheduled is true if the first fetch of each video waits for the video's time of day (queue.SlotAfter), and Immediate is ignored. If it is
+	// false, the videos are fetched as soon as possible.
 	Scheduled bool
 	// Imported is true if an import tracks the videos. The import changes the organisation's points itself: a new video counts from the day of
 	// its first point, or from today if it has no points.
@@ -37,12 +52,12 @@ type TrackRequest struct {
 	// Known are the counts of the videos before their first fetch, in the order of Links. It is nil if a request has no counts.
 	// Counts of a video that the organisation already had are ignored.
 	Known []db.Counts
-	// Unsupported is a function that returns why no configured source can fetch a video. It returns
-	// "" for other videos. If it is nil, all videos are fetchable.
-	Unsupported func(link.Link) string
 
-	lane    queue.Lane // the organisation's lane; set by TrackVideos
-	fetched int        // how many videos, the first in Links, are fetched; set by TrackVideos
+	// TrackVideos sets the next three fields.
+
+	lane    queue.Lane // the organisation's lane
+	limited bool       // the organisation has no subscription
+	fetched int        // how many videos, the first in Links, are fetched
 }
 
 // Tracked is the result of Track or TrackAccounts for one link.
@@ -50,10 +65,10 @@ type Tracked struct {
 	ID       uuid.UUID
 	Existing bool // the organisation already had the video, tracked or stopped
 	Already  bool // the organisation already tracked the video
-	Pending  bool // the video is saved but not fetched, because it is not in the fetch queue
+	Pending  bool // the item is saved but not fetched, because the organisation has no subscription
 	Deferred bool // the video was stopped and was fetched less than queue.RefreshPause ago, so it waits for its next scheduled fetch
-	Limited  bool // the organisation has no subscription, so at most Allowance videos of the request are fetched
-	// KeptType is the tracking type of an account that was tracked already, if the request has another type. It is "" otherwise.
+	Limited  bool // the organisation has no subscription, so at most Allowance items of the request are fetched; equal in all results of a request
+	// KeptType is the tracking type of an account that was tracked already, if the request names another type. It is "" otherwise.
 	KeptType TrackingType
 }
 
@@ -76,7 +91,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	}
 	var tracked []Tracked
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
-		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
+		t := OrgTx{Org: o, Tx: tx, Now: o.s.db.Now()}
 		// raise locks the organisation, so concurrent equal requests track each video once.
 		if err := raise(tx, t.Now, o.id); err != nil {
 			return err
@@ -88,22 +103,14 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 		if tracked, err = t.TrackVideos(r); err != nil {
 			return err
 		}
-		_, err = t.addMembers(tx, t.Now, "video", collections, trackedIDs(tracked))
+		_, err = t.addMembers("video", collections, trackedIDs(tracked))
 		return err
 	})
 	return tracked, err
 }
 
-// Tracking starts and stops the tracking of an organisation's videos and accounts inside the transaction Tx.
-type Tracking struct {
-	*Org
-	Tx            *gorm.DB
-	Now           db.Instant
-	WithoutEvents bool // record no events, because an import changes the data
-}
-
 // eventRecorder returns the recorder for the events of t. If t.WithoutEvents is true, the recorder ignores all events.
-func (t Tracking) eventRecorder() (*EventRecorder, error) {
+func (t OrgTx) eventRecorder() (*EventRecorder, error) {
 	if t.WithoutEvents {
 		return NewEventRecorder(t.Tx, t.Now)
 	}
@@ -112,7 +119,7 @@ func (t Tracking) eventRecorder() (*EventRecorder, error) {
 
 // AccountIDs returns the ids of the links' accounts, with AccountKey as the key. It creates missing
 // accounts and skips links without a handle.
-func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
+func (t OrgTx) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 	_, ids, _, err := t.storedVideos(links)
 	if err != nil {
 		return nil, err
@@ -122,7 +129,7 @@ func (t Tracking) AccountIDs(links []link.Link) (map[string]uuid.UUID, error) {
 
 // statementsForMissingAccounts returns the statements that insert missing accounts of the links. It adds the new ids
 // to the map "ids", which has AccountKey as the key. If tracked is true, each link is a new tracked video of its account.
-func (t Tracking) statementsForMissingAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
+func (t OrgTx) statementsForMissingAccounts(links []link.Link, ids map[string]uuid.UUID, tracked bool) []db.Write {
 	videos := map[string]int64{} // the number of new tracked videos of each account
 	for _, l := range links {
 		if key := AccountKey(l.Platform, l.Handle); tracked {
@@ -160,19 +167,19 @@ func (t Tracking) statementsForMissingAccounts(links []link.Link, ids map[string
 }
 
 // TrackVideos saves the videos of a request, and adds them to the queue. It returns a result for each link.
-func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
+func (t OrgTx) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	before, accounts, org, err := t.storedVideos(r.Links)
 	if err != nil {
 		return nil, err
 	}
-	r.lane, r.fetched = LaneOf(org), org.fetchedItems(len(r.Links), r.Allowance)
+	r.lane, r.limited, r.fetched = LaneOf(org), org.isLimited(), org.fetchedItems(len(r.Links), r.Allowance)
 	tracked, restarted, err := t.trackStoredVideos(r, before)
 	if err != nil {
 		return nil, err
 	}
 	var missing []link.Link
 	for i, l := range r.Links {
-		tracked[i].Limited = org.isLimited()
+		tracked[i].Limited = r.limited
 		if !tracked[i].Existing {
 			missing = append(missing, l)
 		}
@@ -218,7 +225,7 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 
 // trackStoredVideos tracks the videos of a request that are already stored, and returns a result for
 // each link. Links without a stored video have a zero result.
-func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
+func (t OrgTx) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
 	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
 	for i, l := range r.Links {
@@ -226,7 +233,8 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 		if !known {
 			continue
 		}
-		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending || v.Removed && i >= r.fetched}
+		// If a subscription has just begun, a tracked video can still be marked as pending, but is about to be fetched.
+		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending && r.limited || v.Removed && i >= r.fetched}
 		switch {
 		case v.Removed:
 			// The video was stopped and is now tracked again.
@@ -246,7 +254,7 @@ func (t Tracking) trackStoredVideos(r TrackRequest, before map[string]storedVide
 }
 
 // newVideo returns the video to insert for the link with the index i. The map accountIDs has the ids of accounts, with AccountKey as the key.
-func (t Tracking) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUID) Video {
+func (t OrgTx) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUID) Video {
 	v := NewVideo(t.id, r.Links[i], accountIDs, t.Now)
 	v.Direct, v.Pending = true, i >= r.fetched
 	if v.Pending {
@@ -291,7 +299,7 @@ type storedVideo struct {
 
 // storedVideos returns what is stored about the links: the videos by queue.TargetKey, and the accounts by AccountKey. It also returns the tier and
 // subscription of the organisation. If there are no links, it reads nothing, and all results are empty.
-func (t Tracking) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, org Organisation, err error) {
+func (t OrgTx) storedVideos(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, org Organisation, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
 		return videos, accounts, org, nil
@@ -355,7 +363,7 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 
 // queueEntries returns the entries that add videos to the fetch queue. It skips videos that were
 // already tracked, and videos that are saved but not fetched.
-func (t Tracking) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
+func (t OrgTx) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
 		// A video that is already tracked counts for r.fetched too, but does not change.
@@ -396,7 +404,7 @@ func markDeferred(results []Tracked, entries []queue.Entry) {
 // video, v.Removed must still be true.
 func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	e := queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
-		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: v.LatestCounts()}
+		Lane: lane, BaseLane: lane, NextAt: now, Subject: v.ID, Known: v.Latest}
 	if v.Removed {
 		e.TrackedAt = v.CreatedAt
 		db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
@@ -424,7 +432,7 @@ func ResumeVideos(tx *gorm.DB, org uuid.UUID, stopped []Video, today db.Date) er
 }
 
 // accountsOf returns the accounts of stored videos, without duplicates.
-func (t Tracking) accountsOf(videos []storedVideo) []db.RowKey {
+func (t OrgTx) accountsOf(videos []storedVideo) []db.RowKey {
 	var ids []uuid.UUID
 	for _, v := range videos {
 		if v.LinkedAccountID != nil {
@@ -436,7 +444,7 @@ func (t Tracking) accountsOf(videos []storedVideo) []db.RowKey {
 
 // updateSums recomputes the statistics of accounts, and writes today's points of the accounts and of
 // the organisation. The caller must correct the organisation's totals first.
-func (t Tracking) updateSums(accounts []db.RowKey) error {
+func (t OrgTx) updateSums(accounts []db.RowKey) error {
 	today := t.Now.Day()
 	if len(accounts) > 0 {
 		events, err := t.eventRecorder()

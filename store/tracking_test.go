@@ -83,7 +83,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 		require.Equal(t, []store.Tracked{{ID: first.ID, Existing: true}}, storetest.Track(t, o, l), "for a stopped video, Existing must be true and Already must be false")
 		v := storetest.VideoOf(t, o, l)
 		require.False(t, v.Removed)
-		require.EqualValues(t, 100, *v.LatestViews, "the counts must be kept")
+		require.EqualValues(t, 100, *v.Latest.Views, "the counts must be kept")
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 		require.EqualValues(t, 1, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 
@@ -366,8 +366,8 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 		require.Len(t, storetest.DueTargets(t, db), 7)
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 7, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
-		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.VideoLink(t, 6)).LatestViews)
-		require.Nil(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 7)).LatestViews)
+		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.VideoLink(t, 6)).Latest.Views)
+		require.Nil(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 7)).Latest.Views)
 
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive), "the second call must change nothing")
 	})

@@ -41,11 +41,7 @@ type Video struct {
 
 	// A count is nil while no source has reported it. LatestUpdatedAt is the time of the last successful fetch, or nil before the first
 	// fetch.
-	LatestViews      *int64
-	LatestLikes      *int64
-	LatestComments   *int64
-	LatestBookmarks  *int64
-	LatestShares     *int64
+	Latest           db.Counts `gorm:"embedded;embeddedPrefix:latest_"`
 	LatestEngagement *int64
 	LatestUpdatedAt  *db.Instant
 

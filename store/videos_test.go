@@ -164,8 +164,8 @@ func columnValue(v store.Video, column string) *float64 {
 	case "views_gained_7d":
 		return toFloat(v.ViewsGained7d)
 	}
-	if n, isCount := map[string]*int64{"latest_views": v.LatestViews, "latest_likes": v.LatestLikes, "latest_comments": v.LatestComments,
-		"latest_bookmarks": v.LatestBookmarks, "latest_shares": v.LatestShares, "latest_engagement": v.LatestEngagement}[column]; isCount {
+	if n, isCount := map[string]*int64{"latest_views": v.Latest.Views, "latest_likes": v.Latest.Likes, "latest_comments": v.Latest.Comments,
+		"latest_bookmarks": v.Latest.Bookmarks, "latest_shares": v.Latest.Shares, "latest_engagement": v.LatestEngagement}[column]; isCount {
 		return toFloat(n)
 	}
 	return map[string]*float64{"outlier_multiplier": v.OutlierMultiplier, "increase_1d": v.Increase1d, "increase_7d": v.Increase7d,

@@ -141,32 +141,32 @@ func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) 
 	}
 	w := Webhook{OrganisationID: o.id, ID: n.ID, URL: n.URL, Description: n.Description, EventTypes: eventTypeList(n.Types).String(), Enabled: true,
 		CreatedAt: now, UpdatedAt: now, Secret: n.Secret}
-	err := o.changeData(ctx, func(tx *gorm.DB) error {
+	err := o.changeData(ctx, func(t OrgTx) error {
 		// If an earlier attempt of this request made the webhook, the webhook only gets the new
 		// secret.
-		repeated := db.Scoped(tx, "webhooks", o.id).Where("id = ?", w.ID).Update("secret", w.Secret)
+		repeated := db.Scoped(t.Tx, "webhooks", o.id).Where("id = ?", w.ID).Update("secret", w.Secret)
 		if repeated.Error != nil {
 			return repeated.Error
 		}
 		if repeated.RowsAffected > 0 {
 			var err error
-			w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), w.ID) // the webhook keeps its times, and can be disabled meanwhile
+			w, err = findWebhook(db.Scoped(t.Tx, "webhooks", o.id), w.ID) // the webhook keeps its times, and can be disabled meanwhile
 			return err
 		}
 		var have int64
-		if err := db.Scoped(tx, "webhooks", o.id).Count(&have).Error; err != nil {
+		if err := db.Scoped(t.Tx, "webhooks", o.id).Count(&have).Error; err != nil {
 			return err
 		}
 		if have >= MaxWebhooks {
 			return &TooManyWebhooksError{Limit: MaxWebhooks}
 		}
-		if err := tx.Create(&w).Error; err != nil {
+		if err := t.Tx.Create(&w).Error; err != nil {
 			return err
 		}
-		if err := o.enableFeed(tx); err != nil {
+		if err := t.enableFeed(); err != nil {
 			return err
 		}
-		return enqueueWebhook(tx, o.id, w.ID, now)
+		return enqueueWebhook(t.Tx, o.id, w.ID, now)
 	})
 	return w, err
 }
@@ -210,17 +210,17 @@ type WebhookChange struct {
 // the pause after failed attempts, and the webhook is not unreachable until an attempt at that URL gets no response.
 func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) (Webhook, error) {
 	var w Webhook
-	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
-		if w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), id); err != nil {
+	err := o.changeData(ctx, func(t OrgTx) (err error) {
+		if w, err = findWebhook(db.Scoped(t.Tx, "webhooks", o.id), id); err != nil {
 			return err
 		}
-		w.UpdatedAt = o.s.db.Now()
+		w.UpdatedAt = t.Now
 		if c.URL != nil && *c.URL != w.URL {
 			w.URL, w.Failures, w.FailingSince = *c.URL, 0, nil // the failures were those of the old URL
-			if err := endWebhookPause(tx, o.id, id); err != nil {
+			if err := endWebhookPause(t.Tx, o.id, id); err != nil {
 				return err
 			}
-			if err := db.Scoped(tx, "webhook_queue", o.id).Where("webhook_id = ?", id).Update("unreachable", false).Error; err != nil {
+			if err := db.Scoped(t.Tx, "webhook_queue", o.id).Where("webhook_id = ?", id).Update("unreachable", false).Error; err != nil {
 				return err
 			}
 		}
@@ -232,25 +232,25 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 		case c.Enabled == nil || *c.Enabled == w.Enabled:
 		case *c.Enabled:
 			w.Enabled, w.DisabledReason, w.Failures, w.FailingSince = true, nil, 0, nil
-			if err := o.enableFeed(tx); err != nil {
+			if err := t.enableFeed(); err != nil {
 				return err
 			}
-			if err := enqueueWebhook(tx, o.id, id, w.UpdatedAt); err != nil { // add the webhook to the queue again, because it was removed when it was disabled
+			if err := enqueueWebhook(t.Tx, o.id, id, w.UpdatedAt); err != nil { // add the webhook to the queue again, because it was removed when it was disabled
 				return err
 			}
 		default:
-			if err := disableWebhook(tx, &w, DisabledByRequest, w.UpdatedAt); err != nil {
+			if err := disableWebhook(t.Tx, &w, DisabledByRequest, w.UpdatedAt); err != nil {
 				return err
 			}
 		}
-		return o.saveWebhook(tx, &w)
+		return saveWebhook(t.Tx, &w)
 	})
 	return w, err
 }
 
 // saveWebhook stores the fields of a webhook that can change.
-func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
-	return db.Scoped(tx, "webhooks", o.id).Where("webhooks.id = ?", w.ID).Updates(map[string]any{"url": w.URL, "description": w.Description, "event_types": w.EventTypes,
+func saveWebhook(tx *gorm.DB, w *Webhook) error {
+	return db.Scoped(tx, "webhooks", w.OrganisationID).Where("webhooks.id = ?", w.ID).Updates(map[string]any{"url": w.URL, "description": w.Description, "event_types": w.EventTypes,
 		"enabled": w.Enabled, "disabled_reason": w.DisabledReason, "updated_at": w.UpdatedAt, "failures": w.Failures, "failing_since": w.FailingSince,
 		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "older_secrets": w.OlderSecrets, "rotation_id": w.RotationID}).Error
 }
@@ -273,15 +273,15 @@ func stopSending(tx *gorm.DB, org, webhook uuid.UUID, now db.Instant) error {
 // DeleteWebhook deletes a webhook. It returns ErrNotFound for an unknown id. The webhook's deliveries stay stored until their events are
 // deleted.
 func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
-	return o.changeData(ctx, func(tx *gorm.DB) error {
-		deleted := tx.Exec("DELETE FROM webhooks WHERE organisation_id = ? AND id = ?", o.id, id)
+	return o.changeData(ctx, func(t OrgTx) error {
+		deleted := t.Tx.Exec("DELETE FROM webhooks WHERE organisation_id = ? AND id = ?", o.id, id)
 		if deleted.Error == nil && deleted.RowsAffected == 0 {
 			return db.NotFound("webhook", id.String())
 		}
 		if deleted.Error != nil {
 			return deleted.Error
 		}
-		return stopSending(tx, o.id, id, o.s.db.Now())
+		return stopSending(t.Tx, o.id, id, t.Now)
 	})
 }
 
@@ -290,15 +290,15 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 // EffectID of the request's IdempotencyKey, or zero.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
-	err := o.changeData(ctx, func(tx *gorm.DB) (err error) {
-		if w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), id); err != nil {
+	err := o.changeData(ctx, func(t OrgTx) (err error) {
+		if w, err = findWebhook(db.Scoped(t.Tx, "webhooks", o.id), id); err != nil {
 			return err
 		}
-		w.UpdatedAt = o.s.db.Now()
+		w.UpdatedAt = t.Now
 		if effectID != uuid.Nil && w.RotationID != nil && *w.RotationID == effectID {
 			// An earlier attempt of this request stored w.Secret, but the caller never received that secret.
 			w.Secret = secret
-			return o.saveWebhook(tx, &w)
+			return saveWebhook(t.Tx, &w)
 		}
 		if err := w.replaceSecret(secret, w.UpdatedAt); err != nil {
 			return err
@@ -306,7 +306,7 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 		if w.RotationID = nil; effectID != uuid.Nil {
 			w.RotationID = &effectID
 		}
-		return o.saveWebhook(tx, &w)
+		return saveWebhook(t.Tx, &w)
 	})
 	return w, err
 }
@@ -316,36 +316,36 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effectID uuid.UUID, s
 // zero.
 func (o *Org) TestWebhook(ctx context.Context, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
-	err := o.changeData(ctx, func(tx *gorm.DB) error {
-		w, repeated, err := o.enabledWebhook(tx, id, effectID)
+	err := o.changeData(ctx, func(t OrgTx) error {
+		w, repeated, err := t.enabledWebhook(id, effectID)
 		if err != nil || repeated != nil {
 			db.Assign(&made, repeated)
 			return err
 		}
 		// This webhook is the only receiver. It gets the test event whatever types of events it asked for.
-		recorder := EventRecorder{tx: tx, at: o.s.db.Now(), receivers: map[uuid.UUID][]receiver{o.id: {{id: w.ID}}}}
+		recorder := EventRecorder{tx: t.Tx, at: t.Now, receivers: map[uuid.UUID][]receiver{o.id: {{id: w.ID}}}}
 		recorder.addEvent(o.id, EventWebhookTest, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL}})
 		recorder.pending[0].delivery = effectID
 		if err := recorder.Save(); err != nil {
 			return err
 		}
-		if err := endWebhookPause(tx, o.id, w.ID); err != nil {
+		if err := endWebhookPause(t.Tx, o.id, w.ID); err != nil {
 			return err
 		}
-		return db.Scoped(tx, "webhook_deliveries", o.id).Where("position = ?", recorder.pending[0].Position).Take(&made).Error
+		return db.Scoped(t.Tx, "webhook_deliveries", o.id).Where("position = ?", recorder.pending[0].Position).Take(&made).Error
 	})
 	return made, err
 }
 
 // enabledWebhook returns a webhook, or ErrWebhookDisabled. If an earlier attempt of the request has already
 // created the delivery with the id effectID, it returns this delivery and no error.
-func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Delivery, error) {
-	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
+func (t OrgTx) enabledWebhook(id, effectID uuid.UUID) (Webhook, *Delivery, error) {
+	w, err := findWebhook(db.Scoped(t.Tx, "webhooks", t.id), id)
 	if err != nil {
 		return w, nil, err
 	}
 	var repeated []Delivery
-	if err := db.Scoped(tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", id, effectID).Limit(1).Find(&repeated).Error; err != nil {
+	if err := db.Scoped(t.Tx, "webhook_deliveries", t.id).Where("webhook_id = ? AND id = ?", id, effectID).Limit(1).Find(&repeated).Error; err != nil {
 		return w, nil, err
 	}
 	switch {
@@ -361,29 +361,28 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effectID uuid.UUID) (Webhook, *Del
 // ErrWebhookDisabled. For effectID, see TestWebhook.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUID) (Delivery, error) {
 	var made Delivery
-	err := o.changeData(ctx, func(tx *gorm.DB) error {
-		_, repeated, err := o.enabledWebhook(tx, webhook, effectID)
+	err := o.changeData(ctx, func(t OrgTx) error {
+		_, repeated, err := t.enabledWebhook(webhook, effectID)
 		if err != nil || repeated != nil {
 			db.Assign(&made, repeated)
 			return err
 		}
 		var found []Delivery
-		err = db.Scoped(tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", webhook, id).Limit(1).Find(&found).Error
+		err = db.Scoped(t.Tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", webhook, id).Limit(1).Find(&found).Error
 		if err == nil && len(found) == 0 {
 			err = db.NotFound("delivery", id.String())
 		}
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now()
-		made = newDelivery(o.id, webhook, effectID, Event{ID: found[0].EventID, Type: found[0].EventType, Position: found[0].Position}, now)
-		if err := tx.Create(&made).Error; err != nil {
+		made = newDelivery(o.id, webhook, effectID, Event{ID: found[0].EventID, Type: found[0].EventType, Position: found[0].Position}, t.Now)
+		if err := t.Tx.Create(&made).Error; err != nil {
 			return err
 		}
-		if err := endWebhookPause(tx, o.id, webhook); err != nil {
+		if err := endWebhookPause(t.Tx, o.id, webhook); err != nil {
 			return err
 		}
-		return makeWebhooksDue(tx, now, []db.RowKey{{Org: o.id, ID: webhook}})
+		return makeWebhooksDue(t.Tx, t.Now, []db.RowKey{{Org: o.id, ID: webhook}})
 	})
 	return made, err
 }

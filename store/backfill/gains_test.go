@@ -23,7 +23,7 @@ func (s *operations) findMixedAccounts(videos []store.Video) {
 			continue
 		}
 		for _, id := range []*uuid.UUID{was.LinkedAccountID, v.LinkedAccountID} {
-			if id != nil && (was.LinkedAccountID != nil || was.LatestViews != nil || v.Removed) {
+			if id != nil && (was.LinkedAccountID != nil || was.Latest.Views != nil || v.Removed) {
 				s.mixed[*id] = true
 			}
 		}

@@ -122,7 +122,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 // importState is the state of one run of Import's transaction. Import may run the transaction several times, each time with a copy of this
 // struct.
 type importState struct {
-	store.Tracking
+	store.OrgTx
 	insert db.InsertRows
 	in     []ImportVideo
 	dryRun bool // compute the results, but write nothing
@@ -346,7 +346,7 @@ func (i *importState) saveKnownCounts() error {
 	var entries []queue.Entry
 	for _, m := range i.merged {
 		if v := m.after; len(m.added) > 0 && !m.isNew { // TrackRequest.Known gives the counts of new videos
-			entries = append(entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Known: v.LatestCounts()})
+			entries = append(entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Known: v.Latest})
 		}
 	}
 	return queue.SaveKnownCounts(i.Tx, i.ID(), entries)

@@ -221,7 +221,7 @@ func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 		require.Equal(t, []backfill.ImportResult{backfill.PointUnchanged, backfill.PointUnchanged}, importResults(t, o, importOf(l, viewsPoint(day-1, 80), viewsPoint(day, 100))))
 		require.Equal(t, []backfill.ImportResult{backfill.PointConflicts}, importResults(t, o, importOf(l, viewsPoint(day-1, 81))), "a second import must not change an imported point")
 		v := storetest.VideoOf(t, o, l)
-		require.EqualValues(t, 100, *v.LatestViews)
+		require.EqualValues(t, 100, *v.Latest.Views)
 		require.InDelta(t, 25, *v.Increase1d, 1e-9)
 		require.Nil(t, v.Increase7d)
 		require.Nil(t, v.ViewsGained7d)
@@ -231,7 +231,7 @@ func TestImport_neverChangesMeasuredPoints(t *testing.T) {
 		next := storetest.VideoLink(t, 2)
 		require.Equal(t, []backfill.ImportResult{backfill.PointAdded}, importResults(t, o, importOf(next, viewsPoint(day, 5))))
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{next: storetest.Views(9)})
-		require.EqualValues(t, 9, *storetest.VideoOf(t, o, next).LatestViews)
+		require.EqualValues(t, 9, *storetest.VideoOf(t, o, next).Latest.Views)
 	})
 }
 
@@ -269,7 +269,7 @@ func TestImport_replacesImportedPointsThatHaveNoCounts(t *testing.T) {
 			require.Equal(t, points(clean), points(o), n)
 			want, stored := storetest.VideoOf(t, clean, l), storetest.VideoOf(t, o, l)
 			require.Equal(t, want.Growth, stored.Growth, n)
-			require.Equal(t, want.LatestViews, stored.LatestViews, n)
+			require.Equal(t, want.Latest.Views, stored.Latest.Views, n)
 			require.Equal(t, want.LatestUpdatedAt, stored.LatestUpdatedAt, n)
 			history := func(o *store.Org) []store.OrganisationPoint {
 				days, err := o.OrganisationHistory(t.Context(), monday+6, day)
@@ -434,7 +434,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 		require.False(t, done[0].New)
 		v := storetest.VideoOf(t, o, watch)
 		require.True(t, v.Removed)
-		require.EqualValues(t, 5, *v.LatestViews)
+		require.EqualValues(t, 5, *v.Latest.Views)
 		require.Zero(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.youtube.com/@rick")).TotalVideosTracked)
 
 		free, err := db.CreateOrganisation(t.Context(), "Free", store.TierLimited, store.SubscriptionNone)
@@ -499,8 +499,8 @@ func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 		p.Shares = new(int64(4))
 		importResults(t, o, importOf(l, p))
 		v := storetest.VideoOf(t, o, l)
-		require.EqualValues(t, 100, *v.LatestViews)
-		require.EqualValues(t, 4, *v.LatestShares, "the imported count must become the latest count")
+		require.EqualValues(t, 100, *v.Latest.Views)
+		require.EqualValues(t, 4, *v.Latest.Shares, "the imported count must become the latest count")
 		require.EqualValues(t, 4, *v.LatestEngagement)
 		require.Equal(t, store.InstantOf(db.Clock.Now()), *v.LatestUpdatedAt)
 		points, err := o.History(t.Context(), store.Ref{Link: l}, day-5, day)

@@ -111,7 +111,7 @@ var (
 // areLikesHidden returns true if the platform hides the likes of the stored video. The video then has no latest likes, although older points can have
 // likes.
 func (m *mergedVideo) areLikesHidden() bool {
-	return m.before.HiddenStats && m.before.LatestLikes == nil
+	return m.before.HiddenStats && m.before.Latest.Likes == nil
 }
 
 // likesHiddenSince returns the first day whose sums do not include the video's likes. It returns nil if the likes are not hidden. The result is the

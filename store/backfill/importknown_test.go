@@ -65,7 +65,7 @@ func TestImport_givesKnownCountsToTargetsThatWereNeverFetched(t *testing.T) {
 		importCounts(o, later, store.Counts{Views: million[0], Likes: million[1]})
 		require.Equal(t, million, known(later))
 		storetest.Track(t, other, later)
-		require.Nil(t, storetest.VideoOf(t, other, later).LatestViews, "imported counts do not become numbers of another organisation")
+		require.Nil(t, storetest.VideoOf(t, other, later).Latest.Views, "imported counts do not become numbers of another organisation")
 		require.Equal(t, unknown, known(later), "an earlier import must not delay the first numbers of another organisation")
 		importCounts(other, later, store.Counts{Views: million[0]})
 		require.Equal(t, unknown, known(later))

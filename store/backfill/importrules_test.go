@@ -54,12 +54,12 @@ func TestImport_keepsHiddenLikesHidden(t *testing.T) {
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(120)), HiddenStats: new(true)}})
 		db.Clock.Advance(2 * 24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(140)), HiddenStats: new(true)}})
-		require.Nil(t, storetest.VideoOf(t, o, l).LatestLikes)
+		require.Nil(t, storetest.VideoOf(t, o, l).Latest.Likes)
 
 		importResults(t, o, importOf(l, likesPoint(begin-3, 40, 4), likesPoint(begin+1, 110, 11), likesPoint(begin+3, 130, 13)))
 		v := storetest.VideoOf(t, o, l)
 		require.True(t, v.HiddenStats)
-		require.Nil(t, v.LatestLikes)
+		require.Nil(t, v.Latest.Likes)
 		require.Nil(t, v.LatestEngagement)
 		for table, id := range map[string]any{"organisation_days": o.ID(), "account_days": *v.LinkedAccountID} {
 			column := map[string]string{"organisation_days": "organisation_id", "account_days": "account_id"}[table]

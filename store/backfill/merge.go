@@ -195,7 +195,7 @@ func (m *mergedVideo) setFirstViews() {
 		return
 	}
 	// If the video had views, but their first day or the first views are not stored, the sums of the days could not be corrected.
-	if m.before.LatestViews != nil && (oldFirst == nil || m.before.FirstViews == nil) {
+	if m.before.Latest.Views != nil && (oldFirst == nil || m.before.FirstViews == nil) {
 		return
 	}
 	m.after.FirstViews = newFirst.Views
@@ -237,7 +237,7 @@ func (m *mergedVideo) setLatestCounts() {
 		}
 	}
 	hidden := m.areLikesHidden()
-	for n, latest := range v.LatestFields() {
+	for n, latest := range v.Latest.Fields() {
 		if hidden && n == likesMetric {
 			continue
 		}
@@ -249,7 +249,7 @@ func (m *mergedVideo) setLatestCounts() {
 		}
 		db.AssignPointer(latest, is.All()[n])
 	}
-	v.LatestEngagement = v.LatestCounts().Engagement()
+	v.LatestEngagement = v.Latest.Engagement()
 	day := v.LatestUpdatedAt.Day()
 	ingest.SetGrowth(v, day, lastDayWithViews(points), viewsBefore(points, day))
 }

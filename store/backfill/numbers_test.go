@@ -309,7 +309,7 @@ func (s *operations) checkVideo(v *store.Video) {
 			}
 		}
 	}
-	s.requireEqual(latest, v.LatestCounts(), "latest counts")
+	s.requireEqual(latest, v.Latest, "latest counts")
 	s.requireEqual(latest.Engagement(), v.LatestEngagement, "latest engagement")
 	s.requireEqual(len(points) == 0, v.LatestUpdatedAt == nil, "the video has an update time if it has points")
 	if len(points) == 0 {
@@ -335,10 +335,10 @@ func (s *operations) checkVideo(v *store.Video) {
 		}
 		return nil
 	}
-	want := store.Growth{Increase1d: ingest.Increase(v.LatestViews, viewsBefore(1)), Increase7d: ingest.Increase(v.LatestViews, viewsBefore(7)),
-		Increase14d: ingest.Increase(v.LatestViews, viewsBefore(14)), Increase30d: ingest.Increase(v.LatestViews, viewsBefore(30))}
+	want := store.Growth{Increase1d: ingest.Increase(v.Latest.Views, viewsBefore(1)), Increase7d: ingest.Increase(v.Latest.Views, viewsBefore(7)),
+		Increase14d: ingest.Increase(v.Latest.Views, viewsBefore(14)), Increase30d: ingest.Increase(v.Latest.Views, viewsBefore(30))}
 	if n := viewsBefore(7); n != nil {
-		want.ViewsGained7d = new(*v.LatestViews - *n)
+		want.ViewsGained7d = new(*v.Latest.Views - *n)
 	}
 	s.requireEqual(want, v.Growth, "growth")
 }
@@ -349,7 +349,7 @@ func (s *operations) checkTotals(videos []store.Video) {
 	uploads := map[store.Date]int64{}
 	tracked := int64(0)
 	for i := range videos {
-		sums.Add(videos[i].LatestCounts())
+		sums.Add(videos[i].Latest)
 		if !videos[i].Removed {
 			tracked++
 		}
@@ -418,17 +418,17 @@ func (s *operations) checkAccounts(videos []store.Video) {
 			linked++
 			if !v.Removed {
 				s.requireEqual(a.Username, v.Username, "handle of the video")
-				own = append(own, store.AccountVideo{Counts: v.LatestCounts(), UploadedAt: v.UploadedAt})
+				own = append(own, store.AccountVideo{Counts: v.Latest, UploadedAt: v.UploadedAt})
 				ownVideos = append(ownVideos, v)
 			}
 		}
 		want := store.StatsOf(own)
 		s.requireEqual(want, store.AccountStats{Videos: a.TotalVideosTracked, MeanViews: a.MeanViews, MedianViews: a.MedianViews, MedianViewsNonZero: a.MedianViewsNonZero,
 			MostViewed: a.MostViewed, PercentOutperform10x: a.PercentOutperform10x, PercentOutperform25x: a.PercentOutperform25x, LastUploadedAt: a.LastUploadedAt,
-			Counts: store.Counts{Views: a.TotalViews, Likes: a.TotalLikes, Comments: a.TotalComments, Shares: a.TotalShares, Bookmarks: a.TotalBookmarks}}, "statistics of the account")
+			Counts: a.Total}, "statistics of the account")
 		for _, v := range videos {
 			if v.LinkedAccountID != nil && *v.LinkedAccountID == a.ID && !v.Removed {
-				s.requireEqual(want.OutlierMultiplier(v.LatestViews), v.OutlierMultiplier, "outlier multiplier")
+				s.requireEqual(want.OutlierMultiplier(v.Latest.Views), v.OutlierMultiplier, "outlier multiplier")
 			}
 		}
 		points, err := s.o.AccountHistory(s.t.Context(), store.Ref{ID: a.ID}, s.begin-200, storetest.Today(s.db))
@@ -457,11 +457,11 @@ func (s *operations) checkCollections() {
 		var latest store.Counts
 		members := storetest.ListVideos(s.t, s.o, store.VideoQuery{CollectionID: &c, IncludeRemoved: true}).Rows
 		for i := range members {
-			latest.Add(members[i].LatestCounts())
+			latest.Add(members[i].Latest)
 			if v := members[i]; !v.Removed {
 				want.Videos++
-				if v.LatestViews != nil {
-					want.Views = new(zeroIfNil(want.Views) + *v.LatestViews)
+				if v.Latest.Views != nil {
+					want.Views = new(zeroIfNil(want.Views) + *v.Latest.Views)
 				}
 			}
 		}

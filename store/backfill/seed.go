@@ -228,14 +228,14 @@ func (s *seedState) addAccount(in *SeedAccount) error {
 		}
 		videos[i] = v
 		if !v.Removed {
-			measured = append(measured, store.AccountVideo{Counts: v.LatestCounts(), UploadedAt: v.UploadedAt})
+			measured = append(measured, store.AccountVideo{Counts: v.Latest, UploadedAt: v.UploadedAt})
 		}
 	}
 	stats := store.StatsOf(measured)
 	for i := range videos {
 		v := &videos[i]
-		if v.LatestViews != nil && stats.MedianViews != nil && *stats.MedianViews > 0 && !v.Removed {
-			v.OutlierMultiplier = new(float64(*v.LatestViews) / *stats.MedianViews)
+		if v.Latest.Views != nil && stats.MedianViews != nil && *stats.MedianViews > 0 && !v.Removed {
+			v.OutlierMultiplier = new(float64(*v.Latest.Views) / *stats.MedianViews)
 		}
 		s.addVideo(v, &in.Videos[i])
 	}

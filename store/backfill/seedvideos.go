@@ -25,11 +25,11 @@ func (s *seedState) newVideo(in *SeedVideo, account uuid.UUID) (store.Video, err
 		if v.FirstViews == nil {
 			v.FirstViews = p.Views
 		}
-		for n, latest := range v.LatestFields() {
+		for n, latest := range v.Latest.Fields() {
 			db.AssignPointer(latest, p.All()[n])
 		}
 	}
-	v.LatestEngagement = v.LatestCounts().Engagement()
+	v.LatestEngagement = v.Latest.Engagement()
 	if n := len(in.Points); n > 0 {
 		day := in.Points[n-1].At.Day()
 		ingest.SetGrowth(&v, day, lastDayWithViews(in.Points), viewsBefore(in.Points, day))
@@ -70,7 +70,7 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 // also adds a target for the queue.
 func (s *seedState) addVideo(v *store.Video, in *SeedVideo) {
 	// The caller has already set the latest counts and the growth of v.
-	latest := v.LatestCounts()
+	latest := v.Latest
 	status, attemptedAt := seededStatus(!v.Removed, v.Removed, v.LatestUpdatedAt), v.LatestUpdatedAt
 	if in.Refused != nil && status == queue.FetchOK {
 		status, attemptedAt = in.Refused.Status, &in.Refused.At
@@ -104,7 +104,7 @@ func (s *seedState) addVideo(v *store.Video, in *SeedVideo) {
 	s.entries = append(s.entries, queue.Entry{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
 		Lane: s.lane, BaseLane: s.lane, NextAt: s.nextFetch(v.Platform, v.ExternalID), Subject: v.ID})
 	if v.LatestUpdatedAt != nil {
-		s.fetched = append(s.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews, in.Refused})
+		s.fetched = append(s.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.Latest.Views, in.Refused})
 	}
 }
 

@@ -46,7 +46,7 @@ func TestDiscovery_requestsALongerListImmediatelyIfAListIsTooShort(t *testing.T)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewFreeOrg(t, db)
-		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200})
+		_, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200})
 		require.NoError(t, err) // TrackAccounts saves the account, but does not add it to the queue
 		db.Exec(t, "UPDATE organisations SET subscription = ?", store.SubscriptionActive)
 		_, err = o.RefreshAccount(t.Context(), store.Ref{Link: storetest.ParseLink(t, storetest.AccountURL)}, nil)
@@ -139,7 +139,7 @@ func TestTrackAccounts_resumesTheVideosOfARecentlyFetchedAccountImmediately(t *t
 			a := storetest.AccountByLink(t, o, l)
 			require.EqualValues(t, c.want, a.TotalVideosTracked)
 			if c.want > 0 {
-				require.EqualValues(t, 7*c.want, *a.TotalViews)
+				require.EqualValues(t, 7*c.want, *a.Total.Views)
 			}
 			today = organisationPointOfToday(t, db, o)
 			require.Equal(t, []int64{1, int64(c.want)}, []int64{today.Accounts, today.Videos})
@@ -176,7 +176,7 @@ func TestTrack_updatesTheSumsImmediatelyIfAStoppedVideoIsTrackedAgain(t *testing
 		requireSums := func(tracked int64) {
 			t.Helper()
 			a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
-			require.Equal(t, []int64{tracked, 7 * tracked, tracked}, []int64{a.TotalVideosTracked, *a.TotalViews, organisationPointOfToday(t, db, o).Videos})
+			require.Equal(t, []int64{tracked, 7 * tracked, tracked}, []int64{a.TotalVideosTracked, *a.Total.Views, organisationPointOfToday(t, db, o).Videos})
 			storetest.RequireConsistent(t, db, o)
 		}
 		storetest.StopVideos(t, o, one)

@@ -39,12 +39,19 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 		if o.Account != nil { // for an account, the number of followers is stored in the column "views"
 			fetched, counts.Views = &fetchedAt, o.Account.Followers
 		}
-		rows[i] = slices.Concat([]any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
-			fetched, details}, counts.Values(), []any{o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token})
+		rows[i] = slices.Concat([]any{
+			queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt,
+			o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect, fetched, details,
+		}, counts.Values(), []any{
+			o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token,
+		})
 	}
-	list, args := db.WithRows(tx, "u", slices.Concat([]string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
-		"detail text", "suspect text", "fetched_at bigint", "details_at bigint"}, db.MetricDefinitions(""),
-		[]string{"pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}), rows)
+	list, args := db.WithRows(tx, "u", slices.Concat([]string{ // the lines are divided as those of the values above
+		"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint",
+		"attempts integer", "refused_as text", "refusals integer", "state text", "detail text", "suspect text", "fetched_at bigint", "details_at bigint",
+	}, db.MetricDefinitions(""), []string{
+		"pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid",
+	}), rows)
 	// The bucket and the token of the claim are repeated in each row of the list u. If they were parameters of
 	// the statement, PostgreSQL and SQLite would choose slow query plans.
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,

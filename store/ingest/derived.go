@@ -123,7 +123,7 @@ func (w videoWriter) computeGrowth(videos []measuredVideo) error {
 		// r.before[0] are the last views before today. If there are none, today is the first day with views, and this fetch replaces the first views. If
 		// the first views of a video with earlier views are unknown, they stay unknown.
 		if views := v.viewsBefore; views == nil || r.before[0] == nil && v.FirstViews != nil && *v.FirstViews == *views {
-			v.FirstViews = v.LatestViews
+			v.FirstViews = v.Latest.Views
 		}
 		SetGrowth(v.Video, day, r.counted, r.before)
 	}
@@ -139,11 +139,11 @@ func SetGrowth(v *store.Video, fetchDay db.Date, lastDayWithViews *db.Date, befo
 		}
 	}
 	v.Growth = store.Growth{
-		Increase1d: Increase(v.LatestViews, before[0]), Increase7d: Increase(v.LatestViews, before[1]),
-		Increase14d: Increase(v.LatestViews, before[2]), Increase30d: Increase(v.LatestViews, before[3]),
+		Increase1d: Increase(v.Latest.Views, before[0]), Increase7d: Increase(v.Latest.Views, before[1]),
+		Increase14d: Increase(v.Latest.Views, before[2]), Increase30d: Increase(v.Latest.Views, before[3]),
 	}
-	if b := before[1]; v.LatestViews != nil && b != nil {
-		v.ViewsGained7d = new(*v.LatestViews - *b)
+	if b := before[1]; v.Latest.Views != nil && b != nil {
+		v.ViewsGained7d = new(*v.Latest.Views - *b)
 	}
 }
 

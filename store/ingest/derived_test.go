@@ -69,7 +69,7 @@ func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 				storetest.Measure(t, db, at, facts)
 				for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Rows { // the list is ordered by created_at, so the videos are in the order of the links
 					today := store.DateOf(at)
-					require.Equal(rt, latest[i], v.LatestViews)
+					require.Equal(rt, latest[i], v.Latest.Views)
 					for days, got := range map[int]*float64{1: v.Increase1d, 7: v.Increase7d, 14: v.Increase14d, 30: v.Increase30d} {
 						_, want := expectedGrowth(byDay[i], latest[i], today, days)
 						require.Equal(rt, want == nil, got == nil, "%d days", days)
@@ -117,7 +117,7 @@ func TestIncreases_areUnknownIfNoViewsWereReportedInThePeriod(t *testing.T) {
 		measure(0, storetest.Views(100))
 		measure(10, storetest.Views(300))
 		v := measure(3, ingest.VideoFacts{Likes: new(int64(1))})
-		require.EqualValues(t, 300, *v.LatestViews)
+		require.EqualValues(t, 300, *v.Latest.Views)
 		require.Equal(t, store.Growth{Increase7d: new(200.0), ViewsGained7d: new(int64(200))}, v.Growth)
 		require.Zero(t, measure(7, ingest.VideoFacts{Likes: new(int64(2))}).ViewsGained7d)
 	})
@@ -242,7 +242,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 
 			want, a := expectedStatsOf(latest), storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
 			require.EqualValues(rt, n, a.TotalVideosTracked)
-			require.Equal(rt, want.total, a.TotalViews)
+			require.Equal(rt, want.total, a.Total.Views)
 			require.Equal(rt, want.most, a.MostViewed)
 			require.Equal(rt, uploaded, a.LastUploadedAt)
 			requireEqualFloat(rt, want.mean, a.MeanViews, "mean")

@@ -219,7 +219,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	for i := range videos {
 		v, was := &videos[i], &before[i]
 		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
-			measured = append(measured, measuredVideo{v, was.LatestViews})
+			measured = append(measured, measuredVideo{v, was.Latest.Views})
 		}
 		if v.TitleFolded != was.TitleFolded { // this also corrects what an older release, with another FoldText, has stored
 			retitled = append(retitled, Retitled{v, was.TitleFolded})
@@ -240,7 +240,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	for i := range videos {
 		if v := &videos[i]; v.LinkedAccountID != nil {
 			s := stats.Of[db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}]
-			v.OutlierMultiplier = s.OutlierMultiplier(v.LatestViews)
+			v.OutlierMultiplier = s.OutlierMultiplier(v.Latest.Views)
 		}
 	}
 	w.addVideoEvents(before, videos)
@@ -273,10 +273,10 @@ func gainedByAccount(before, after []store.Video) map[db.RowKey]int64 {
 	gained := map[db.RowKey]int64{}
 	for i := range after {
 		was, is := &before[i], &after[i]
-		if is.LinkedAccountID == nil || was.LatestViews == nil || is.LatestViews == nil {
+		if is.LinkedAccountID == nil || was.Latest.Views == nil || is.Latest.Views == nil {
 			continue
 		}
-		n := *is.LatestViews - *was.LatestViews
+		n := *is.Latest.Views - *was.Latest.Views
 		if was.FirstViews != nil && is.FirstViews != nil {
 			n -= *is.FirstViews - *was.FirstViews // a later fetch of the first day replaces the first views
 		}
@@ -418,7 +418,7 @@ func (o *Outcome) hasCounts() bool { return o.Facts != nil && !o.DetailsOnly }
 func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestUpdatedAt = &fetchedAt
 	counts, roundedFrom := f.reportedCounts(), f.RoundedFrom.All()
-	for i, latest := range v.LatestFields() {
+	for i, latest := range v.Latest.Fields() {
 		n := counts.All()[i]
 		if n != nil && roundedFrom[i] != nil && *latest != nil && canBeRounding(*n, **latest, *roundedFrom[i]) {
 			continue
@@ -426,9 +426,9 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 		db.AssignPointer(latest, n)
 	}
 	if f.HiddenStats != nil && *f.HiddenStats {
-		v.LatestLikes = f.Likes
+		v.Latest.Likes = f.Likes
 	}
-	v.LatestEngagement = v.LatestCounts().Engagement()
+	v.LatestEngagement = v.Latest.Engagement()
 }
 
 // reportedCounts returns the counts that the source reported. A count that it did not report is nil.
@@ -446,7 +446,7 @@ func (w videoWriter) statementsForPoints(videos []measuredVideo) []db.Write {
 	rows := make([][]any, len(videos))
 	for i, v := range videos {
 		o := w.outcomes[v.Key()]
-		counts, latest := o.Facts.reportedCounts(), v.LatestCounts()
+		counts, latest := o.Facts.reportedCounts(), v.Latest
 		for j, n := range counts.Fields() {
 			if *n != nil {
 				*n = latest.All()[j] // the stored count, if it is more exact than the reported count
@@ -470,12 +470,11 @@ var savedColumns = slices.Concat([]string{"link text", "username text", "linked_
 
 // savedValues returns the values of a video in the order of savedColumns.
 func savedValues(v *store.Video) []any {
-	counts := v.LatestCounts()
 	return slices.Concat([]any{v.Link, v.Username, v.LinkedAccountID, v.UploadedAt, v.SongName, v.SongLink,
 		v.ThumbnailURL, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
 		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, v.FirstViews, v.LatestEngagement, v.LatestUpdatedAt,
 		v.OutlierMultiplier, v.FetchStatus, v.FetchReason, v.LastAttemptAt, v.NextFetchAt},
-		v.Growth.Values(), counts.Values())
+		v.Growth.Values(), v.Latest.Values())
 }
 
 // StatementsForVideos returns the statements that update the rows of videos.

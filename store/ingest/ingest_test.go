@@ -39,7 +39,7 @@ func TestAcknowledge_storesEveryValueThatTheSourceReported(t *testing.T) {
 		v := storetest.VideoOf(t, o, l)
 		now := store.InstantOf(db.Clock.Now())
 		want := before
-		want.LatestViews, want.LatestLikes, want.LatestComments, want.LatestBookmarks = new(int64(1000)), new(int64(100)), new(int64(10)), new(int64(1))
+		want.Latest.Views, want.Latest.Likes, want.Latest.Comments, want.Latest.Bookmarks = new(int64(1000)), new(int64(100)), new(int64(10)), new(int64(1))
 		want.LatestEngagement, want.LatestUpdatedAt = new(int64(111)), &now
 		want.Title, want.UploadedAt, want.VideoLength = "A #Dog and a #cat 🐶", new(store.DateOf(*facts.UploadedAt)), new("12.5")
 		want.SongName, want.SongLink, want.ThumbnailURL, want.AdProductIDShop = facts.SongName, facts.SongLink, facts.ThumbnailURL, facts.ShopProductID
@@ -130,12 +130,12 @@ func TestAcknowledge_distinguishesNullFromZero(t *testing.T) {
 		})
 		zeros := store.Counts{Views: new(int64(0)), Likes: new(int64(0)), Comments: new(int64(0)), Shares: new(int64(0)), Bookmarks: new(int64(0))}
 		v := storetest.VideoOf(t, o, zero)
-		require.Equal(t, store.Counts{Views: v.LatestViews, Likes: v.LatestLikes, Comments: v.LatestComments, Shares: v.LatestShares, Bookmarks: v.LatestBookmarks}, zeros)
+		require.Equal(t, v.Latest, zeros)
 		require.Zero(t, *v.LatestEngagement)
 		require.Equal(t, zeros, recentPoints(t, db, o, zero)[0].Counts)
 
 		v = storetest.VideoOf(t, o, unknown)
-		require.Nil(t, v.LatestViews)
+		require.Nil(t, v.Latest.Views)
 		require.Nil(t, v.LatestEngagement)
 		require.NotNil(t, v.LatestUpdatedAt, "the video must count as fetched")
 		require.Equal(t, []store.Point{{Day: storetest.Today(db)}}, recentPoints(t, db, o, unknown))
@@ -156,7 +156,7 @@ func TestAcknowledge_mergesTheCountsOfAllFetchesOfADay(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Views: new(int64(20))}})
 		require.Equal(t, store.Counts{Views: new(int64(20))}, recentPoints(t, db, o, l)[0].Counts, "the new point must not contain the number of likes from the previous day")
-		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).LatestLikes, "the latest likes must keep the last known value")
+		require.EqualValues(t, 5, *storetest.VideoOf(t, o, l).Latest.Likes, "the latest likes must keep the last known value")
 	})
 }
 
@@ -232,12 +232,12 @@ func TestAcknowledge_writesOnlyToSubscribedOrganisations(t *testing.T) {
 			storetest.VideoLink(t, 0): {Views: new(int64(5)), AccountID: new("42"), Username: new("someone")},
 			storetest.VideoLink(t, 1): {Views: new(int64(6)), AccountID: new("42"), Username: new("someone"), Title: new("#shared")},
 		})
-		require.EqualValues(t, 5, *storetest.VideoOf(t, one, storetest.VideoLink(t, 0)).LatestViews)
-		require.EqualValues(t, 6, *storetest.VideoOf(t, one, storetest.VideoLink(t, 1)).LatestViews)
-		require.EqualValues(t, 6, *storetest.VideoOf(t, two, storetest.VideoLink(t, 1)).LatestViews)
+		require.EqualValues(t, 5, *storetest.VideoOf(t, one, storetest.VideoLink(t, 0)).Latest.Views)
+		require.EqualValues(t, 6, *storetest.VideoOf(t, one, storetest.VideoLink(t, 1)).Latest.Views)
+		require.EqualValues(t, 6, *storetest.VideoOf(t, two, storetest.VideoLink(t, 1)).Latest.Views)
 		require.NotEqual(t, storetest.VideoOf(t, one, storetest.VideoLink(t, 1)).LinkedAccountID, storetest.VideoOf(t, two, storetest.VideoLink(t, 1)).LinkedAccountID, "each organisation must have its own record of the account")
-		require.EqualValues(t, 11, *storetest.AccountByLink(t, one, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
-		require.EqualValues(t, 6, *storetest.AccountByLink(t, two, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).TotalViews)
+		require.EqualValues(t, 11, *storetest.AccountByLink(t, one, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).Total.Views)
+		require.EqualValues(t, 6, *storetest.AccountByLink(t, two, storetest.ParseLink(t, "https://www.tiktok.com/@someone")).Total.Views)
 		require.Equal(t, before, storetest.StoredRows(t, db, three))
 	})
 }
@@ -382,7 +382,7 @@ func TestAcknowledge_storesCountsThatAreLowerThanBefore(t *testing.T) {
 		}
 		require.Equal(t, []int64{95, 90, 90, 100}, got)
 		require.Equal(t, []store.Quality{store.QualityMeasured, store.QualityMeasured, store.QualityCorrected, store.QualityMeasured}, quality)
-		require.EqualValues(t, 95, *storetest.VideoOf(t, o, l).LatestViews)
+		require.EqualValues(t, 95, *storetest.VideoOf(t, o, l).Latest.Views)
 	})
 }
 
@@ -395,14 +395,14 @@ func TestAcknowledge_setsACountToNullIfThePlatformHidesIt(t *testing.T) {
 			Bookmarks: new(int64(6)), HiddenStats: new(false)}))
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(110)))
-		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestLikes, "likes must stay unchanged if the call did not report them")
+		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).Latest.Likes, "likes must stay unchanged if the call did not report them")
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(120)), HiddenStats: new(true)}))
 		v := storetest.VideoOf(t, o, l)
-		require.Nil(t, v.LatestLikes, "a hidden count must be null")
+		require.Nil(t, v.Latest.Likes, "a hidden count must be null")
 		require.EqualValues(t, 21, *v.LatestEngagement)
-		require.EqualValues(t, 120, *v.LatestViews)
-		require.Equal(t, []int64{8, 7, 6}, []int64{*v.LatestComments, *v.LatestShares, *v.LatestBookmarks}, "counts that the source does not give must stay unchanged if likes are hidden")
+		require.EqualValues(t, 120, *v.Latest.Views)
+		require.Equal(t, []int64{8, 7, 6}, []int64{*v.Latest.Comments, *v.Latest.Shares, *v.Latest.Bookmarks}, "counts that the source does not give must stay unchanged if likes are hidden")
 		require.Nil(t, recentPoints(t, db, o, l)[0].Likes)
 		require.Nil(t, organisationDay(t, db, o).Likes)
 	})

@@ -55,7 +55,7 @@ func TestAcknowledge_keepsAMoreExactCount(t *testing.T) {
 			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, reported))
 			v, err := o.Video(t.Context(), store.Ref{Link: l})
 			require.NoError(t, err)
-			require.Equal(t, []int64{c.want, 12_300}, []int64{*v.LatestViews, *v.LatestLikes}, "%v", c)
+			require.Equal(t, []int64{c.want, 12_300}, []int64{*v.Latest.Views, *v.Latest.Likes}, "%v", c)
 			today := storetest.Today(db)
 			points, err := o.History(t.Context(), store.Ref{Link: l}, today, today)
 			require.NoError(t, err)

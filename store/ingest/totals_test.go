@@ -29,11 +29,11 @@ func computeSums(t *testing.T, o *store.Org, day store.Date) store.OrganisationP
 	q := storetest.OrderedBy("created_at", false)
 	q.IncludeRemoved = true
 	for _, v := range storetest.ListVideos(t, o, q).Rows {
-		add(&sum.Views, v.LatestViews)
-		add(&sum.Likes, v.LatestLikes)
-		add(&sum.Comments, v.LatestComments)
-		add(&sum.Shares, v.LatestShares)
-		add(&sum.Bookmarks, v.LatestBookmarks)
+		add(&sum.Views, v.Latest.Views)
+		add(&sum.Likes, v.Latest.Likes)
+		add(&sum.Comments, v.Latest.Comments)
+		add(&sum.Shares, v.Latest.Shares)
+		add(&sum.Bookmarks, v.Latest.Bookmarks)
 		if !v.Removed {
 			sum.Videos++
 		}

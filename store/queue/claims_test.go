@@ -138,13 +138,13 @@ func TestAcknowledge_keepsTheNewLeaseIfAnotherCollectorHasClaimedTheTarget(t *te
 		holder := storetest.ClaimOne(t, db, link.TikTok, "video")
 
 		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(10))}))
-		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).LatestViews, "the counts must be written although the lease is lost")
+		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).Latest.Views, "the counts must be written although the lease is lost")
 		require.NoError(t, db.Release(t.Context(), stale, db.Clock.Now()))
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"), "the second claim must still have the target")
 
 		require.NoError(t, db.Acknowledge(t.Context(), holder, holder.At, []ingest.Outcome{storetest.Outcome(db, holder.Targets[0], storetest.Views(20))}))
 		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(11))}))
-		require.EqualValues(t, 20, *storetest.VideoOf(t, o, l).LatestViews, "older counts must not replace newer ones")
+		require.EqualValues(t, 20, *storetest.VideoOf(t, o, l).Latest.Views, "older counts must not replace newer ones")
 		db.Clock.Advance(24*time.Hour - time.Microsecond)
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Advance(time.Microsecond)

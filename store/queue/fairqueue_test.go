@@ -45,7 +45,7 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 		tracked := db.Clock.Now()
 		storetest.Track(t, single, storetest.VideoLink(t, 900))
 		fetchInteractiveTargets(t, db, 16, 2*time.Second)
-		require.EqualValues(t, 1, *storetest.VideoOf(t, single, storetest.VideoLink(t, 900)).LatestViews)
+		require.EqualValues(t, 1, *storetest.VideoOf(t, single, storetest.VideoLink(t, 900)).Latest.Views)
 		require.LessOrEqual(t, db.Clock.Now().Sub(tracked), 5*time.Second)
 
 		storetest.Track(t, other, storetest.VideoLinksFrom(t, 1000, 100)...)
@@ -292,7 +292,7 @@ func TestAcknowledge_writesDetailsWithoutCountsIfOnlyDetailsWereFetched(t *testi
 		}
 		after := storetest.VideoOf(t, org, storetest.VideoLink(t, 1))
 		require.Equal(t, "A title", after.Title)
-		require.EqualValues(t, 7, *after.LatestViews)
+		require.EqualValues(t, 7, *after.Latest.Views)
 		require.Equal(t, before.LatestUpdatedAt, after.LatestUpdatedAt)
 		require.Equal(t, []string{"test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily"), "a fetch of details must add no point")
 	})

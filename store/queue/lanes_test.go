@@ -113,7 +113,7 @@ func TestSetSubscription_changesTheLaneOfClaimedTargets(t *testing.T) {
 			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(2))}))
 		}
 		require.Equal(t, []string{"33", "33"}, laneDigits(t, db))
-		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).LatestViews, "the claim must still be valid")
+		require.EqualValues(t, 2, *storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Latest.Views, "the claim must still be valid")
 	})
 }
 

@@ -157,8 +157,7 @@ func (e Entry) Key() Key { return Key{e.Platform, e.Kind, e.ExternalID} }
 // IsDeferred returns true if Enqueue has delayed the entry, because its target was fetched for the organisation less than RefreshPause ago.
 func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
 
-// targetRow returns the row that adds the entry's target to the queue. The values have the order of
-// the columns in statementsForTargets.
+// targetRow returns the row that adds the entry's target to the queue. The values have the order of newTargetColumns.
 func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
@@ -173,9 +172,17 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	if e.Kind != KindVideo {
 		handle = e.Handle
 	}
-	return append([]any{Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
-		e.route, fetchedAt, FetchPending}, e.Known.Values()...)
+	return append([]any{
+		Bucket, e.Platform, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now,
+		0, StateActive, "", e.Depth, e.turn, askedBy, e.route, fetchedAt, FetchPending,
+	}, e.Known.Values()...)
 }
+
+// newTargetColumns are the columns of targetRow, with their SQL types. The lines are divided as in targetRow.
+var newTargetColumns = append([]string{
+	"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint", "next_at bigint", "requested_at bigint",
+	"attempts integer", "state text", "detail text", "depth integer", "turn bigint", "asked_by uuid", "route text", "fetched_at bigint", "status text",
+}, db.MetricDefinitions("")...)
 
 // canBeDeferred returns true if the entry is due, its organisation has tracked the target before, and the earlier fetches cover what the organisation wants.
 func (e Entry) canBeDeferred(now db.Instant) bool {
@@ -260,9 +267,6 @@ func statementsForTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 	for i, e := range entries {
 		rows[i] = e.targetRow(org, now)
 	}
-	columns := append([]string{"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint",
-		"next_at bigint", "requested_at bigint", "attempts integer", "state text", "detail text", "depth integer", "turn bigint", "asked_by uuid",
-		"route text", "fetched_at bigint", "status text"}, db.MetricDefinitions("")...)
 	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at: a higher
@@ -274,7 +278,7 @@ func statementsForTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 	// counts, or none, the target forgets them.
 	knownCounts := db.MetricColumns("{m} = CASE WHEN fetch_targets.fetched_at IS NOT NULL OR excluded.{m} = fetch_targets.{m} THEN fetch_targets.{m} END")
 	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation possibly lacks them.
-	return db.StatementsForInsert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
+	return db.StatementsForInsert(tx, "fetch_targets", newTargetColumns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
  asked_by = CASE WHEN `+sooner+` THEN excluded.asked_by ELSE fetch_targets.asked_by END,
  route = CASE WHEN `+restarts+` THEN excluded.route ELSE fetch_targets.route END,

@@ -134,7 +134,7 @@ func TestEnqueue_neverDelaysATarget(t *testing.T) {
 		trackOnSchedule(t, second, l)
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, lanesWithDueTargets(t, db))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(3)))
-		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch must store the views for both organisations")
+		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).Latest.Views, "one fetch must store the views for both organisations")
 
 		third := storetest.NewOrg(t, db)
 		require.Empty(t, lanesWithDueTargets(t, db))

@@ -46,7 +46,7 @@ func TestTrackAgain_causesNoImmediateFetchAfterARecentFetch(t *testing.T) {
 					stopAndTrack(store.Ref{Link: l}, storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
 					require.False(t, isDueNow(t, db, "video"))
 				}
-				require.EqualValues(t, 1, *storetest.VideoOf(t, o, l).LatestViews)
+				require.EqualValues(t, 1, *storetest.VideoOf(t, o, l).Latest.Views)
 				db.Clock.Advance(time.Hour)
 				stopAndTrack(store.Ref{Link: l}, l)
 				require.True(t, isDueNow(t, db, "video"), "the target must be due when the refresh pause is over")
@@ -66,7 +66,7 @@ func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 		storetest.Track(t, second, l)
 		require.True(t, isDueNow(t, db, "video"))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
-		require.EqualValues(t, 2, *storetest.VideoOf(t, second, l).LatestViews)
+		require.EqualValues(t, 2, *storetest.VideoOf(t, second, l).Latest.Views)
 	})
 }
 
@@ -91,7 +91,7 @@ func TestTrackAgain_waitsForTheRefreshPauseAfterAStop(t *testing.T) {
 		storetest.Track(t, o, l)
 		db.Clock.Advance(queue.RefreshPause)
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(3)))
-		require.EqualValues(t, 3, *storetest.VideoOf(t, o, l).LatestViews)
+		require.EqualValues(t, 3, *storetest.VideoOf(t, o, l).Latest.Views)
 	})
 }
 
@@ -202,7 +202,7 @@ func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewFreeOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		trackAll := func() {
-			_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{l}, Type: store.TrackAll, Immediate: 1, Allowance: 1, Preview: 3})
+			_, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{l}, Type: store.TrackAll, Immediate: 1, Allowance: 1, Preview: 3})
 			require.NoError(t, err)
 		}
 		pending := func() int64 {
@@ -215,7 +215,7 @@ func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T
 		require.EqualValues(t, 37, pending())
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		for _, v := range videos[:3] {
-			require.NotNil(t, storetest.VideoOf(t, o, storetest.ParseLink(t, v.Link)).LatestViews, "the newest videos must be fetched")
+			require.NotNil(t, storetest.VideoOf(t, o, storetest.ParseLink(t, v.Link)).Latest.Views, "the newest videos must be fetched")
 		}
 		for range 3 {
 			db.Clock.Advance(25 * time.Hour)

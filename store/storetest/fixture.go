@@ -73,7 +73,7 @@ func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 // Follow tracks accounts. Their first fetches are due immediately, and later ones have the priority of the organisation.
 func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.Tracked {
 	t.Helper()
-	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Immediate: len(links), Allowance: len(links)})
+	tracked, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: links, Type: kind, Immediate: len(links), Allowance: len(links)})
 	require.NoError(t, err)
 	return tracked
 }

@@ -190,7 +190,7 @@ func (w *writer) trackAccounts(ctx context.Context) error {
 	}
 	for kind, links := range byType {
 		for chunk := range slices.Chunk(links, trackedPerCall) {
-			if _, err := w.Org.TrackAccounts(ctx, store.TrackAccountsRequest{Links: chunk, Type: kind}); err != nil {
+			if _, err := w.Org.TrackAccounts(ctx, store.TrackRequest{Links: chunk, Type: kind}); err != nil {
 				return err
 			}
 			w.summary.Accounts += len(chunk)

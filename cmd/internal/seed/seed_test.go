@@ -84,7 +84,7 @@ func TestRun_storesCountsOfSandbox(t *testing.T) {
 			}
 			if truth.State == sandbox.Public {
 				require.Equal(t, today, points[0].Day)
-				require.GreaterOrEqual(t, truth.Views, *v.LatestViews, "the present views must not be lower than the stored views")
+				require.GreaterOrEqual(t, truth.Views, *v.Latest.Views, "the present views must not be lower than the stored views")
 			}
 			require.LessOrEqual(t, v.CreatedAt, store.InstantOf(now))
 			if len(v.Labels) > 0 {

@@ -112,7 +112,7 @@ func TestImport_importsRowsThatAnEarlierRunSkipped(t *testing.T) {
 		require.Zero(t, summary.Bad)
 		v, err := o.Video(t.Context(), store.Ref{Link: first})
 		require.NoError(t, err)
-		require.EqualValues(t, 7, *v.LatestViews)
+		require.EqualValues(t, 7, *v.Latest.Views)
 	})
 }
 

@@ -230,7 +230,7 @@ func TestImport_importsVideosAsStoppedIfTheOtherTrackerStoppedThem(t *testing.T)
 			v, err := o.Video(t.Context(), store.Ref{Link: videoLink(t)})
 			require.NoError(t, err)
 			require.True(t, v.Removed)
-			require.EqualValues(t, 7, *v.LatestViews)
+			require.EqualValues(t, 7, *v.Latest.Views)
 		}
 		for _, f := range []transfer.Format{transfer.CSV, transfer.JSONLines} {
 			other := newOrg(t, db)

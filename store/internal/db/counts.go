@@ -10,7 +10,7 @@ const MetricCount = 5
 
 // metricColumns are the metrics' columns, in the order of Counts.All. To add a metric:
 //
-//   - extend Counts, store.Sums, store.Video, store.Account and their methods
+//   - extend Counts and store.Sums and their methods, and the columns of Video and Account in store/rows.go
 //   - add the columns NAME, latest_NAME and total_NAME in a migration
 //   - extend ingest.VideoFacts, store.VideoOrders and the API contract
 var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
