@@ -96,7 +96,7 @@ test-all: ## run every test except those of e2e and test-long, with the race det
 .PHONY: test-long
 test-long: ## run the simulations and the other tests named in LONG, without the race detector
 	@exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
-		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector ./server
+		test -shuffle=on -timeout=75m -run='$(LONG)' ./collector ./server
 
 # The tests of e2e often wait, for example for a server that starts. In the meantime, those of test-long use the processor. Their output is shown
 # when both have ended.
