@@ -5,7 +5,10 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.NOTPARALLEL: # tests that measure time fail if two test runs share a small machine
+# Tests that measure time can fail if two test runs share a small machine. Only those of e2e-and-long leave room for each other.
+ifndef PARALLEL
+.NOTPARALLEL:
+endif
 
 # Without cgo, all commands share the results of the compiler. Only test-all needs cgo, for the race detector.
 export CGO_ENABLED := 0
@@ -98,13 +101,10 @@ test-long: ## run the simulations and the other tests named in LONG, without the
 	@exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
 		test -shuffle=on -timeout=75m -run='$(LONG)' ./collector ./server
 
-# The tests of e2e often wait, for example for a server that starts. In the meantime, those of test-long use the processor. Their output is shown
-# when both have ended.
+# The tests of e2e often wait, for example for a server that starts. In the meantime, those of test-long use the processor.
 .PHONY: e2e-and-long
 e2e-and-long:
-	@mkdir -p .cache; $(MAKE) --no-print-directory test-long >.cache/test-long.log 2>&1 & long=$$!; \
-	$(MAKE) --no-print-directory e2e; e2e=$$?; \
-	wait $$long; long=$$?; cat .cache/test-long.log; exit $$((e2e || long))
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line PARALLEL=yes e2e test-long
 
 # REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. With it, the tests use this cluster instead of the
 # stand-in for Citus, and also run the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes

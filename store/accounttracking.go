@@ -68,7 +68,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, err
 		}
 		plan := newAccountPlan(r, accounts, org, t.Now)
 		out = plan.results
-		if org.isLimited() { // otherwise, accounts that are not in the fetch queue yet are about to be fetched
+		if org.isLimited() { // with a subscription, no account is pending
 			if err := t.markPendingAccounts(out, plan.already); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, err
 		if err := t.saveCoveredDepths(plan.restarted); err != nil {
 			return err
 		}
-		if err := t.markAccountsTracked(plan.start, plan.kind, int64(len(plan.restarted))); err != nil {
+		if err := t.markAccountsTracked(plan.start, plan.trackingType, int64(len(plan.restarted))); err != nil {
 			return err
 		}
 		entries, err := t.enqueueAccounts(plan.entries, LaneOf(org))
@@ -85,7 +85,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, err
 		}
 		markDeferred(out, entries)
 		if !org.isLimited() {
-			if err := t.resumeVideosOf(plan.recent, plan.kind, LaneOf(org)); err != nil {
+			if err := t.resumeVideosOf(plan.recent, plan.trackingType, LaneOf(org)); err != nil {
 				return err
 			}
 		}
@@ -107,18 +107,18 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, err
 // accountPlan says what TrackAccounts does with each account of a request. An account that two links name is in results twice, and in no other
 // list more than once.
 type accountPlan struct {
-	kind      TrackingType  // the tracking type of the accounts whose tracking starts
-	results   []Tracked     // in the order of the links; markPendingAccounts sets Pending of accounts that are already tracked
-	already   []uuid.UUID   // accounts that are already tracked; they do not change
-	start     []uuid.UUID   // accounts whose tracking starts
-	restarted []*Account    // the accounts of the list "start" that were tracked before
-	entries   []queue.Entry // entries in the fetch queue, of the accounts of the list "start" that are fetched
-	recent    []*Account    // restarted accounts that were fetched less than queue.RefreshPause ago
+	trackingType TrackingType  // that of the accounts whose tracking starts
+	results      []Tracked     // in the order of the links; markPendingAccounts sets Pending of accounts that are already tracked
+	already      []uuid.UUID   // accounts that are already tracked; they do not change
+	start        []uuid.UUID   // accounts whose tracking starts
+	restarted    []*Account    // the accounts of the list "start" that were tracked before
+	entries      []queue.Entry // entries in the fetch queue, of the accounts of the list "start" that are fetched
+	recent       []*Account    // restarted accounts that were fetched less than queue.RefreshPause ago
 }
 
 // newAccountPlan returns the plan for a request. The list "accounts" has the account of each link of the request.
 func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now db.Instant) accountPlan {
-	p := accountPlan{results: make([]Tracked, len(accounts)), kind: cmp.Or(r.Type, TrackLatest30)}
+	p := accountPlan{results: make([]Tracked, len(accounts)), trackingType: cmp.Or(r.Type, TrackLatest30)}
 	fetched := org.fetchedItems(len(accounts), r.Allowance)
 	seen := make(map[uuid.UUID]bool, len(accounts))
 	for i, a := range accounts {
@@ -143,7 +143,7 @@ func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now d
 			p.results[i].Pending = true
 			continue
 		}
-		e := AccountEntry(a, &p.kind, r.Preview, LaneOf(org), now)
+		e := AccountEntry(a, &p.trackingType, r.Preview, LaneOf(org), now)
 		e.NeedsOlderVideos = a.Removed && e.Depth > a.coveredDepth()
 		if n < r.Immediate {
 			e.Lane = queue.LaneInteractive

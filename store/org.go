@@ -36,12 +36,12 @@ func (o *Org) scopedQuery(ctx context.Context, table string) *gorm.DB {
 	return db.Scoped(o.s.db.Read(ctx), table, o.id)
 }
 
-// OrgTx is an organisation in a transaction that writes its data.
+// OrgTx is an organisation in a transaction that writes its data. Do not call methods of Org that open a transaction: they would wait for this one.
 type OrgTx struct {
 	*Org
 	Tx            *gorm.DB
-	Now           db.Instant
-	WithoutEvents bool // record no events, because an import changes the data
+	Now           db.Instant // the time that the transaction stores
+	WithoutEvents bool       // eventRecorder records no events, because an import changes the data
 }
 
 // changeData runs a function in a transaction that writes the organisation's data. The transaction first raises the organisation's version.

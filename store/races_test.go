@@ -79,6 +79,27 @@ func TestSetSubscription_keepsItemsPendingIfTheSubscriptionEndsMeanwhile(t *test
 	})
 }
 
+func TestTrack_reportsNothingPendingIfTheSubscriptionHasJustBegun(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewFreeOrg(t, db)
+		video := store.TrackRequest{Links: []link.Link{storetest.VideoLink(t, 1)}}
+		account := store.TrackRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}}
+		requirePending := func(want bool) {
+			tracked, err := o.Track(t.Context(), video)
+			require.NoError(t, err)
+			require.Equal(t, want, tracked[0].Pending)
+			tracked, err = o.TrackAccounts(t.Context(), account)
+			require.NoError(t, err)
+			require.Equal(t, want, tracked[0].Pending)
+		}
+		requirePending(true)
+		requirePending(true) // the items are already tracked
+		// SetSubscription calls the function when the subscription has begun, but the pending items are not in the queue yet.
+		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionActive, func(_, _ int64) { requirePending(false) }))
+	})
+}
+
 // A subscription begins while a request tracks a video or an account. No item may stay pending.
 func TestTrack_fetchesItemsIfASubscriptionBeginsMeanwhile(t *testing.T) {
 	t.Parallel()

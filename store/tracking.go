@@ -33,27 +33,23 @@ type TrackRequest struct {
 	// "" for other items. If it is nil, all items are fetchable.
 	Unsupported func(link.Link) string
 
-	// Track ignores the next two fields.
-
-	// Type says which existing videos of new accounts are tracked. "" means TrackLatest30.
+	// Type says which existing videos of new accounts are tracked. "" means TrackLatest30. Only TrackAccounts uses it.
 	Type TrackingType
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
-	// DefaultPreview is used.
+	// DefaultPreview is used. Only TrackAccounts uses it.
 	Preview int
 
-	// TrackAccounts ignores the next three fields.
-
-	// Scheduled is true if the first fetch of each video waits for the video's time of day (queue.SlotAfter), and Immediate is ignored. If it is
+	// Scheduled is for Track only. It is true if the first fetch of each video waits for the video's time of day (queue.SlotAfter), and Immediate is ignored. If it is
 	// false, the videos are fetched as soon as possible.
 	Scheduled bool
-	// Imported is true if an import tracks the videos. The import changes the organisation's points itself: a new video counts from the day of
+	// Imported is for Track only. It is true if an import tracks the videos. The import changes the organisation's points itself: a new video counts from the day of
 	// its first point, or from today if it has no points.
 	Imported bool
-	// Known are the counts of the videos before their first fetch, in the order of Links. It is nil if a request has no counts.
+	// Known are for Track only. They are the counts of the videos before their first fetch, in the order of Links. Known is nil if a request has no counts.
 	// Counts of a video that the organisation already had are ignored.
 	Known []db.Counts
 
-	// TrackVideos sets the next three fields.
+	// TrackVideos sets the fields below.
 
 	lane    queue.Lane // the organisation's lane
 	limited bool       // the organisation has no subscription
@@ -63,10 +59,10 @@ type TrackRequest struct {
 // Tracked is the result of Track or TrackAccounts for one link.
 type Tracked struct {
 	ID       uuid.UUID
-	Existing bool // the organisation already had the video, tracked or stopped
-	Already  bool // the organisation already tracked the video
+	Existing bool // the organisation already had the item, tracked or stopped
+	Already  bool // the organisation already tracked the item
 	Pending  bool // the item is saved but not fetched, because the organisation has no subscription
-	Deferred bool // the video was stopped and was fetched less than queue.RefreshPause ago, so it waits for its next scheduled fetch
+	Deferred bool // the item was stopped and was fetched less than queue.RefreshPause ago, so it waits for its next scheduled fetch
 	Limited  bool // the organisation has no subscription, so at most Allowance items of the request are fetched; equal in all results of a request
 	// KeptType is the tracking type of an account that was tracked already, if the request names another type. It is "" otherwise.
 	KeptType TrackingType

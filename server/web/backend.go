@@ -56,7 +56,7 @@ type Backend interface {
 	CollectionSums(ctx context.Context, id store.Identity) (map[uuid.UUID]store.CollectionSum, error)
 	// Reports returns the reports of all collections of the organisation, the newest first. It also returns the reports of deleted collections.
 	Reports(ctx context.Context, id store.Identity) ([]store.Report, error)
-	// Report returns a report of the organisation without its numbers. If the organisation has no report with this id, the error is a *Problem with
+	// Report returns a report of the organisation without its document. If the organisation has no report with this id, the error is a *Problem with
 	// status 404.
 	Report(ctx context.Context, id store.Identity, report uuid.UUID) (store.Report, error)
 	// CheckSharePassword checks a share page's password and returns a pass, which is a signed

@@ -42,7 +42,7 @@ func (v *visit) sendJSON(method, path string, body, result any) (status int, err
 }
 
 // patch sends a PATCH request with body as JSON. If the item has changed since it had the given ETag, the API refuses the request with status 412. Without
-// an ETag, the request overwrites all earlier changes.
+// an ETag, the request overwrites earlier changes of the same members.
 func (v *visit) patch(path, etag string, body any) error {
 	encoded, err := encodeJSON(body)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,8 +60,8 @@ type shownCollection struct {
 // path returns the path of the collection in the API.
 func (c shownCollection) path() string { return "/collections/" + c.Collection.ID.String() }
 
-// Link returns the URL query of the same page with the opposite value of Subtree.
-func (c shownCollection) Link() string {
+// SubtreeLink returns the URL query of the same page with the opposite value of Subtree.
+func (c shownCollection) SubtreeLink() string {
 	other := "true"
 	if c.Subtree {
 		other = ""
@@ -80,9 +79,9 @@ type collectionMembers struct {
 	Collections            []client.Collection // all collections of the organisation, to which the selected videos can be added
 	Parent                 *client.Collection
 	Children               []client.Collection
-	VideosBelow            int64  // number of tracked videos in the collections below this one, if the collection itself has none and Subtree is false; 0 if unknown
-	ShareOmits             string // warning that the share page leaves out the videos of subcollections; "" if it leaves out none, or if this is unknown
-	pagination             client.Pagination
+	VideosBelow            int64             // number of tracked videos in the collections below this one, if the collection itself has none and Subtree is false; 0 if unknown
+	ShareOmits             string            // warning that the share page leaves out the videos of subcollections; "" if it leaves out none, or if this is unknown
+	pagination             client.Pagination // pagination of Videos
 }
 
 // collectionNumbers are the numbers of a collection in a period.
@@ -187,14 +186,16 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 		return err
 	}
 	content.Reports, content.ReportCount = reports.Data, reports.Pagination.Total
-	if saved := savedReportNotice.FindStringSubmatch(v.r.URL.Query().Get("notice")); saved != nil {
-		v.notice, v.noticeLink = "The report was saved:", noticeLink{"Report " + saved[1], "/collection/report/" + saved[2]}
+	for _, report := range reports.Data {
+		if v.r.URL.Query().Get("notice") == savedReport+report.ID.String() {
+			v.notice, v.noticeLink = "The report was saved:", noticeLink{fmt.Sprintf("Report %d", report.Number), "/collection/report/" + report.ID.String()}
+		}
 	}
 	return v.renderPage(status, "collection", "collections", c.Collection.Name, content)
 }
 
-// savedReportNotice matches the value of the query parameter "notice" after a report was saved. The value has the number and the id of the report.
-var savedReportNotice = regexp.MustCompile(`^report-saved-([0-9]{1,9})-([0-9a-f-]{36})$`)
+// savedReport is the first part of the value of the query parameter "notice" after a report was saved. The id of the report follows.
+const savedReport = "report-saved-"
 
 // sendCollectionCSV sends the days, the accounts or the videos of a collection as a CSV file.
 func (v *visit) sendCollectionCSV(c shownCollection, p period) error {
@@ -276,11 +277,13 @@ func (v *visit) loadMembers(c shownCollection) (m collectionMembers, err error) 
 	opposite := c
 	opposite.Subtree = !c.Subtree
 	count, err := v.countVideos(opposite)
+	own, withBelow := m.pagination.Total, count // numbers of videos of the collection itself, and with its subcollections
 	if c.Subtree {
-		m.ShareOmits = describeOmittedVideos(count, m.pagination.Total-count)
+		own, withBelow = withBelow, own
 	} else {
-		m.VideosBelow, m.ShareOmits = count, describeOmittedVideos(0, count)
+		m.VideosBelow = withBelow
 	}
+	m.ShareOmits = describeOmittedVideos(own, withBelow-own)
 	return m, err
 }
 
@@ -484,7 +487,7 @@ func changeCollection(v *visit) error {
 	case "freeze":
 		var report client.ReportSummary
 		report, err = v.saveReport(path)
-		notice = fmt.Sprintf("report-saved-%d-%s", report.Number, report.ID)
+		notice = savedReport + report.ID.String()
 		// Only the query of the field is used, so the browser cannot be sent to another page.
 		if back, invalid := url.Parse(v.r.PostFormValue("back")); invalid == nil {
 			view = back.Query()

@@ -128,12 +128,12 @@ func (v *visit) loadOverviewLists(videos, accounts client.Statistics) (overviewL
 			return overviewLists{}, err
 		}
 	}
-	top := slices.DeleteFunc(topVideos.Data, func(video client.Video) bool { return !hasPresentGain(video.ViewsGained7D, video.FetchStatus) })
-	topTracked := slices.DeleteFunc(topAccounts.Data, func(account client.Account) bool {
+	shownVideos := slices.DeleteFunc(topVideos.Data, func(video client.Video) bool { return !hasPresentGain(video.ViewsGained7D, video.FetchStatus) })
+	shownAccounts := slices.DeleteFunc(topAccounts.Data, func(account client.Account) bool {
 		return !hasPresentGain(account.ViewsGained7D, client.FetchStatus(deref(account.FetchStatus)))
 	})
 	return overviewLists{FailingVideos: failingVideos.Data, FailingAccounts: failingAccounts.Data, Latest: latest.Data,
-		Top: top[:min(len(top), maxListed)], TopAccounts: topTracked[:min(len(topTracked), maxListed)]}, nil
+		Top: shownVideos[:min(len(shownVideos), maxListed)], TopAccounts: shownAccounts[:min(len(shownAccounts), maxListed)]}, nil
 }
 
 const (

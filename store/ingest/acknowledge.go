@@ -46,7 +46,7 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 			o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token,
 		})
 	}
-	list, args := db.WithRows(tx, "u", slices.Concat([]string{ // the lines are divided as those of the values above
+	list, args := db.WithRows(tx, "u", slices.Concat([]string{ // each line has the columns of the values in the same line above
 		"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint",
 		"attempts integer", "refused_as text", "refusals integer", "state text", "detail text", "suspect text", "fetched_at bigint", "details_at bigint",
 	}, db.MetricDefinitions(""), []string{

@@ -178,7 +178,7 @@ func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	}, e.Known.Values()...)
 }
 
-// newTargetColumns are the columns of targetRow, with their SQL types. The lines are divided as in targetRow.
+// newTargetColumns are the columns of targetRow, with their SQL types. Each line has the columns of the values in the same line of targetRow.
 var newTargetColumns = append([]string{
 	"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint", "next_at bigint", "requested_at bigint",
 	"attempts integer", "state text", "detail text", "depth integer", "turn bigint", "asked_by uuid", "route text", "fetched_at bigint", "status text",
