@@ -717,7 +717,7 @@ type CollectionHistoryPoint struct {
 	// ViewsFromKnown The sum of the views of the videos whose views became known on this day. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
 	ViewsFromKnown *int64 `json:"views_from_known"`
 
-	// ViewsGained The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day.
+	// ViewsGained The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day. Null if the views of no other video were known before.
 	ViewsGained *int64 `json:"views_gained"`
 
 	// WithoutPoint The number of videos without a point on this day or before.
