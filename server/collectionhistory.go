@@ -101,7 +101,7 @@ func toAPICollectionDays(days []store.CollectionDay, view View) []api.Collection
 			Bookmarks: view.Count(sums.Bookmarks), Engagements: view.Count(sums.Engagement()),
 			UnknownViews: view.Count(&d.Unknown.Views), UnknownLikes: view.Count(&d.Unknown.Likes), UnknownComments: view.Count(&d.Unknown.Comments),
 			UnknownShares: view.Count(&d.Unknown.Shares), UnknownBookmarks: view.Count(&d.Unknown.Bookmarks),
-			ViewsGained: view.Count(&d.ViewsGained), ViewsCorrected: view.Count(&d.ViewsCorrected), ViewsFromAdded: view.Count(&d.ViewsFromAdded),
+			ViewsGained: view.Count(d.KnownGain()), ViewsCorrected: view.Count(&d.ViewsCorrected), ViewsFromAdded: view.Count(&d.ViewsFromAdded),
 			ViewsFromKnown: view.Count(&d.ViewsFromKnown), MetricsMasked: view.MetricsMasked(),
 		}
 	}

@@ -145,6 +145,7 @@ func (d *CollectionDay) addGain(before, known Counts) {
 	if before.Views != nil && known.Views != nil {
 		gained := *known.Views - *before.Views
 		d.ViewsGained += gained
+		d.KnownGains++
 		d.ViewsCorrected += min(0, gained)
 	}
 }
@@ -198,6 +199,14 @@ func (d *CollectionDay) KnownSums() Counts {
 		}
 	}
 	return c
+}
+
+// KnownGain returns ViewsGained, or nil if the gains of all videos are unknown on this day.
+func (d *CollectionDay) KnownGain() *int64 {
+	if d.KnownGains == 0 {
+		return nil
+	}
+	return &d.ViewsGained
 }
 
 // CollectionGains says how many views the videos of a collection gained in a period.

@@ -83,6 +83,7 @@ type CollectionDay struct {
 	UnknownEngagements int64
 
 	ViewsGained    int64 // sum over all videos: views minus the last known views before this day
+	KnownGains     int64 // number of videos that ViewsGained includes: those whose views were known before this day, and that were not added on it
 	ViewsCorrected int64 // sum of the changes of the videos whose views fell: 0 or a negative number; ViewsGained includes it
 	ViewsFromAdded int64 // sum of the views at the end of this day, but only of videos that were added on this day
 	// ViewsFromKnown is the sum of the views of videos whose views were unknown until this day. Views changes from day to day by

@@ -24,10 +24,10 @@ import (
 // exportCommands are the commands that save all entries of a list. All of them call the API, except `export database`. `export database` reads
 // the database, so it needs no token.
 type exportCommands struct {
-	Videos      exportVideos      `cmd:"" group:"Commands that call the API of a server" help:"Save all videos with their latest counts as CSV or NDJSON."`
-	Accounts    exportAccounts    `cmd:"" group:"Commands that call the API of a server" help:"Save all accounts as CSV or NDJSON."`
+	Videos      exportVideos      `cmd:"" group:"Commands that call the API of a server" help:"Save all tracked videos with their latest counts as CSV or NDJSON."`
+	Accounts    exportAccounts    `cmd:"" group:"Commands that call the API of a server" help:"Save all tracked accounts as CSV or NDJSON."`
 	Collections exportCollections `cmd:"" group:"Commands that call the API of a server" help:"Save all collections as CSV or NDJSON."`
-	Histories   exportHistories   `cmd:"" group:"Commands that call the API of a server" help:"Save the stored points of all videos as CSV or NDJSON."`
+	Histories   exportHistories   `cmd:"" group:"Commands that call the API of a server" help:"Save the stored points of all videos, also of stopped ones, as CSV or NDJSON."`
 	Database    exportDatabase    `cmd:"" default:"withargs" help:"Write an organisation's videos and their histories to a file."`
 }
 
@@ -116,26 +116,39 @@ const tierWarning = "In the tier of this organisation, a list returns only the f
 // pageLimit is maxPage as text, for the query parameter "limit".
 var pageLimit = strconv.Itoa(maxPage)
 
-type exportVideos struct{ exportCommand }
+// includeRemoved is the flag of the commands that export videos or accounts.
+type includeRemoved struct {
+	IncludeRemoved bool `help:"Also save those whose tracking was stopped."`
+}
+
+// query returns the query parameters of the pages of the list.
+func (i includeRemoved) query() url.Values {
+	return url.Values{"limit": {pageLimit}, "include_removed": {strconv.FormatBool(i.IncludeRemoved)}}
+}
+
+type exportVideos struct {
+	exportCommand
+	includeRemoved
+}
 
 // Help returns the text that --help shows below the summary of the command.
 func (exportVideos) Help() string { return "Example: reeltally export videos -o videos.csv" }
 
-// Run writes all tracked videos to the file or to standard output. If a sandbox made up the numbers, each video has the source of the sandbox, so
+// Run writes all tracked videos to the file or to standard output, and with --include-removed also the stopped videos. If a sandbox made up the numbers, each video has the source of the sandbox, so
 // that an import does not store them as real numbers.
 func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 	count := func(api *client.ReelTally) (int64, error) {
-		page, err := api.ListVideos(ctx, client.ListVideosOptions{Limit: 1})
+		page, err := api.ListVideos(ctx, client.ListVideosOptions{Limit: 1, IncludeRemoved: c.IncludeRemoved})
 		return page.Pagination.Total, err
 	}
 	return c.saveEntries(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
 		detector := &sandboxDetector{HttpRequestDoer: api.Raw.Client}
 		api.Raw.Client = detector
 		if c.isCSV() {
-			_, err := api.Download(ctx, &sourceWriter{Writer: w, separator: c.separator(), detector: detector}, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
+			_, err := api.Download(ctx, &sourceWriter{Writer: w, separator: c.separator(), detector: detector}, "/videos", c.query(), formats[c.Format])
 			return err
 		}
-		for video, err := range api.AllJSON(ctx, "/videos", url.Values{"limit": {pageLimit}}) {
+		for video, err := range api.AllJSON(ctx, "/videos", c.query()) {
 			if err != nil {
 				return err
 			}
@@ -204,16 +217,20 @@ func (s *sourceWriter) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-type exportAccounts struct{ exportCommand }
+type exportAccounts struct {
+	exportCommand
+	includeRemoved
+}
 
-// Run writes all accounts of the organisation to the file or to standard output, with their latest counts.
+// Run writes all tracked accounts to the file or to standard output, with their latest counts, and with --include-removed also the stopped accounts.
 func (c *exportAccounts) Run(ctx context.Context, p boot.Process) error {
 	count := func(api *client.ReelTally) (int64, error) {
-		page, err := api.ListAccounts(ctx, client.ListAccountsOptions{Limit: 1})
+		page, err := api.ListAccounts(ctx, client.ListAccountsOptions{Limit: 1, IncludeRemoved: c.IncludeRemoved})
 		return page.Pagination.Total, err
 	}
 	return c.saveEntries(ctx, p, "accounts", count, func(api *client.ReelTally, w io.Writer) error {
-		query := url.Values{"limit": {pageLimit}, "paginated": {"true"}}
+		query := c.query()
+		query.Set("paginated", "true")
 		if c.isCSV() {
 			_, err := api.Download(ctx, w, "/accounts", query, formats[c.Format])
 			return err

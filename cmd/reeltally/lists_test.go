@@ -84,6 +84,33 @@ func TestExport_ndjsonHasTheJSONOfTheAPI(t *testing.T) {
 	}
 }
 
+func TestExport_hasStoppedVideosAndAccountsOnlyIfRequested(t *testing.T) {
+	t.Parallel()
+	caller, _ := startDemo(t)
+	runCommand := func(args ...string) string {
+		t.Helper()
+		status, stdout, stderr := caller(args...)
+		require.Zero(t, status, stderr)
+		return stdout
+	}
+	for _, of := range []struct {
+		list, link string
+		stop       []string
+	}{
+		{"videos", "ad_link", []string{"stop"}},
+		{"accounts", "account_link", []string{"accounts", "stop"}},
+	} {
+		before := slices.Collect(strings.Lines(runCommand("export", of.list, "--format", "ndjson")))
+		runCommand(append(of.stop, parseObject(t, before[0])[of.link].(string))...)
+		tracked, all := runCommand("export", of.list, "--format", "ndjson"), runCommand("export", of.list, "--format", "ndjson", "--include-removed")
+		require.Equal(t, []int{0, len(before) - 1}, []int{strings.Count(tracked, `"removed":true`), strings.Count(tracked, "\n")}, of.list)
+		require.Equal(t, []int{1, len(before)}, []int{strings.Count(all, `"removed":true`), strings.Count(all, "\n")}, of.list)
+		rows, err := csv.NewReader(strings.NewReader(runCommand("export", of.list, "--include-removed"))).ReadAll()
+		require.NoError(t, err)
+		require.Len(t, rows, 1+len(before), of.list)
+	}
+}
+
 func TestLists_warnIfTierAllowsOnlyOneResult(t *testing.T) {
 	t.Parallel()
 	caller, operator := startDemo(t)

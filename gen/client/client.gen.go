@@ -717,7 +717,7 @@ type CollectionHistoryPoint struct {
 	// ViewsFromKnown The sum of the views of the videos whose views became known on this day. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
 	ViewsFromKnown *int64 `json:"views_from_known"`
 
-	// ViewsGained The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day.
+	// ViewsGained The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day. Null if the views of no other video were known before.
 	ViewsGained *int64 `json:"views_gained"`
 
 	// WithoutPoint The number of videos without a point on this day or before.
@@ -2545,36 +2545,36 @@ type Video struct {
 	// HiddenStats Whether the platform does not give at least one count that it normally gives.
 	HiddenStats bool `json:"hidden_stats"`
 
-	// Increase14D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point whose UTC day is at least
-	// 14 days before the UTC day of the last fetch (`latest_updated_at`).
-	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// Increase14D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point that has views and whose
+	// UTC day is at least 14 days before the UTC day of the last fetch (`latest_updated_at`).
+	// 0 means that the views did not change. Null if `latest_views` is null, if there is no such point, if its views are 0, or if no later
 	// point has views.
 	//
 	//
 	// Example: 31.5
 	Increase14D *float64 `json:"increase_14d"`
 
-	// Increase1D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point whose UTC day is at least
-	// 1 day before the UTC day of the last fetch (`latest_updated_at`).
-	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// Increase1D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point that has views and whose
+	// UTC day is at least 1 day before the UTC day of the last fetch (`latest_updated_at`).
+	// 0 means that the views did not change. Null if `latest_views` is null, if there is no such point, if its views are 0, or if no later
 	// point has views.
 	//
 	//
 	// Example: 1.8
 	Increase1D *float64 `json:"increase_1d"`
 
-	// Increase30D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point whose UTC day is at least
-	// 30 days before the UTC day of the last fetch (`latest_updated_at`).
-	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// Increase30D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point that has views and whose
+	// UTC day is at least 30 days before the UTC day of the last fetch (`latest_updated_at`).
+	// 0 means that the views did not change. Null if `latest_views` is null, if there is no such point, if its views are 0, or if no later
 	// point has views.
 	//
 	//
 	// Example: 188.9
 	Increase30D *float64 `json:"increase_30d"`
 
-	// Increase7D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point whose UTC day is at least
-	// 7 days before the UTC day of the last fetch (`latest_updated_at`).
-	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
+	// Increase7D The growth from earlier views to `latest_views`, in percent. The earlier views are those of the newest point that has views and whose
+	// UTC day is at least 7 days before the UTC day of the last fetch (`latest_updated_at`).
+	// 0 means that the views did not change. Null if `latest_views` is null, if there is no such point, if its views are 0, or if no later
 	// point has views.
 	//
 	//
@@ -2672,8 +2672,9 @@ type Video struct {
 	// Example: 31
 	VideoLength *string `json:"video_length"`
 
-	// ViewsGained7D `latest_views` minus earlier views. The earlier views are those of the newest point whose UTC day is at least 7 days before the UTC day of
-	// the last fetch (`latest_updated_at`). Negative if the views fell. Null if the views at either time are unknown, or if no later point has views.
+	// ViewsGained7D `latest_views` minus earlier views. The earlier views are those of the newest point that has views and whose UTC day is at least 7 days
+	// before the UTC day of the last fetch (`latest_updated_at`). Negative if the views fell. Null if `latest_views` is null, if there is no such
+	// point, or if no later point has views.
 	//
 	//
 	// Example: 52516

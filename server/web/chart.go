@@ -119,7 +119,7 @@ func collectionGains(history []client.CollectionHistoryPoint) map[store.Date]*in
 }
 
 // gainOfDay returns the views that the videos of a collection gained on a day. It returns nil if all of them were added on this day. For such a day,
-// the API gives 0, because it leaves out the views of a video on the day on which the video was added.
+// reports of earlier releases have the gain 0.
 func gainOfDay(h *client.CollectionHistoryPoint) *int64 {
 	if h.Videos != nil && h.VideosAdded != nil && *h.Videos > 0 && *h.VideosAdded >= *h.Videos {
 		return nil

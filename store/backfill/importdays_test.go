@@ -140,8 +140,10 @@ func TestImport_countsAStoppedVideoOnTheDaysBeforeItWasTracked(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		storetest.StopVideos(t, o, stopped)
 		require.Equal(t, []dayTotals{{begin, 2, 107}, {begin + 1, 1, 107}}, organisationTotals(t, db, o))
+		account := accountTotals(t, db, o, "one")
 		importResults(t, o, importOf(stopped, viewsPoint(begin-3, 40)))
 		require.Equal(t, []dayTotals{{begin - 3, 1, 40}, {begin, 2, 107}, {begin + 1, 1, 107}}, organisationTotals(t, db, o))
+		require.Equal(t, account, accountTotals(t, db, o, "one"), "the day of the stop is not stored, so it is unknown which days of the account include the video")
 	})
 }
 
