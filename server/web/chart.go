@@ -67,6 +67,8 @@ type missingNumbers struct {
 	Unfetched bool       // true if nothing was fetched yet
 	FetchedAt *time.Time // when the newest numbers were fetched; nil if this is unknown or if nothing was fetched yet
 	Unknown   string     // why the metric of the chart is unknown on a day with other numbers
+	// Videos is the index of the metric with the number of videos over which the shown metric is a sum. It is 0 if the shown metric is no such sum.
+	Videos int
 }
 
 // newChart returns a chart of the points with their gains. The points must be sorted by day, the
@@ -283,14 +285,18 @@ func (c chart) MissingReasons() string {
 	if !c.Quality || c.Masked {
 		return ""
 	}
-	withNumbers, unknownDays := map[store.Date]bool{}, 0
+	withNumbers, unknownDays, untrackedDays := map[store.Date]bool{}, 0, 0
 	for _, at := range c.Points {
 		switch {
 		case at.Values[c.Metric] != nil:
 			withNumbers[at.Day] = true
 		case at.Quality != "" || slices.ContainsFunc(at.Values, func(n *int64) bool { return n != nil }):
 			withNumbers[at.Day] = true
-			unknownDays++
+			if m := c.Missing.Videos; m > 0 && at.Values[m] != nil && *at.Values[m] == 0 {
+				untrackedDays++
+			} else {
+				unknownDays++
+			}
 		}
 	}
 	if len(withNumbers) == 0 && c.Missing.Unfetched {
@@ -316,8 +322,13 @@ func (c chart) MissingReasons() string {
 	if len(reasons) > 0 {
 		sentences = append(sentences, fmt.Sprintf("Of the days without a number, %s.", strings.Join(reasons, ", ")))
 	}
-	if unknownDays > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s are unknown on %d of the days with numbers: %s.", c.ShownMetric().Label, unknownDays, c.Missing.Unknown))
+	for _, part := range []struct {
+		days   int
+		reason string
+	}{{unknownDays, c.Missing.Unknown}, {untrackedDays, "no video of the account was tracked"}} {
+		if part.days > 0 {
+			sentences = append(sentences, fmt.Sprintf("%s are unknown on %d of the days with numbers: %s.", c.ShownMetric().Label, part.days, part.reason))
+		}
 	}
 	return strings.Join(sentences, " ")
 }

@@ -15,17 +15,10 @@ import (
 // comparedAccount is an account in a comparison, with its changes in the period.
 type comparedAccount struct {
 	client.Account
-	Followers accountChange
-	Views     accountChange
+	Followers metricChange
+	Views     metricChange
 	Members   string // how many videos joined or left the sum of views in the period; "" if none did
 	Remove    string // query of a link that removes this account from the comparison
-}
-
-// accountChange is a number of an account at the end of the period, and its change in the period. Span names the days of the change, if it does not
-// cover the whole period.
-type accountChange struct {
-	Value, Change *int64
-	Span          string
 }
 
 // metricChoice is a link that makes the page show another metric.
@@ -122,15 +115,6 @@ func accountPoints(history client.AccountHistory) []point {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: textOrEmpty(h.Quality), Source: textOrEmpty(h.Source), Fetched: h.FetchedAt}
 	}
 	return points
-}
-
-// changeInPeriod returns the number of the metric with index m at the end of the period, and its change in the period. latest is the number of today.
-func changeInPeriod(points []point, m int, p period, latest *int64) accountChange {
-	if p.End < p.today {
-		latest = lastKnownValue(points, m, p.End)
-	}
-	change, span := computeChange(points, m, p)
-	return accountChange{latest, change, span}
 }
 
 // HasMembers returns true if the change of the views of an account contains the counts of videos that joined or left its sum.

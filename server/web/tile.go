@@ -62,15 +62,31 @@ func (t tile) Note() string {
 func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
-		value := latestValues[m]
-		if p.End < p.today {
-			value = lastKnownValue(points, m, p.End)
-		}
-		change, span := computeChange(points, m, p)
-		tiles[m] = tile{Label: shown.Label, Value: value, Change: change, Span: span,
+		at := changeInPeriod(points, m, p, latestValues[m])
+		tiles[m] = tile{Label: shown.Label, Value: at.Value, Change: at.Change, Span: at.Span,
 			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
 	}
 	return tiles
+}
+
+// metricChange is the number of a metric at the end of the period, and its change in the period. Span names the days of the change, if it does not
+// cover the whole period.
+type metricChange struct {
+	Value, Change *int64
+	Span          string
+}
+
+// changeInPeriod returns the number of the metric with index m at the end of the period, and its change in the period. latest is the number of today.
+// The change is nil if the number at the end of the period is unknown.
+func changeInPeriod(points []point, m int, p period, latest *int64) metricChange {
+	if p.End < p.today {
+		latest = lastKnownValue(points, m, p.End)
+	}
+	if latest == nil {
+		return metricChange{}
+	}
+	change, span := computeChange(points, m, p)
+	return metricChange{latest, change, span}
 }
 
 // lastKnownValue returns the newest known value of the metric with index m on the given day or before, or nil if no value is known. The points

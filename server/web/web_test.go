@@ -314,6 +314,9 @@ func TestMissingReasons_countsDaysByReason(t *testing.T) {
 		"Of the days without a number, 3 were before " + store.Date(104).String() + ", when tracking began.": {Points: points[1:2], Missing: missingNumbers{AddedAt: day(104)}, Period: period{Start: 101, End: 107}},
 		"Of the days without a number, 2 were before " + store.Date(103).String() + ", when tracking began.": {Missing: missingNumbers{AddedAt: day(103)}, Period: period{Start: 101, End: 107}}, // the time of the last fetch is unknown
 		"Of the days without a number, 3 were after the last fetch on " + store.Date(106).String() + ".":     {Missing: missingNumbers{AddedAt: day(103), FetchedAt: fetched(106)}, Period: period{Start: 107, End: 109}},
+		"Views are unknown on 1 of the days with numbers: nobody counted. Views are unknown on 1 of the days with numbers: no video of the account was tracked.": {
+			Points:  []point{{Day: 107, Values: []*int64{nil, new(int64(0))}}, {Day: 106, Values: unknown}, {Day: 105, Values: known}},
+			Missing: missingNumbers{AddedAt: day(103), Unknown: "nobody counted", Videos: 1}, Period: period{Start: 105, End: 107}},
 		"Nothing was fetched yet.": {Missing: missingNumbers{AddedAt: day(103), Unfetched: true}, Period: period{Start: 101, End: 107}},
 	} {
 		c.Quality, c.Metrics = true, videoMetrics
