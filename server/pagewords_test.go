@@ -114,6 +114,44 @@ func TestVideoLists_showTheDateOfOldGains(t *testing.T) {
 	}
 }
 
+func TestPages_sayUntilWhichDayAGainCounts(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+	for day := range int64(2) {
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(1000 + 100*day), Username: new("northwind.studio"), AccountID: new("7")}
+		})
+		a.Clock.Advance(24 * time.Hour)
+	}
+	// The last fetch was yesterday.
+	video := c.listVideos("").Data[0]
+	account := "/account/tiktok/" + video.LinkedAccountID.String()
+	period := "&start=" + a.daysAgo(1) + "&end=" + a.daysAgo(0)
+	until := " until " + a.daysAgo(1)
+	v := c.newSignedInVisitor(t)
+	pages := []string{"/video/tiktok/" + video.AdID.String() + "?" + period, account + "?" + period, "/collection/" + collection.String() + "?" + period, "/compare?account=" + video.LinkedAccountID.String() + period}
+	for _, page := range pages {
+		text := mainText(v.visit(page).requireStatus(http.StatusOK))
+		require.Contains(t, text, "+100", page)
+		require.NotContains(t, text, until, "the fetch of today can still follow: %s", page)
+	}
+	saved := decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{"start_date": a.daysAgo(1)}).requireStatus(http.StatusCreated))
+	for _, page := range []string{"/collection/report/" + saved.ID.String(), c.shareReport(collection, saved.ID, map[string]any{"access": "public"})} {
+		require.Contains(t, mainText(v.visit(page).requireStatus(http.StatusOK)), "+100"+until, page)
+	}
+	a.Clock.Advance(24 * time.Hour)
+	for n, page := range pages {
+		text := mainText(v.visit(page).requireStatus(http.StatusOK))
+		require.Contains(t, text, until, page)
+		if n < 3 {
+			require.Regexp(t, `\+100 until`, text, page)
+		}
+	}
+}
+
 func TestVideoAndAccountPages_sayWhyNumbersAreMissing(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -107,14 +107,15 @@ func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period)
 	if endDay == nil && startDay != nil && store.DateOf(startDay.Time) >= p.End {
 		return shownGain{Since: startDay.String()} // a report from before end_day existed has a gain of 0 here
 	}
+	if startDay == nil {
+		return shownGain{Views: gained}
+	}
+	last := p.End // an unknown gain, and an older report, have no last day
+	if endDay != nil && gained != nil {
+		last = store.DateOf(endDay.Time)
+	}
 	out := shownGain{Views: gained}
-	if startDay != nil && store.DateOf(startDay.Time) >= p.Start {
-		out.Since = startDay.String()
-	}
-	// The last day may have no number yet, because its fetch can still be due. So a gain that ends on the day before needs no note.
-	if endDay != nil && gained != nil && store.DateOf(endDay.Time) < p.End-1 {
-		out.Until = endDay.String()
-	}
+	out.Since, out.Until = p.limits(store.DateOf(startDay.Time), last)
 	return out
 }
 

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"fmt"
-
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -107,15 +105,14 @@ func computeChange(points []point, m int, p period) (change *int64, span string)
 	if first == nil {
 		return nil, ""
 	}
-	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because the fetch of p.End may still follow
-	// span stays "" if the change covers the whole period.
+	since, until := p.limits(first.Day, last.Day)
 	switch {
-	case late && early:
-		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)
-	case late:
-		span = fmt.Sprintf("since %s", first.Day)
-	case early:
-		span = fmt.Sprintf("until %s", last.Day)
+	case since != "" && until != "":
+		span = "from " + since + " to " + until
+	case since != "":
+		span = "since " + since
+	case until != "":
+		span = "until " + until
 	}
 	return difference(last.Values[m], first.Values[m]), span
 }

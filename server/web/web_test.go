@@ -279,7 +279,7 @@ func TestCompareGains_putsUnknownGainsLast(t *testing.T) {
 
 func TestGainWithDays_namesDaysOnlyIfTheGainDoesNotCoverThePeriod(t *testing.T) {
 	t.Parallel()
-	p := period{Start: 100, End: 110}
+	p := period{Start: 100, End: 110, today: 110}
 	of := func(startDay, endDay store.Date, gained *int64) shownGain {
 		day := func(d store.Date) *openapi_types.Date {
 			if d == 0 {
@@ -291,7 +291,12 @@ func TestGainWithDays_namesDaysOnlyIfTheGainDoesNotCoverThePeriod(t *testing.T) 
 	}
 	text, gained := func(d store.Date) string { return d.String() }, new(int64(5))
 	require.Equal(t, shownGain{Views: gained}, of(99, 110, gained))
-	require.Equal(t, shownGain{Views: gained}, of(99, 109, gained), "the fetch of the last day can still be due")
+	require.Equal(t, shownGain{Views: gained}, of(99, 109, gained), "the fetch of today can still be due")
+	p.today = 111
+	require.Equal(t, shownGain{Views: gained, Until: text(109)}, of(99, 109, gained), "no count of a past day can still come")
+	p.today = 0
+	require.Equal(t, shownGain{Views: gained, Until: text(109)}, of(99, 109, gained), "a report has no counts from after it was saved")
+	p.today = 110
 	require.Equal(t, shownGain{Views: gained, Until: text(108)}, of(99, 108, gained))
 	require.Equal(t, shownGain{Views: gained, Since: text(100)}, of(100, 110, gained))
 	require.Equal(t, shownGain{Views: gained, Since: text(102), Until: text(105)}, of(102, 105, gained))
