@@ -127,6 +127,11 @@ func (v *visit) addPresentNames(r *client.Report, rows []reportRow) error {
 	return nil
 }
 
+// SavedOnLastDay returns true if the report was saved on the last day of its period. It then lacks the views that were gained later on this day.
+func (p reportPage) SavedOnLastDay() bool {
+	return p.Chart.Period.End >= store.DateOf(p.Report.CreatedAt)
+}
+
 // ListedAccounts returns the accounts that the share page lists: at most the first maxAccounts accounts of the report.
 func (p reportPage) ListedAccounts() []client.ReportAccount {
 	return p.Report.Accounts[:min(maxAccounts, len(p.Report.Accounts))]
