@@ -48,7 +48,9 @@ type chart struct {
 	Gain    bool    // true if the chart shows the change on each day instead of the total
 	Quality bool    // true if each point has its quality, source and fetch time
 	Joined  bool    // true if the table shows how many videos were added to the collection on each day
-	Sums    bool    // true if the numbers are sums over the videos of a collection, so that each point has the fields Interpolated and Carried
+	// GainedColumn is true if a CSV file has the column "gained", because the gains of the views are not the differences of the totals.
+	GainedColumn bool
+	Sums         bool // true if the numbers are sums over the videos of a collection, so that each point has the fields Interpolated and Carried
 	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
 	Compared bool
 	Choices  []metricChoice // links to the other metrics of a comparison; nil if the page has only one metric
@@ -84,7 +86,7 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	}
 	// Leave out the points before the period. They were needed to compute the gains of the first day.
 	c.Points = slices.DeleteFunc(slices.Clone(points), func(at point) bool { return at.Day < p.Start })
-	c.Metric = slices.IndexFunc(metrics, func(m metric) bool { return m.Name == c.query.Get("metric") })
+	c.Metric = c.indexOf(c.query.Get("metric"))
 	if c.Metric < 0 { // the visitor has chosen no metric, so the chart shows the first metric with numbers
 		c.Metric = 0
 		for m := range metrics {
@@ -97,13 +99,19 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
+// indexOf returns the index of the metric with the given name, or -1 if the chart does not have this metric.
+func (c *chart) indexOf(name string) int {
+	return slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == name })
+}
+
 // setViewsGained replaces the gains of the metric "views" on the days that the map contains. Unlike the changes of the total, the gains in the map
 // exclude views from before a video was tracked or was added to the collection.
-func (c chart) setViewsGained(gained map[store.Date]*int64) {
-	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
+func (c *chart) setViewsGained(gained map[store.Date]*int64) {
+	m := c.indexOf("views")
 	if m < 0 {
 		return
 	}
+	c.GainedColumn = c.indexOf("gained") < 0
 	for n := range c.Points {
 		if gain, known := gained[c.Points[n].Day]; known {
 			c.Points[n].Gains[m] = gain
