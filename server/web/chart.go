@@ -225,7 +225,7 @@ func (c chart) Provenance() string {
 	if missing := int(c.Period.Days) - withNumbers; missing > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s without a number", missing, wasOrWere(missing)))
 	}
-	return fmt.Sprintf("Of the %d days in the period, %s.", c.Period.Days, strings.Join(parts, ", "))
+	return fmt.Sprintf("Of the %s in the period, %s.", plural(c.Period.Days, "day", "days"), strings.Join(parts, ", "))
 }
 
 // Unmeasured says on how many days the sums contain counts that were not measured on that day. It returns "" if the field Sums is false, if the

@@ -379,13 +379,14 @@ func reasonNotCompared(s client.ReportStatistics, p period, previous *store.Prev
 	if s.ViewsGained == nil || previous != nil && previous.Counted > 0 && previous.Gained != nil {
 		return ""
 	}
-	before := fmt.Sprintf("the %d days before", p.Days)
+	days := plural(p.Days, "day", "days")
+	before := "the " + days + " before"
 	_, _, shown := p.previous()
 	switch {
 	case !shown:
 		return "not compared: the tier does not show all of " + before
 	case *s.Videos*2*int64(p.Days) > store.MaxTotalsVideoDays:
-		return fmt.Sprintf("not compared: too many videos for 2 × %d days", p.Days)
+		return "not compared: too many videos for 2 × " + days
 	case previous == nil || previous.Counted == 0:
 		return "not compared: no video counted yet when " + before + " began"
 	}
