@@ -162,6 +162,9 @@ func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
 	}
 	text, coloured := tileOfViews("")
 	require.Contains(t, text, "+200 since")
+	compare := "/compare?account=" + strings.TrimPrefix(page, "/account/tiktok/")
+	require.Contains(t, mainText(v.visit(compare)), "Views of each account", "without known followers, the chart must begin with the views")
+	require.Contains(t, mainText(v.visit(compare+"&metric=followers")), "Followers of each account")
 	require.NotContains(t, text, "joined")
 	require.True(t, coloured)
 
@@ -191,7 +194,7 @@ func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
 	text, _ = tileOfViews("")
 	require.Equal(t, "Views –", text, "the change of an unknown number must not be shown")
 	require.Contains(t, textOf(v.visit(page+"?metric=views").parsePage()), "Views are unknown on 1 of the days with numbers: no video of the account was tracked.")
-	require.Contains(t, mainText(v.visit("/compare?metric=views&account="+strings.TrimPrefix(page, "/account/tiktok/"))), "0 tracked videos–––– 2 videos left")
+	require.Contains(t, mainText(v.visit(compare)), "0 tracked videos–––– 2 videos left")
 	text, _ = tileOfViews("?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(1))
 	require.Contains(t, text, "−700 in 3 days", "the numbers of days before the stop stay")
 }

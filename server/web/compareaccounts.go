@@ -57,23 +57,21 @@ func showAccountComparison(v *visit) error {
 		}
 		content.Link = text
 	}
-	shown := comparedMetrics[0]
-	for _, m := range comparedMetrics {
-		if m.noun == query.Get("metric") {
-			shown = m
-		}
-	}
-	lines := newComparedLines(len(chosen))
+	histories := make([][]point, len(chosen))
 	for n, id := range chosen {
 		compared, points, err := v.readComparedAccount(id, p)
 		if err != nil {
 			return err
 		}
 		compared.Remove = linkWithout(query, "account", chosen, n)
-		content.Accounts = append(content.Accounts, compared)
+		content.Accounts, histories[n] = append(content.Accounts, compared), points
+	}
+	shown := comparedMetrics[metricToCompare(query.Get("metric"), histories, p)]
+	lines := newComparedLines(len(chosen))
+	for n, compared := range content.Accounts {
 		lines.metrics = append(lines.metrics, metric{Name: fmt.Sprintf("account-%d", n+1), Label: accountName(compared.Account)})
 		lines.csvNames = append(lines.csvNames, formula.Escape(compared.AccountLink)+" "+shown.noun)
-		for _, at := range points {
+		for _, at := range histories[n] {
 			lines.setValue(at.Day, n, at.Values[shown.index], at.Quality == "interpolated")
 		}
 	}
@@ -89,6 +87,24 @@ func showAccountComparison(v *visit) error {
 	}
 	content.HiddenFields = hiddenFields(withParameters(query, "link", ""))
 	return v.renderPage(http.StatusOK, "compare", "accounts", "Compare accounts", content)
+}
+
+// metricToCompare returns the index in comparedMetrics of the metric with the given name. If no metric has this name, metricToCompare returns the
+// first metric that has numbers in the period.
+func metricToCompare(name string, histories [][]point, p period) int {
+	for n, m := range comparedMetrics {
+		if m.noun == name {
+			return n
+		}
+	}
+	for n, m := range comparedMetrics {
+		for _, at := range slices.Concat(histories...) {
+			if at.Day >= p.Start && at.Day <= p.End && at.Values[m.index] != nil {
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // readComparedAccount reads an account and its history. The points have the values of accountMetrics, the newest first.
