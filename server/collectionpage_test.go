@@ -388,6 +388,25 @@ func TestCollectionPage_keepsItsViewAndLinksToTheReportAfterSaving(t *testing.T)
 	}
 }
 
+func TestPages_sayWhichCountsPerDayIncludeThoseFromBeforeAVideoWasAdded(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	report := c.createReport(collection)
+	const views, others = "iews per day leave out the views that a video already had when it was added.", " per day include those that a video already had when it was added."
+	for _, page := range []string{"/collection/" + collection.String(), "/collection/report/" + report.String(), c.shareReport(collection, report, map[string]any{"access": "public"})} {
+		require.Contains(t, mainText(v.visit(page)), "Gained views and v"+views+" Engagements"+others, page)
+	}
+	shared := func(metrics ...string) string {
+		return mainText(v.visit(c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": metrics}})))
+	}
+	require.Contains(t, shared("views", "likes", "comments"), "V"+views+" Likes and comments"+others)
+	require.NotContains(t, shared("likes"), views)
+	require.NotContains(t, shared("views"), others)
+}
+
 func TestPages_sayThatAReportUntilTodayLacksTheRestOfTheDay(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -28,6 +30,33 @@ const (
 
 // sumCaption is the text below the chart of a collection. It says which videos the sums of a day include.
 const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was removed and added again, it counts from the day on which it was added again."
+
+// describeJoined says which of the columns "per day" leave out the counts that a video already had when it was added to the collection, and which
+// include them. metrics are the metrics of the chart. The result begins with a space if it is not empty.
+func describeJoined(metrics []metric) string {
+	var including []string
+	subject := ""
+	for _, m := range metrics {
+		switch m.Name {
+		case "gained":
+			subject = "Gained views and views"
+		case "views":
+			subject = cmp.Or(subject, "Views")
+		case "videos":
+		default:
+			including = append(including, strings.ToLower(m.Label))
+		}
+	}
+	text := ""
+	if subject != "" {
+		text = " " + subject + " per day leave out the views that a video already had when it was added."
+	}
+	if len(including) == 0 {
+		return text
+	}
+	names := words.JoinWithAnd(including)
+	return text + " " + strings.ToUpper(names[:1]) + names[1:] + " per day include those that a video already had when it was added."
+}
 
 // collectionStatistics are the statistics of a collection: those of a report, and the videos that gained most and least.
 type collectionStatistics struct {
@@ -364,7 +393,7 @@ func (v *visit) loadNumbers(c shownCollection, p period) (n collectionNumbers, e
 		h := &history[i]
 		points[i] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
-	n.Chart = v.newChart(sumCaption+" Gained views do not include the views that a video already had when it was added. Days are UTC.",
+	n.Chart = v.newChart(sumCaption+describeJoined(collectionMetrics)+" Days are UTC.",
 		p, collectionMetrics, points)
 	n.Chart.setViewsGained(collectionGains(history))
 	n.Chart.Joined, n.Chart.Sums = true, true

@@ -324,7 +324,7 @@ func (v *visit) loadReport(path string) (content reportPage, err error) {
 		points[n] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
-	content.Chart = v.newChart("The value of a day is the sum over the videos of the report that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)
+	content.Chart = v.newChart("The value of a day is the sum over the videos of the report that were in the collection on that day. The report has the values that were known when it was saved."+describeJoined(collectionMetrics)+" Days are UTC.", p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(r.Days))
 	content.Chart.Joined, content.Chart.Sums = true, true
 	content.Tiles = collectionTiles(r.Statistics, content.Chart, points, p, nil)
