@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/queue"
@@ -385,44 +384,6 @@ func TestCollectionPage_keepsItsViewAndLinksToTheReportAfterSaving(t *testing.T)
 	for _, wrong := range []string{"", "https://example.com/", "//example.com/", "/video"} {
 		saved := v.post(page+"/freeze", "back", wrong).requireStatus(http.StatusSeeOther)
 		require.True(t, strings.HasPrefix(saved.Header.Get("Location"), page+"?"), wrong)
-	}
-}
-
-func TestPages_sayWhichCountsPerDayIncludeThoseFromBeforeAVideoWasAdded(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t))
-	c := a.newCaller(t, store.TierPremium)
-	collection, _ := createDashboardData(a, c)
-	v := c.newSignedInVisitor(t)
-	report := c.createReport(collection)
-	const views, others = "iews per day leave out the views that a video already had when it was added.", " per day include those that a video already had when it was added."
-	for _, page := range []string{"/collection/" + collection.String(), "/collection/report/" + report.String(), c.shareReport(collection, report, map[string]any{"access": "public"})} {
-		require.Contains(t, mainText(v.visit(page)), "Gained views and v"+views+" Engagements"+others, page)
-	}
-	shared := func(metrics ...string) string {
-		return mainText(v.visit(c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": metrics}})))
-	}
-	require.Contains(t, shared("views", "likes", "comments"), "V"+views+" Likes and comments"+others)
-	require.NotContains(t, shared("likes"), views)
-	require.NotContains(t, shared("views"), others)
-}
-
-func TestPages_sayThatAReportUntilTodayLacksTheRestOfTheDay(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, newSQLite(t))
-	c := a.newCaller(t, store.TierPremium)
-	collection, _ := createDashboardData(a, c)
-	v := c.newSignedInVisitor(t)
-	page := "/collection/" + collection.String()
-	past := "?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(1)
-	const before = "Views gained after you save a report will be in neither this report nor one that begins tomorrow."
-	require.Contains(t, mainText(v.visit(page)), before)
-	require.NotContains(t, mainText(v.visit(page+past)), before)
-	require.NotContains(t, mainText(a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t).visit(page)), before, "a visitor who cannot save a report")
-	for day, want := range map[string]bool{a.daysAgo(0): true, a.daysAgo(1): false} {
-		saved := decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{"end_date": day}).requireStatus(http.StatusCreated))
-		text := mainText(v.visit("/collection/report/" + saved.ID.String()).requireStatus(http.StatusOK))
-		require.Equal(t, want, strings.Contains(text, "Views gained later on that day are in neither this report nor one that begins on the next day."), day)
 	}
 }
 
