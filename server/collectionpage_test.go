@@ -211,6 +211,11 @@ func TestCollectionPage_comparesGainedViewsWithThePreviousPeriod(t *testing.T) {
 		require.Equal(t, "Gained views 2,310 +21.4 % in 7 days 770 in the 7 days before", gained(parent, "?days=7&subtree=true"))
 		past := "?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(8)
 		require.Equal(t, "Gained views 20 +0.4 % in 2 days 20 in the 2 days before", gained(parent, past))
+		oneDay := "?start=" + a.daysAgo(8) + "&end=" + a.daysAgo(8)
+		require.Equal(t, "Gained views 10 +0.2 % in 1 day 10 in the 1 day before", gained(parent, oneDay))
+		for _, page := range []string{"/", "/video/tiktok/" + ended.String(), "/collection/" + stopped.String()} {
+			require.NotContains(t, mainText(v.visit(page+oneDay).requireStatus(http.StatusOK)), "1 days", page)
+		}
 		require.Contains(t, gained(parent, "?start="+a.daysAgo(9)+"&end="+a.daysAgo(0)), "% in 10 days not compared: no video counted yet when the 10 days before began", "the first video was added on the sixth day of the previous period")
 		require.Equal(t, "Gained views – unknown for 1 video", gained(stopped, "?days=7"), "the gain of a period without fetches is not 0")
 

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/csv"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -59,8 +61,40 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 			require.Contains(t, string(v.visit(wrong).requireStatus(http.StatusBadRequest).body), "this page has no such file", wrong)
 		}
 		path := c.shareCollection(collection, "public", nil)
-		require.Equal(t, []string{"date", "views", "likes", "comments", "videos_interpolated", "videos_carried"}, (&visitor{app: a, t: t}).visit(path + "?csv=history").table()[0])
+		require.Equal(t, []string{"date", "views", "likes", "comments", "gained", "videos_interpolated", "videos_carried"}, (&visitor{app: a, t: t}).visit(path + "?csv=history").table()[0])
+		require.Equal(t, []string{"date", "gained", "views", "engagements", "videos", "videos_joined", "videos_interpolated", "videos_carried"}, v.visit("/collection/" + collection.String() + "?csv=history").table()[0])
 	})
+}
+
+// The gains of views leave out the views that a video already had when it was added. So a program cannot compute them from the totals.
+func TestDashboardCSV_hasTheGainsOfViewsThatThePageShows(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(4), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+	a.fetch(factsWithViews(9000))
+	v := c.newSignedInVisitor(t)
+	shared := c.shareCollection(collection, "public", nil)
+	for page, gains := range map[string][]string{"/": {"", "333", "333", "333", "0", "20001"}, shared: {"", "333", "333", "333", "9999", "10002"}} {
+		var shown []string
+		for _, cell := range findElements(v.visit(page).parsePage(), "td") {
+			if attributeValue(cell, "data-gain") == "views" {
+				shown = slices.Insert(shown, 0, attributeValue(findElements(cell, "data")[0], "value"))
+			}
+		}
+		rows := v.visit(page + "?csv=history").table()
+		column := slices.Index(rows[0], "gained")
+		require.Positive(t, column, page)
+		var saved []string
+		for _, row := range rows[1:] {
+			saved = append(saved, row[column])
+		}
+		require.Equal(t, shown, saved, page)
+		require.Equal(t, gains, saved, page)
+	}
+	hidden := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": []string{"likes"}}})
+	require.Equal(t, []string{"date", "likes", "videos_interpolated", "videos_carried"}, v.visit(hidden + "?csv=history").table()[0], "a page that hides views must not give their gains")
 }
 
 func TestListsOfAccountsAndCollections_linkToTheirCSVFiles(t *testing.T) {

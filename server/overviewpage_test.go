@@ -144,6 +144,7 @@ func TestOverviewPage_listsTheTrackedAccountsThatGainedMost(t *testing.T) {
 		table := v.visit("/account?order_by=views_gained_7d&csv=accounts").table()
 		require.Equal(t, "views_gained_7d", table[0][5])
 		require.Equal(t, []string{"1234", "900", "-5", "", ""}, []string{table[1][5], table[2][5], table[3][5], table[4][5], table[5][5]})
+		require.Contains(t, string(v.visit("/account").body), `title="views that the videos of the account gained while they were tracked, also those that are stopped now, since`)
 		require.Regexp(t, `Gained 7 d ↓.*@bert.*\+1,234.*@anna.*\+900`, mainText(v.visit("/account?order_by=views_gained_7d")))
 	})
 }

@@ -162,11 +162,14 @@ func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
 	}
 	text, coloured := tileOfViews("")
 	require.Contains(t, text, "+200 since")
+	compare := "/compare?account=" + strings.TrimPrefix(page, "/account/tiktok/")
+	require.Contains(t, mainText(v.visit(compare)), "Views of each account", "without known followers, the chart must begin with the views")
+	require.Contains(t, mainText(v.visit(compare+"&metric=followers")), "Followers of each account")
 	require.NotContains(t, text, "joined")
 	require.True(t, coloured)
 
 	a.Clock.Advance(24 * time.Hour)
-	c.track(videoURL(3))
+	third := c.track(videoURL(3))
 	fetchAll()
 	text, coloured = tileOfViews("")
 	require.Contains(t, text, "1 video joined")
@@ -184,6 +187,16 @@ func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
 	text, coloured = tileOfViews("?start=" + a.daysAgo(2) + "&end=" + a.daysAgo(1))
 	require.Contains(t, text, "with 1 video fewer")
 	require.False(t, coloured)
+
+	// Without a tracked video, the views of the account are unknown.
+	a.Clock.Advance(24 * time.Hour)
+	c.stopVideos(http.StatusOK, third.String())
+	text, _ = tileOfViews("")
+	require.Equal(t, "Views –", text, "the change of an unknown number must not be shown")
+	require.Contains(t, textOf(v.visit(page+"?metric=views").parsePage()), "Views are unknown on 1 of the days with numbers: no video of the account was tracked.")
+	require.Contains(t, mainText(v.visit(compare)), "0 tracked videos–––– 2 videos left")
+	text, _ = tileOfViews("?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(1))
+	require.Contains(t, text, "−700 in 3 days", "the numbers of days before the stop stay")
 }
 
 func TestAccountPage_listsTheVideosThatGainedMost(t *testing.T) {

@@ -114,6 +114,44 @@ func TestVideoLists_showTheDateOfOldGains(t *testing.T) {
 	}
 }
 
+func TestPages_sayUntilWhichDayAGainCounts(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(1), "collection_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK)
+	for day := range int64(2) {
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: new(1000 + 100*day), Username: new("northwind.studio"), AccountID: new("7")}
+		})
+		a.Clock.Advance(24 * time.Hour)
+	}
+	// The last fetch was yesterday.
+	video := c.listVideos("").Data[0]
+	account := "/account/tiktok/" + video.LinkedAccountID.String()
+	period := "&start=" + a.daysAgo(1) + "&end=" + a.daysAgo(0)
+	until := " until " + a.daysAgo(1)
+	v := c.newSignedInVisitor(t)
+	pages := []string{"/video/tiktok/" + video.AdID.String() + "?" + period, account + "?" + period, "/collection/" + collection.String() + "?" + period, "/compare?account=" + video.LinkedAccountID.String() + period}
+	for _, page := range pages {
+		text := mainText(v.visit(page).requireStatus(http.StatusOK))
+		require.Contains(t, text, "+100", page)
+		require.NotContains(t, text, until, "the fetch of today can still follow: %s", page)
+	}
+	saved := decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{"start_date": a.daysAgo(1)}).requireStatus(http.StatusCreated))
+	for _, page := range []string{"/collection/report/" + saved.ID.String(), c.shareReport(collection, saved.ID, map[string]any{"access": "public"})} {
+		require.Contains(t, mainText(v.visit(page).requireStatus(http.StatusOK)), "+100"+until, page)
+	}
+	a.Clock.Advance(24 * time.Hour)
+	for n, page := range pages {
+		text := mainText(v.visit(page).requireStatus(http.StatusOK))
+		require.Contains(t, text, until, page)
+		if n < 3 {
+			require.Regexp(t, `\+100 until`, text, page)
+		}
+	}
+}
+
 func TestVideoAndAccountPages_sayWhyNumbersAreMissing(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -303,4 +341,42 @@ func TestCollectionPage_showsTheFirstMetricWithNumbers(t *testing.T) {
 	a.Clock.Advance(24 * time.Hour)
 	a.fetch(factsWithViews(1500))
 	require.Contains(t, string(v.visit(page).body), `<figure class="chart" data-metric="gained"`)
+}
+
+func TestPages_sayThatAReportUntilTodayLacksTheRestOfTheDay(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	page := "/collection/" + collection.String()
+	past := "?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(1)
+	const before = "Views gained after you save a report will be in neither this report nor one that begins tomorrow."
+	require.Contains(t, mainText(v.visit(page)), before)
+	require.NotContains(t, mainText(v.visit(page+past)), before)
+	require.NotContains(t, mainText(a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t).visit(page)), before, "a visitor who cannot save a report")
+	for day, want := range map[string]bool{a.daysAgo(0): true, a.daysAgo(1): false} {
+		saved := decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{"end_date": day}).requireStatus(http.StatusCreated))
+		text := mainText(v.visit("/collection/report/" + saved.ID.String()).requireStatus(http.StatusOK))
+		require.Equal(t, want, strings.Contains(text, "Views gained later on that day are in neither this report nor one that begins on the next day."), day)
+	}
+}
+
+func TestPages_sayWhichCountsPerDayIncludeThoseFromBeforeAVideoWasAdded(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	report := c.createReport(collection)
+	const views, others = "iews per day leave out the views that a video already had when it was added.", " per day include those that a video already had when it was added."
+	for _, page := range []string{"/collection/" + collection.String(), "/collection/report/" + report.String(), c.shareReport(collection, report, map[string]any{"access": "public"})} {
+		require.Contains(t, mainText(v.visit(page)), "Gained views and v"+views+" Engagements"+others, page)
+	}
+	shared := func(metrics ...string) string {
+		return mainText(v.visit(c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"metrics": metrics}})))
+	}
+	require.Contains(t, shared("views", "likes", "comments"), "V"+views+" Likes and comments"+others)
+	require.NotContains(t, shared("likes"), views)
+	require.NotContains(t, shared("views"), others)
 }

@@ -131,13 +131,13 @@ func showAccount(v *visit) error {
 	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a video is tracked, the sums rise by the counts that it already has. When its tracking is stopped, the sums fall by its counts. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
-		Unknown: notGiven}
+		Unknown: notGiven, Videos: len(accountMetrics) - 1}
 	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
 		// All points are newer than the last fetch of the account, so they come from fetches of its videos. The times of these fetches are unknown.
 		content.Chart.Missing.FetchedAt = nil
 	}
 	if content.Chart.Metric == 0 {
-		content.Chart.Missing.Unknown = "the profile of the account was not fetched on these days, or the source did not give them"
+		content.Chart.Missing.Unknown, content.Chart.Missing.Videos = "the profile of the account was not fetched on these days, or the source did not give them", 0
 	}
 	query := content.View.Query()
 	query.Set("paginated", "true")

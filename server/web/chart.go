@@ -48,7 +48,9 @@ type chart struct {
 	Gain    bool    // true if the chart shows the change on each day instead of the total
 	Quality bool    // true if each point has its quality, source and fetch time
 	Joined  bool    // true if the table shows how many videos were added to the collection on each day
-	Sums    bool    // true if the numbers are sums over the videos of a collection, so that each point has the fields Interpolated and Carried
+	// GainedColumn is true if a CSV file has the column "gained", because the gains of the views are not the differences of the totals.
+	GainedColumn bool
+	Sums         bool // true if the numbers are sums over the videos of a collection, so that each point has the fields Interpolated and Carried
 	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
 	Compared bool
 	Choices  []metricChoice // links to the other metrics of a comparison; nil if the page has only one metric
@@ -67,6 +69,8 @@ type missingNumbers struct {
 	Unfetched bool       // true if nothing was fetched yet
 	FetchedAt *time.Time // when the newest numbers were fetched; nil if this is unknown or if nothing was fetched yet
 	Unknown   string     // why the metric of the chart is unknown on a day with other numbers
+	// Videos is the index of the metric with the number of videos over which the shown metric is a sum. It is 0 if the shown metric is no such sum.
+	Videos int
 }
 
 // newChart returns a chart of the points with their gains. The points must be sorted by day, the
@@ -82,7 +86,7 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	}
 	// Leave out the points before the period. They were needed to compute the gains of the first day.
 	c.Points = slices.DeleteFunc(slices.Clone(points), func(at point) bool { return at.Day < p.Start })
-	c.Metric = slices.IndexFunc(metrics, func(m metric) bool { return m.Name == c.query.Get("metric") })
+	c.Metric = c.indexOf(c.query.Get("metric"))
 	if c.Metric < 0 { // the visitor has chosen no metric, so the chart shows the first metric with numbers
 		c.Metric = 0
 		for m := range metrics {
@@ -95,13 +99,19 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
+// indexOf returns the index of the metric with the given name, or -1 if the chart does not have this metric.
+func (c *chart) indexOf(name string) int {
+	return slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == name })
+}
+
 // setViewsGained replaces the gains of the metric "views" on the days that the map contains. Unlike the changes of the total, the gains in the map
 // exclude views from before a video was tracked or was added to the collection.
-func (c chart) setViewsGained(gained map[store.Date]*int64) {
-	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
+func (c *chart) setViewsGained(gained map[store.Date]*int64) {
+	m := c.indexOf("views")
 	if m < 0 {
 		return
 	}
+	c.GainedColumn = c.indexOf("gained") < 0
 	for n := range c.Points {
 		if gain, known := gained[c.Points[n].Day]; known {
 			c.Points[n].Gains[m] = gain
@@ -215,7 +225,7 @@ func (c chart) Provenance() string {
 	if missing := int(c.Period.Days) - withNumbers; missing > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s without a number", missing, wasOrWere(missing)))
 	}
-	return fmt.Sprintf("Of the %d days in the period, %s.", c.Period.Days, strings.Join(parts, ", "))
+	return fmt.Sprintf("Of the %s in the period, %s.", plural(c.Period.Days, "day", "days"), strings.Join(parts, ", "))
 }
 
 // Unmeasured says on how many days the sums contain counts that were not measured on that day. It returns "" if the field Sums is false, if the
@@ -283,14 +293,18 @@ func (c chart) MissingReasons() string {
 	if !c.Quality || c.Masked {
 		return ""
 	}
-	withNumbers, unknownDays := map[store.Date]bool{}, 0
+	withNumbers, unknownDays, untrackedDays := map[store.Date]bool{}, 0, 0
 	for _, at := range c.Points {
 		switch {
 		case at.Values[c.Metric] != nil:
 			withNumbers[at.Day] = true
 		case at.Quality != "" || slices.ContainsFunc(at.Values, func(n *int64) bool { return n != nil }):
 			withNumbers[at.Day] = true
-			unknownDays++
+			if m := c.Missing.Videos; m > 0 && at.Values[m] != nil && *at.Values[m] == 0 {
+				untrackedDays++
+			} else {
+				unknownDays++
+			}
 		}
 	}
 	if len(withNumbers) == 0 && c.Missing.Unfetched {
@@ -316,8 +330,13 @@ func (c chart) MissingReasons() string {
 	if len(reasons) > 0 {
 		sentences = append(sentences, fmt.Sprintf("Of the days without a number, %s.", strings.Join(reasons, ", ")))
 	}
-	if unknownDays > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s are unknown on %d of the days with numbers: %s.", c.ShownMetric().Label, unknownDays, c.Missing.Unknown))
+	for _, part := range []struct {
+		days   int
+		reason string
+	}{{unknownDays, c.Missing.Unknown}, {untrackedDays, "no video of the account was tracked"}} {
+		if part.days > 0 {
+			sentences = append(sentences, fmt.Sprintf("%s are unknown on %d of the days with numbers: %s.", c.ShownMetric().Label, part.days, part.reason))
+		}
 	}
 	return strings.Join(sentences, " ")
 }

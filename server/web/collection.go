@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -27,6 +29,33 @@ const (
 
 // sumCaption is the text below the chart of a collection. It says which videos the sums of a day include.
 const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was removed and added again, it counts from the day on which it was added again."
+
+// describeJoined says which of the columns "per day" leave out the counts that a video already had when it was added to the collection, and which
+// include them. metrics are the metrics of the chart. The result begins with a space if it is not empty.
+func describeJoined(metrics []metric) string {
+	var including []string
+	subject := ""
+	for _, m := range metrics {
+		switch m.Name {
+		case "gained":
+			subject = "Gained views and views"
+		case "views":
+			subject = cmp.Or(subject, "Views")
+		case "videos":
+		default:
+			including = append(including, strings.ToLower(m.Label))
+		}
+	}
+	text := ""
+	if subject != "" {
+		text = " " + subject + " per day leave out the views that a video already had when it was added."
+	}
+	if len(including) == 0 {
+		return text
+	}
+	names := words.JoinWithAnd(including)
+	return text + " " + strings.ToUpper(names[:1]) + names[1:] + " per day include those that a video already had when it was added."
+}
 
 // collectionStatistics are the statistics of a collection: those of a report, and the videos that gained most and least.
 type collectionStatistics struct {
@@ -106,14 +135,15 @@ func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period)
 	if endDay == nil && startDay != nil && store.DateOf(startDay.Time) >= p.End {
 		return shownGain{Since: startDay.String()} // a report from before end_day existed has a gain of 0 here
 	}
+	if startDay == nil {
+		return shownGain{Views: gained}
+	}
+	last := p.End // an unknown gain, and an older report, have no last day
+	if endDay != nil && gained != nil {
+		last = store.DateOf(endDay.Time)
+	}
 	out := shownGain{Views: gained}
-	if startDay != nil && store.DateOf(startDay.Time) >= p.Start {
-		out.Since = startDay.String()
-	}
-	// The last day may have no number yet, because its fetch can still be due. So a gain that ends on the day before needs no note.
-	if endDay != nil && gained != nil && store.DateOf(endDay.Time) < p.End-1 {
-		out.Until = endDay.String()
-	}
+	out.Since, out.Until = p.limits(store.DateOf(startDay.Time), last)
 	return out
 }
 
@@ -366,7 +396,7 @@ func (v *visit) loadNumbers(c shownCollection, p period) (n collectionNumbers, e
 		h := &history[i]
 		points[i] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
-	n.Chart = v.newChart(sumCaption+" Gained views do not include the views that a video already had when it was added. Days are UTC.",
+	n.Chart = v.newChart(sumCaption+describeJoined(collectionMetrics)+" Days are UTC.",
 		p, collectionMetrics, points)
 	n.Chart.setViewsGained(collectionGains(history))
 	n.Chart.Joined, n.Chart.Sums = true, true
@@ -381,13 +411,14 @@ func reasonNotCompared(s client.ReportStatistics, p period, previous *store.Prev
 	if s.ViewsGained == nil || previous != nil && previous.Counted > 0 && previous.Gained != nil {
 		return ""
 	}
-	before := fmt.Sprintf("the %d days before", p.Days)
+	days := plural(p.Days, "day", "days")
+	before := "the " + days + " before"
 	_, _, shown := p.previous()
 	switch {
 	case !shown:
 		return "not compared: the tier does not show all of " + before
 	case *s.Videos*2*int64(p.Days) > store.MaxTotalsVideoDays:
-		return fmt.Sprintf("not compared: too many videos for 2 × %d days", p.Days)
+		return "not compared: too many videos for 2 × " + days
 	case previous == nil || previous.Counted == 0:
 		return "not compared: no video counted yet when " + before + " began"
 	}

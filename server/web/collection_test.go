@@ -9,6 +9,16 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+func TestDescribeJoined_namesOnlyTheShownMetrics(t *testing.T) {
+	t.Parallel()
+	const views = " Views per day leave out the views that a video already had when it was added."
+	shown, likes, comments := metric{Name: "views", Label: "Views"}, metric{Name: "likes", Label: "Likes"}, metric{Name: "comments", Label: "Comments"}
+	require.Equal(t, " Gained views and v"+views[2:]+" Engagements per day include those that a video already had when it was added.", describeJoined(collectionMetrics))
+	require.Equal(t, views, describeJoined([]metric{shown}))
+	require.Equal(t, " Likes per day include those that a video already had when it was added.", describeJoined([]metric{likes}))
+	require.Equal(t, views+" Likes and comments per day include those that a video already had when it was added.", describeJoined([]metric{likes, shown, comments}))
+}
+
 func TestReasonNotCompared_saysWhyAndOnlyIfThereIsNoComparison(t *testing.T) {
 	t.Parallel()
 	known, none := &store.PreviousPeriod{Gained: new(int64(7)), Counted: 2}, &store.PreviousPeriod{}

@@ -15,17 +15,10 @@ import (
 // comparedAccount is an account in a comparison, with its changes in the period.
 type comparedAccount struct {
 	client.Account
-	Followers accountChange
-	Views     accountChange
+	Followers metricChange
+	Views     metricChange
 	Members   string // how many videos joined or left the sum of views in the period; "" if none did
 	Remove    string // query of a link that removes this account from the comparison
-}
-
-// accountChange is a number of an account at the end of the period, and its change in the period. Span names the days of the change, if it does not
-// cover the whole period.
-type accountChange struct {
-	Value, Change *int64
-	Span          string
 }
 
 // metricChoice is a link that makes the page show another metric.
@@ -64,23 +57,21 @@ func showAccountComparison(v *visit) error {
 		}
 		content.Link = text
 	}
-	shown := comparedMetrics[0]
-	for _, m := range comparedMetrics {
-		if m.noun == query.Get("metric") {
-			shown = m
-		}
-	}
-	lines := newComparedLines(len(chosen))
+	histories := make([][]point, len(chosen))
 	for n, id := range chosen {
 		compared, points, err := v.readComparedAccount(id, p)
 		if err != nil {
 			return err
 		}
 		compared.Remove = linkWithout(query, "account", chosen, n)
-		content.Accounts = append(content.Accounts, compared)
+		content.Accounts, histories[n] = append(content.Accounts, compared), points
+	}
+	shown := comparedMetrics[metricToCompare(query.Get("metric"), histories, p)]
+	lines := newComparedLines(len(chosen))
+	for n, compared := range content.Accounts {
 		lines.metrics = append(lines.metrics, metric{Name: fmt.Sprintf("account-%d", n+1), Label: accountName(compared.Account)})
 		lines.csvNames = append(lines.csvNames, formula.Escape(compared.AccountLink)+" "+shown.noun)
-		for _, at := range points {
+		for _, at := range histories[n] {
 			lines.setValue(at.Day, n, at.Values[shown.index], at.Quality == "interpolated")
 		}
 	}
@@ -96,6 +87,24 @@ func showAccountComparison(v *visit) error {
 	}
 	content.HiddenFields = hiddenFields(withParameters(query, "link", ""))
 	return v.renderPage(http.StatusOK, "compare", "accounts", "Compare accounts", content)
+}
+
+// metricToCompare returns the index in comparedMetrics of the metric with the given name. If no metric has this name, metricToCompare returns the
+// first metric that has numbers in the period.
+func metricToCompare(name string, histories [][]point, p period) int {
+	for n, m := range comparedMetrics {
+		if m.noun == name {
+			return n
+		}
+	}
+	for n, m := range comparedMetrics {
+		for _, at := range slices.Concat(histories...) {
+			if at.Day >= p.Start && at.Day <= p.End && at.Values[m.index] != nil {
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // readComparedAccount reads an account and its history. The points have the values of accountMetrics, the newest first.
@@ -122,15 +131,6 @@ func accountPoints(history client.AccountHistory) []point {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: textOrEmpty(h.Quality), Source: textOrEmpty(h.Source), Fetched: h.FetchedAt}
 	}
 	return points
-}
-
-// changeInPeriod returns the number of the metric with index m at the end of the period, and its change in the period. latest is the number of today.
-func changeInPeriod(points []point, m int, p period, latest *int64) accountChange {
-	if p.End < p.today {
-		latest = lastKnownValue(points, m, p.End)
-	}
-	change, span := computeChange(points, m, p)
-	return accountChange{latest, change, span}
 }
 
 // HasMembers returns true if the change of the views of an account contains the counts of videos that joined or left its sum.

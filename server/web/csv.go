@@ -173,6 +173,9 @@ func (v *visit) sendHistory(name string, c chart) error {
 			head = append(head, m.Name)
 		}
 	}
+	if c.GainedColumn {
+		head = append(head, "gained")
+	}
 	if c.Joined {
 		head = append(head, "videos_joined")
 	}
@@ -193,6 +196,9 @@ func (v *visit) sendHistory(name string, c chart) error {
 			} else if c.Compared {
 				row = append(row, "")
 			}
+		}
+		if c.GainedColumn {
+			row = append(row, csvNumber(p.Gains[c.indexOf("views")]))
 		}
 		if c.Joined {
 			row = append(row, csvNumber(p.Joined))

@@ -57,7 +57,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"list":        func(items ...any) []any { return items },
 		"gain":        gainWithDays,
 		"accountGain": func() string {
-			return "views that the tracked videos of the account gained since its last numbers that are at least 7 days older than the newest ones"
+			return "views that the videos of the account gained while they were tracked, also those that are stopped now, since its last numbers that are at least 7 days older than the newest ones"
 		},
 		"order": func(v any, column, label string, meaning ...string) sortHead {
 			return sortHead{v, column, label, strings.Join(meaning, "")}

@@ -149,7 +149,24 @@ func (p period) Last() string { return cmp.Or(p.last, p.End.String()) }
 // Today returns the current day.
 func (p period) Today() store.Date { return p.today }
 
-// EndsToday returns true if the last day of the period is the current day. The newest numbers are then those of the period.
+// limits returns the days that a page names beside a change or gain in the period: `since` if the change begins after the period has begun, and `until`
+// if it ends before the period. They are "" for a change that covers the whole period. first and last are the days of the counts whose difference is the change.
+func (p period) limits(first, last store.Date) (since, until string) {
+	if first >= p.Start {
+		since = first.String()
+	}
+	lastDay := p.End
+	if p.EndsToday() {
+		lastDay-- // a count of yesterday is enough, because the fetch of today may still follow
+	}
+	if last < lastDay {
+		until = last.String()
+	}
+	return since, until
+}
+
+// EndsToday returns true if the last day of the period is the current day. The newest numbers are then those of the period. The period of a report never
+// ends today, because the report has no numbers from after it was saved.
 func (p period) EndsToday() bool { return p.End == p.today }
 
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".

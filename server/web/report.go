@@ -127,6 +127,11 @@ func (v *visit) addPresentNames(r *client.Report, rows []reportRow) error {
 	return nil
 }
 
+// SavedOnLastDay returns true if the report was saved on the last day of its period. It then lacks the views that were gained later on this day.
+func (p reportPage) SavedOnLastDay() bool {
+	return p.Chart.Period.End >= store.DateOf(p.Report.CreatedAt)
+}
+
 // ListedAccounts returns the accounts that the share page lists: at most the first maxAccounts accounts of the report.
 func (p reportPage) ListedAccounts() []client.ReportAccount {
 	return p.Report.Accounts[:min(maxAccounts, len(p.Report.Accounts))]
@@ -319,7 +324,7 @@ func (v *visit) loadReport(path string) (content reportPage, err error) {
 		points[n] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
-	content.Chart = v.newChart("The value of a day is the sum over the videos of the report that were in the collection on that day. The report has the values that were known when it was saved. Days are UTC.", p, collectionMetrics, points)
+	content.Chart = v.newChart("The value of a day is the sum over the videos of the report that were in the collection on that day. The report has the values that were known when it was saved."+describeJoined(collectionMetrics)+" Days are UTC.", p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(r.Days))
 	content.Chart.Joined, content.Chart.Sums = true, true
 	content.Tiles = collectionTiles(r.Statistics, content.Chart, points, p, nil)

@@ -412,7 +412,7 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 			}
 		}
 	}
-	c := s.visit.newChart(sumCaption+" Views per day leave out the views that a video had when it was added. Days are UTC.", p, names, points)
+	c := s.visit.newChart(sumCaption+describeJoined(names)+" Days are UTC.", p, names, points)
 	c.setViewsGained(collectionGains(history))
 	c.Sums = true
 	page.Chart = &c

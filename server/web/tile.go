@@ -1,8 +1,6 @@
 package web
 
 import (
-	"fmt"
-
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -62,15 +60,31 @@ func (t tile) Note() string {
 func metricTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
-		value := latestValues[m]
-		if p.End < p.today {
-			value = lastKnownValue(points, m, p.End)
-		}
-		change, span := computeChange(points, m, p)
-		tiles[m] = tile{Label: shown.Label, Value: value, Change: change, Span: span,
+		at := changeInPeriod(points, m, p, latestValues[m])
+		tiles[m] = tile{Label: shown.Label, Value: at.Value, Change: at.Change, Span: at.Span,
 			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
 	}
 	return tiles
+}
+
+// metricChange is the number of a metric at the end of the period, and its change in the period. Span names the days of the change, if it does not
+// cover the whole period.
+type metricChange struct {
+	Value, Change *int64
+	Span          string
+}
+
+// changeInPeriod returns the number of the metric with index m at the end of the period, and its change in the period. latest is the number of today.
+// The change is nil if the number at the end of the period is unknown.
+func changeInPeriod(points []point, m int, p period, latest *int64) metricChange {
+	if p.End < p.today {
+		latest = lastKnownValue(points, m, p.End)
+	}
+	if latest == nil {
+		return metricChange{}
+	}
+	change, span := computeChange(points, m, p)
+	return metricChange{latest, change, span}
 }
 
 // lastKnownValue returns the newest known value of the metric with index m on the given day or before, or nil if no value is known. The points
@@ -91,15 +105,14 @@ func computeChange(points []point, m int, p period) (change *int64, span string)
 	if first == nil {
 		return nil, ""
 	}
-	late, early := first.Day >= p.Start, last.Day < p.End-1 // a number from the day before p.End counts as up to date, because the fetch of p.End may still follow
-	// span stays "" if the change covers the whole period.
+	since, until := p.limits(first.Day, last.Day)
 	switch {
-	case late && early:
-		span = fmt.Sprintf("from %s to %s", first.Day, last.Day)
-	case late:
-		span = fmt.Sprintf("since %s", first.Day)
-	case early:
-		span = fmt.Sprintf("until %s", last.Day)
+	case since != "" && until != "":
+		span = "from " + since + " to " + until
+	case since != "":
+		span = "since " + since
+	case until != "":
+		span = "until " + until
 	}
 	return difference(last.Values[m], first.Values[m]), span
 }

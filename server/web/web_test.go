@@ -279,7 +279,7 @@ func TestCompareGains_putsUnknownGainsLast(t *testing.T) {
 
 func TestGainWithDays_namesDaysOnlyIfTheGainDoesNotCoverThePeriod(t *testing.T) {
 	t.Parallel()
-	p := period{Start: 100, End: 110}
+	p := period{Start: 100, End: 110, today: 110}
 	of := func(startDay, endDay store.Date, gained *int64) shownGain {
 		day := func(d store.Date) *openapi_types.Date {
 			if d == 0 {
@@ -291,7 +291,12 @@ func TestGainWithDays_namesDaysOnlyIfTheGainDoesNotCoverThePeriod(t *testing.T) 
 	}
 	text, gained := func(d store.Date) string { return d.String() }, new(int64(5))
 	require.Equal(t, shownGain{Views: gained}, of(99, 110, gained))
-	require.Equal(t, shownGain{Views: gained}, of(99, 109, gained), "the fetch of the last day can still be due")
+	require.Equal(t, shownGain{Views: gained}, of(99, 109, gained), "the fetch of today can still be due")
+	p.today = 111
+	require.Equal(t, shownGain{Views: gained, Until: text(109)}, of(99, 109, gained), "no count of a past day can still come")
+	p.today = 0
+	require.Equal(t, shownGain{Views: gained, Until: text(109)}, of(99, 109, gained), "a report has no counts from after it was saved")
+	p.today = 110
 	require.Equal(t, shownGain{Views: gained, Until: text(108)}, of(99, 108, gained))
 	require.Equal(t, shownGain{Views: gained, Since: text(100)}, of(100, 110, gained))
 	require.Equal(t, shownGain{Views: gained, Since: text(102), Until: text(105)}, of(102, 105, gained))
@@ -314,6 +319,9 @@ func TestMissingReasons_countsDaysByReason(t *testing.T) {
 		"Of the days without a number, 3 were before " + store.Date(104).String() + ", when tracking began.": {Points: points[1:2], Missing: missingNumbers{AddedAt: day(104)}, Period: period{Start: 101, End: 107}},
 		"Of the days without a number, 2 were before " + store.Date(103).String() + ", when tracking began.": {Missing: missingNumbers{AddedAt: day(103)}, Period: period{Start: 101, End: 107}}, // the time of the last fetch is unknown
 		"Of the days without a number, 3 were after the last fetch on " + store.Date(106).String() + ".":     {Missing: missingNumbers{AddedAt: day(103), FetchedAt: fetched(106)}, Period: period{Start: 107, End: 109}},
+		"Views are unknown on 1 of the days with numbers: nobody counted. Views are unknown on 1 of the days with numbers: no video of the account was tracked.": {
+			Points:  []point{{Day: 107, Values: []*int64{nil, new(int64(0))}}, {Day: 106, Values: unknown}, {Day: 105, Values: known}},
+			Missing: missingNumbers{AddedAt: day(103), Unknown: "nobody counted", Videos: 1}, Period: period{Start: 105, End: 107}},
 		"Nothing was fetched yet.": {Missing: missingNumbers{AddedAt: day(103), Unfetched: true}, Period: period{Start: 101, End: 107}},
 	} {
 		c.Quality, c.Metrics = true, videoMetrics
