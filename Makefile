@@ -104,7 +104,7 @@ test-long: ## run the simulations and the other tests named in LONG, without the
 # The tests of e2e often wait, for example for a server that starts. In the meantime, those of test-long use the processor.
 .PHONY: e2e-and-long
 e2e-and-long:
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line PARALLEL=yes e2e test-long
+	@$(MAKE) --no-print-directory --jobs=2 PARALLEL=yes e2e test-long
 
 # REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. With it, the tests use this cluster instead of the
 # stand-in for Citus, and also run the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes
