@@ -90,8 +90,8 @@ func checkFetchable(fetchable queue.Fetchable, l link.Link) (reason, warning str
 	return "", fmt.Sprintf("On %s, the configured sources need the id of the %s: track a link that contains the id.", platform, l.Kind)
 }
 
-// unsupportedReasons returns a function that explains why the running collectors can never fetch a link's video or account.
-// The text is "" if they can, or if no collector is running.
+// unsupportedReasons returns a function that explains why the running collectors can never fetch the video or account of a link. The function
+// returns "" if they can fetch it, or if no collector is running.
 func unsupportedReasons(fetchable queue.Fetchable) func(link.Link) string {
 	return func(l link.Link) string {
 		reason, _ := checkFetchable(fetchable, l)

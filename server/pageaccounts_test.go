@@ -188,7 +188,7 @@ func TestAccountPage_countsTheVideosThatJoinedOrLeftItsSums(t *testing.T) {
 	require.Contains(t, text, "with 1 video fewer")
 	require.False(t, coloured)
 
-	// Without a tracked video, the views of the account are unknown.
+	// After the last tracked video of the account was stopped, the views of the account are unknown.
 	a.Clock.Advance(24 * time.Hour)
 	c.stopVideos(http.StatusOK, third.String())
 	text, _ = tileOfViews("")

@@ -50,8 +50,8 @@ func (c *caller) createLargeReport(collection client.Collection) (store.Report, 
 	return made, document
 }
 
-// TestRequestCost_theLargestReportUsesLittleTimeAndMemory creates a report of 5,000 videos with 15 points each. These
-// are 75,000 points, the most that a report can have.
+// TestRequestCost_theLargestReportUsesLittleTimeAndMemory creates a report of 5,000 videos with 15 points each, which are
+// together the 75,000 points that a report can have at most.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_theLargestReportUsesLittleTimeAndMemory(t *testing.T) {

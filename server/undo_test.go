@@ -67,7 +67,7 @@ func TestUndo_takesOutExactlyTheVideosThatWereAdded(t *testing.T) {
 		require.Contains(t, mainText(member.visit(undone)), "Nothing was changed: what was added")
 		require.Equal(t, []uuid.UUID{before, again}, members())
 
-		// If the account of a video is in the collection, the video is still in it after the button Undo.
+		// Undo takes a video out of the collection only if it was added itself: a video whose account is in the collection stays in it.
 		c.addAccounts(collection, c.trackAccountLink("https://www.tiktok.com/@northwind.studio"))
 		require.Len(t, members(), 4)
 		action, fields = undoForm(add().parsePage())

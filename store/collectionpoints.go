@@ -8,15 +8,15 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file reads the stored points from which CollectionTotals computes its counts.
+// The queries in this file read the stored points from which CollectionTotals computes its counts.
 
-// totalsColumns are the columns {columns} of collectionTotalsPoints and lastKnownPoints, except for a report. They have the
-// number of a video in the list "listed" instead of its id, and no source, because on SQLite these texts would need more memory than the counts.
+// totalsColumns replaces {columns} in collectionTotalsPoints and lastKnownPoints, except for a report. A video is named by its number in the list
+// "listed", not by its id, and the source is left out. On SQLite, the texts of ids and sources would need more memory than the counts.
 var totalsColumns = "number, day, " + db.MetricColumns("{m}") + ", source LIKE '%" + roundingMark + "' AS rounded"
 
 // collectionTotalsPoints is a SQL query for stored points of the videos in the list "listed". It selects the points that determine the counts of the
-// days from @from to @to: the last daily and weekly point up to @from, the points after them, and the first ones from @to on. The order of the rows is
-// undefined, because sorting them takes longer than reading them.
+// days from @from to @to: the last daily and weekly point up to @from, the points after them, and the first ones from @to on. The query does not sort
+// the rows, because sorting takes longer than reading.
 var collectionTotalsPoints = `, wanted AS MATERIALIZED (SELECT l.number, l.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = l.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = l.id AND ed.day >= @to) AS last_day,
@@ -101,7 +101,7 @@ func (r *totalsReader) pointsOf(ctx context.Context, videos []CollectionVideo) (
 	return points, nil
 }
 
-// countSet is a set of metrics. Its elements are in the order of the metrics.
+// countSet is a set of metrics. The element n is true if the set contains the metric with index n in Counts.Fields.
 type countSet [MetricCount]bool
 
 // pointSearch is a search for the last points of videos with some counts. It begins at the day "until", because later points have none of them.

@@ -149,8 +149,8 @@ func (o *Org) StopAccounts(ctx context.Context, refs []Ref, allOrNothing bool) (
 	return unmatched, err
 }
 
-// stopAccounts does the work of StopAccounts in the transaction t.Tx. It also returns the ids of the accounts that the refs name, and the number of
-// videos whose tracking was stopped.
+// stopAccounts does the work of StopAccounts in the transaction t.Tx. It also returns the ids of the accounts that the refs name, and how many videos it
+// stopped.
 func (t OrgTx) stopAccounts(refs []Ref, allOrNothing bool) (unmatched []Ref, ids []uuid.UUID, stoppedVideos int64, err error) {
 	for _, ref := range refs {
 		var found []uuid.UUID

@@ -23,11 +23,11 @@ type TrackRequest struct {
 	CollectionNames []string
 	// CreatedBy is the id of the API token that is stored as the creator of new collections.
 	CreatedBy uuid.UUID
-	// Immediate says how many items, the first different ones in Links, get the highest priority in the fetch queue, the interactive lane. The
-	// others get the priority of the organisation.
+	// Immediate is how many of the items get the highest priority in the fetch queue: the lane "interactive". They are the first different items
+	// in Links. All other items get the lane of the organisation.
 	Immediate int
-	// Allowance is the number of items, the first different ones in Links, that are fetched if the organisation has no subscription. The
-	// others are saved but not fetched. Items that are already tracked count, but do not change.
+	// Allowance is how many of the items are fetched if the organisation has no subscription. They are the first different items in Links. All
+	// other items are saved but not fetched. An item that is already tracked uses up a part of the allowance, but does not change.
 	Allowance int
 	// Unsupported is a function that returns why no configured source can fetch an item. It returns
 	// "" for other items. If it is nil, all items are fetchable.
@@ -35,12 +35,12 @@ type TrackRequest struct {
 
 	// Type says which existing videos of new accounts are tracked. "" means TrackLatest30. Only TrackAccounts uses it.
 	Type TrackingType
-	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
-	// DefaultPreview is used. Only TrackAccounts uses it.
+	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. 0 means DefaultPreview. Only
+	// TrackAccounts uses it.
 	Preview int
 
-	// Scheduled is for Track only. It is true if the first fetch of each video waits for the video's time of day (queue.SlotAfter), and Immediate is ignored. If it is
-	// false, the videos are fetched as soon as possible.
+	// Scheduled is for Track only. If it is true, the first fetch of each video waits for the video's time of day (queue.SlotAfter), and Immediate
+	// is ignored. Otherwise, the videos are fetched as soon as possible.
 	Scheduled bool
 	// Imported is for Track only. It is true if an import tracks the videos. The import changes the organisation's points itself: a new video counts from the day of
 	// its first point, or from today if it has no points.
@@ -229,7 +229,7 @@ func (t OrgTx) trackStoredVideos(r TrackRequest, before map[string]storedVideo) 
 		if !known {
 			continue
 		}
-		// If a subscription has just begun, a tracked video can still be marked as pending, but is about to be fetched.
+		// Shortly after a subscription has begun, the column "pending" of a tracked video can still be true, although the video will be fetched soon.
 		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending && r.limited || v.Removed && i >= r.fetched}
 		switch {
 		case v.Removed:

@@ -89,8 +89,8 @@ func showAccountComparison(v *visit) error {
 	return v.renderPage(http.StatusOK, "compare", "accounts", "Compare accounts", content)
 }
 
-// metricToCompare returns the index in comparedMetrics of the metric with the given name. If no metric has this name, metricToCompare returns the
-// first metric that has numbers in the period.
+// metricToCompare returns an index in comparedMetrics: that of the metric with the given name or, if there is no such metric, that of the first metric
+// of which an account has a number in the period.
 func metricToCompare(name string, histories [][]point, p period) int {
 	for n, m := range comparedMetrics {
 		if m.noun == name {

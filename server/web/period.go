@@ -165,8 +165,8 @@ func (p period) limits(first, last store.Date) (since, until string) {
 	return since, until
 }
 
-// EndsToday returns true if the last day of the period is the current day. The newest numbers are then those of the period. The period of a report never
-// ends today, because the report has no numbers from after it was saved.
+// EndsToday returns true if the last day of the period is the current day, so that the newest numbers belong to the period. It returns false for every
+// report, also if its last day is the current day, because a report gets no numbers after it was saved.
 func (p period) EndsToday() bool { return p.End == p.today }
 
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".

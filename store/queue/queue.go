@@ -157,7 +157,7 @@ func (e Entry) Key() Key { return Key{e.Platform, e.Kind, e.ExternalID} }
 // IsDeferred returns true if Enqueue has delayed the entry, because its target was fetched for the organisation less than RefreshPause ago.
 func (e Entry) IsDeferred() bool { return e.servedAt > 0 }
 
-// targetRow returns the row that adds the entry's target to the queue. The values have the order of newTargetColumns.
+// targetRow returns the values with which the entry's target is inserted into fetch_targets, in the order of newTargetColumns.
 func (e Entry) targetRow(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
