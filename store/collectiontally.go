@@ -73,12 +73,13 @@ func (t *previousTally) numbers() PreviousPeriod {
 }
 
 // addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to
-// Gained. The points must be ordered by day. If a count of a day is unknown, the last known count before it is added. The fields get copies of the
+// Gained. The points must be ordered by day. If a count of a day is unknown, the last known count before it is added. On the day before the period,
+// FrozenViews replaces the views, so that the gain of the first day contains the views that the continued report lacks. The fields get copies of the
 // counts, because a count of a point is a part of a block with the counts of many points, which would stay in memory as long as the video.
 func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	firstDay, addedDay := v.gainStartDay(t.from), v.AddedAt.Day()
 	next := 0        // index of the first point after the day
-	var known Counts // the last known counts
+	var known Counts // the last known counts of the points
 	var endDay db.Date
 	for ; next < len(points) && points[next].Day < firstDay; next++ {
 		known.Update(points[next].Counts)
@@ -86,21 +87,30 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 			endDay = points[next].Day
 		}
 	}
+	before := known // the counts of the day before
 	for day := firstDay; day <= t.to; day++ {
 		for next < len(points) && points[next].Day <= day {
 			next++
 		}
 		d := &t.days[day-t.from+1]
-		before, ofDay := known, d.countVideo(points, next)
+		ofDay := d.countVideo(points, next)
 		known.Update(ofDay)
-		d.addCounts(known)
-		if day == addedDay {
-			d.addNewVideo(known)
-		} else {
-			d.addGain(before, known)
+		if known.Views == nil && v.FrozenViews != nil { // the points up to this day were deleted
+			known.Views, endDay = v.FrozenViews, day
 		}
-		if known.Views != nil && v.StartViews == nil {
-			v.StartDay, v.StartViews = &d.Day, new(*known.Views)
+		counts := known
+		if day < t.from && v.FrozenViews != nil {
+			counts.Views = v.FrozenViews
+		}
+		d.addCounts(counts)
+		if day == addedDay {
+			d.addNewVideo(counts)
+		} else {
+			d.addGain(before, counts)
+		}
+		before = counts
+		if counts.Views != nil && v.StartViews == nil {
+			v.StartDay, v.StartViews = &d.Day, new(*counts.Views)
 		}
 		if ofDay.Views != nil {
 			if endDay = day; next == len(points) { // without a later point, the views are those of the last point
@@ -110,7 +120,7 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	}
 	if known.Views != nil {
 		v.EndDay, v.EndViews = &endDay, new(*known.Views)
-		if endDay > *v.StartDay {
+		if endDay > *v.StartDay || v.FrozenViews != nil && *v.EndViews != *v.FrozenViews {
 			gained := *v.EndViews - *v.StartViews
 			v.Gained = &gained
 		}

@@ -101,11 +101,17 @@ type CollectionVideo struct {
 	// counted says for each metric whether a stored point can have its count.
 	counted countSet
 
+	// FrozenViews are the views with which the continued report ended. They replace the views of the day before the period. They are nil if the totals are
+	// not those of a report that continues another, if the video was added after the end of that report, or if its views were unknown then.
+	FrozenViews *int64 `gorm:"-"`
+
 	StartDay   *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	EndDay     *db.Date `gorm:"-"` // the last day whose views are known, up to the end of the period; nil if no views are known
 	StartViews *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
 	EndViews   *int64   `gorm:"-"` // the views of EndDay; nil if no views are known
-	Gained     *int64   `gorm:"-"` // EndViews minus StartViews; nil if no views are known, or if EndDay is not after StartDay
+	// Gained is EndViews minus StartViews. It is nil if no views are known. It is also nil if EndDay is not after StartDay, unless EndViews differs from
+	// FrozenViews.
+	Gained *int64 `gorm:"-"`
 
 	StoredPoints []Point      `gorm:"-"` // the points from which the counts are computed, the oldest first; only set if CollectionTotalsQuery.ForReport is true
 	Details      VideoDetails `gorm:"-"` // only set if CollectionTotalsQuery.ForReport is true, and by DetailedCollectionTotals
@@ -202,7 +208,7 @@ func newTotalsCache() *sizedCache[totalsKey, CollectionTotals] {
 func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
 	q.To = min(q.To, o.s.db.Now().Day())
 	if q.ForReport {
-		return o.readCollectionTotals(ctx, q)
+		return o.readCollectionTotals(ctx, q, nil)
 	}
 	version, err := o.Version(ctx)
 	if err != nil {
@@ -213,7 +219,7 @@ func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (Co
 	if c, ok := o.s.totals.get(key); ok && (c.Previous != nil || !q.WithPrevious) {
 		return c, nil
 	}
-	c, err := o.readCollectionTotals(ctx, q)
+	c, err := o.readCollectionTotals(ctx, q, nil)
 	if err == nil {
 		o.s.totals.put(key, c)
 	}
@@ -230,8 +236,9 @@ func (o *Org) DetailedCollectionTotals(ctx context.Context, q CollectionTotalsQu
 	return c, o.readVideoDetails(ctx, c.Videos)
 }
 
-// readCollectionTotals is like CollectionTotals, but always reads the counts from the database. q.To must not be after today.
-func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
+// readCollectionTotals is like CollectionTotals, but always reads the counts from the database. q.To must not be after today. frozen has the views at the
+// end of a continued report by the id of the video; it is nil without such a report.
+func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery, frozen map[uuid.UUID]int64) (CollectionTotals, error) {
 	c := CollectionTotals{Days: []CollectionDay{}}
 	if q.WithPrevious {
 		c.Previous = &PreviousPeriod{}
@@ -252,6 +259,9 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery)
 		v := CollectionVideo{ID: row.ID(0), Link: row.String(1), Removed: row.IsTrue(2), AddedAt: row.Instant(3)}
 		for n := range v.counted {
 			v.counted[n] = row.IsTrue(4 + n)
+		}
+		if views, found := frozen[v.ID]; found && v.AddedAt.Day() < q.From {
+			v.FrozenViews = &views
 		}
 		c.Videos = append(c.Videos, v)
 		return nil

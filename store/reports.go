@@ -33,11 +33,13 @@ type Report struct {
 	IncludeChildren bool
 	StartDate       db.Date
 	EndDate         db.Date
-	CreatedBy       uuid.UUID  // id of the API token with which the report was made
-	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
-	Checksum        string     // SHA-256 of the document, in hexadecimal digits
-	Bytes           int64      // size of the document
-	Sharing                    // the share page of the report
+	// ContinuesReportID is the id of the earlier report with whose views at the end this report begins. It is nil if the report continues no report.
+	ContinuesReportID *uuid.UUID
+	CreatedBy         uuid.UUID  // id of the API token with which the report was made
+	CreatedAt         db.Instant `gorm:"autoCreateTime:false"`
+	Checksum          string     // SHA-256 of the document, in hexadecimal digits
+	Bytes             int64      // size of the document
+	Sharing                      // the share page of the report
 }
 
 // reportRow is a row of reports: a report with its compressed document.
@@ -61,7 +63,12 @@ type NewReport struct {
 	CollectionID    uuid.UUID
 	IncludeChildren bool
 	From, To        db.Date
-	CreatedBy       uuid.UUID
+	// ContinuesReportID is the report that the new report continues, which must end on the day before From. It is nil if the new report continues none.
+	ContinuesReportID *uuid.UUID
+	// FrozenViews has the known views at the end of the continued report by the id of the video. The new report begins with these views, except for videos
+	// that were added to the collection later.
+	FrozenViews map[uuid.UUID]int64
+	CreatedBy   uuid.UUID
 	// Document is the function that writes the document of a report to a writer. When it is called, the fields Checksum and Bytes of the report are
 	// not set yet.
 	Document func(w io.Writer, r Report, c CollectionTotals) error
@@ -75,12 +82,13 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	} else if made, err := o.Report(ctx, n.ID); !errors.Is(err, db.ErrNotFound) {
 		return made, err // an earlier attempt of the request made the report, but the server crashed before it answered the request
 	}
-	totals, err := o.CollectionTotals(ctx, CollectionTotalsQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren, From: n.From, To: n.To, ForReport: true})
+	totals, err := o.readCollectionTotals(ctx, CollectionTotalsQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren,
+		From: n.From, To: min(n.To, o.s.db.Now().Day()), ForReport: true}, n.FrozenViews)
 	if err != nil {
 		return Report{}, err
 	}
 	row := reportRow{Report: Report{OrganisationID: o.id, ID: n.ID, CollectionID: n.CollectionID, IncludeChildren: n.IncludeChildren,
-		StartDate: n.From, EndDate: n.To, CreatedBy: n.CreatedBy, CreatedAt: o.s.db.Now(), Sharing: Sharing{Access: AccessPrivate}}}
+		StartDate: n.From, EndDate: n.To, ContinuesReportID: n.ContinuesReportID, CreatedBy: n.CreatedBy, CreatedAt: o.s.db.Now(), Sharing: Sharing{Access: AccessPrivate}}}
 	for _, c := range totals.Collections {
 		if c.ID == n.CollectionID {
 			row.CollectionName = c.Name

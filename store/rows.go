@@ -127,6 +127,7 @@ var reportColumns = []db.Column[Report]{
 	{Name: "include_children", Set: func(r *Report, row *db.Values, i int) { r.IncludeChildren = row.IsTrue(i) }},
 	{Name: "start_date", Set: func(r *Report, row *db.Values, i int) { r.StartDate = row.Day(i) }},
 	{Name: "end_date", Set: func(r *Report, row *db.Values, i int) { r.EndDate = row.Day(i) }},
+	{Name: "continues_report_id", Set: func(r *Report, row *db.Values, i int) { r.ContinuesReportID = row.OptionalUUID(i) }},
 	{Name: "created_by", Set: func(r *Report, row *db.Values, i int) { r.CreatedBy = row.ID(i) }},
 	{Name: "created_at", Set: func(r *Report, row *db.Values, i int) { r.CreatedAt = row.Instant(i) }},
 	{Name: "access", Set: func(r *Report, row *db.Values, i int) { r.Access = Access(row.String(i)) }},
