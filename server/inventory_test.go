@@ -58,7 +58,7 @@ var kindsByField = map[string][]textKind{
 	"collection_id": {collectionID}, "collection_ids": {collectionID}, "label_ids": {collectionID}, "parent_id": {collectionID},
 	"collections": {collectionName, collectionID}, "collection_names": {collectionName}, "name": {collectionName},
 	"username": {username}, "hashtag": {hashtag}, "hashtags": {hashtag}, "q": {captionWord}, "cursor": {pageCursor}, "If-Match": {entityTag},
-	"hash": {shareHash}, "organisation_id": {organisationID}, "token_id": {tokenID}, "report_id": {reportID},
+	"hash": {shareHash}, "organisation_id": {organisationID}, "token_id": {tokenID}, "report_id": {reportID}, "continues_report_id": {reportID},
 	"webhook_id": {webhookID}, "delivery_id": {deliveryID}, "url": {webhookURL},
 	"title": {freeText}, "description": {freeText}, "password": {freeText}, "Idempotency-Key": {freeText},
 

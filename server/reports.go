@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
@@ -26,17 +27,84 @@ const reportFormat = 1
 // CreateReport answers POST /collections/{collection_id}/reports: it creates a report of a collection. The numbers of a report never
 // change.
 func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObject) (api.CreateReportResponseObject, error) {
-	caller := CallerFrom(ctx)
-	from, to, err := s.totalsPeriod(caller, r.Body.StartDate, r.Body.EndDate)
+	caller, b := CallerFrom(ctx), *r.Body
+	if b.ContinuesReportID != nil {
+		start, err := s.startOfContinuation(ctx, caller.Org, r.CollectionID, b)
+		if err != nil {
+			return nil, err
+		}
+		b.StartDate = &start
+	}
+	from, to, err := s.totalsPeriod(caller, b.StartDate, b.EndDate)
 	if err != nil {
 		return nil, moveFaultsToBody(err)
 	}
-	made, err := caller.Org.CreateReport(ctx, store.NewReport{ID: recordIDFrom(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(r.Body.IncludeChildren),
-		From: from, To: to, CreatedBy: caller.Token.ID, Document: writeReport})
+	report := store.NewReport{ID: recordIDFrom(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(b.IncludeChildren),
+		From: from, To: to, ContinuesReportID: b.ContinuesReportID, CreatedBy: caller.Token.ID, Document: writeReport}
+	if b.ContinuesReportID != nil {
+		if report.FrozenViews, err = readViewsAtEnd(ctx, caller.Org, *b.ContinuesReportID); err != nil {
+			return nil, err
+		}
+	}
+	made, err := caller.Org.CreateReport(ctx, report)
 	if err != nil {
 		return nil, err
 	}
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, caller.View)), nil
+}
+
+// startOfContinuation returns the first day of a new report that continues an earlier report of the collection: the day after the end of the earlier report.
+// It fails if the collection has no such report, or if the report cannot be continued with the given start_date and include_children today.
+func (s *Server) startOfContinuation(ctx context.Context, org *store.Org, collection uuid.UUID, b api.CreateReportRequest) (openapi_types.Date, error) {
+	refuse := func(pointer, code, format string, args ...any) (openapi_types.Date, error) {
+		return openapi_types.Date{}, invalidRequest(bodyFault(pointer, code, format, args...))
+	}
+	earlier, err := org.Report(ctx, *b.ContinuesReportID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && earlier.CollectionID != collection {
+		e := problem(CodeNotFound, "Collection %s has no report %s.", collection, b.ContinuesReportID)
+		e.Faults = []api.Fault{bodyFault("/continues_report_id", string(e.Code), "%s", e.Detail)}
+		return openapi_types.Date{}, e
+	}
+	if err != nil {
+		return openapi_types.Date{}, err
+	}
+	start, today := earlier.EndDate+1, store.DateOf(s.now())
+	switch {
+	case earlier.IncludeChildren != isTrue(b.IncludeChildren):
+		return refuse("/include_children", faultConflict, "include_children is %t; it must be %t, as in report %d, which the new report continues",
+			isTrue(b.IncludeChildren), earlier.IncludeChildren, earlier.Number)
+	case start > today:
+		return refuse("/continues_report_id", faultRange, "report %d ends on %s; a report can continue it from %s on, and today is %s", earlier.Number, earlier.EndDate, start, today)
+	case b.StartDate != nil && store.DateOf(b.StartDate.Time) != start:
+		return refuse("/start_date", faultRange, "start_date is %s; it must be %s, the day after the end of report %d, which the new report continues",
+			b.StartDate, start, earlier.Number)
+	}
+	return toAPIDate(start), nil
+}
+
+// readViewsAtEnd returns the known views at the end of a report by the id of the video.
+func readViewsAtEnd(ctx context.Context, org *store.Org, report uuid.UUID) (map[uuid.UUID]int64, error) {
+	views := map[uuid.UUID]int64{}
+	err := org.ReadReport(ctx, report, func(document io.Reader) error {
+		decoder := json.NewDecoder(document)
+		if _, err := decodeUntilVideos(decoder); err != nil {
+			return err
+		}
+		for decoder.More() {
+			var video struct {
+				AdID       uuid.UUID `json:"ad_id"`
+				ViewsAtEnd *int64    `json:"views_at_end"`
+			}
+			if err := decoder.Decode(&video); err != nil {
+				return err
+			}
+			if video.ViewsAtEnd != nil {
+				views[video.AdID] = *video.ViewsAtEnd
+			}
+		}
+		return nil
+	})
+	return views, err
 }
 
 // moveFaultsToBody changes the faults in err: it replaces the name of a query parameter by the path of the body member with the same name.
@@ -54,7 +122,7 @@ func moveFaultsToBody(err error) error {
 func writeReport(w io.Writer, r store.Report, c store.CollectionTotals) error {
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: r.IncludeChildren, From: r.StartDate, To: r.EndDate}
 	report := api.Report{Format: reportFormat, ID: r.ID, Number: r.Number, OrganisationID: r.OrganisationID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
-		Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICollectionStatistics(query, c, FullView),
+		ContinuesReportID: r.ContinuesReportID, Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICollectionStatistics(query, c, FullView),
 		Days: toAPICollectionDays(c.Days, FullView), Accounts: sumByAccount(c.Videos), Videos: []api.ReportVideo{}}
 	for i, collection := range c.Collections {
 		report.Collections[i] = api.ReportCollection{ID: collection.ID, Name: collection.Name}
@@ -249,23 +317,9 @@ func maskReport(r api.Report, v View) api.Report {
 func readPartOfReport(ctx context.Context, org *store.Org, id uuid.UUID, withVideos bool) (out api.Report, err error) {
 	err = org.ReadReport(ctx, id, func(document io.Reader) error {
 		decoder := json.NewDecoder(document)
-		if _, err := decoder.Token(); err != nil { // the token is the brace that begins the document
+		members, err := decodeUntilVideos(decoder)
+		if err != nil {
 			return err
-		}
-		members := map[string]json.RawMessage{}
-		for decoder.More() {
-			name, err := decoder.Token()
-			if err != nil {
-				return err
-			}
-			if name == "videos" { // the last member: see writeReport
-				break
-			}
-			var value json.RawMessage
-			if err := decoder.Decode(&value); err != nil {
-				return err
-			}
-			members[fmt.Sprint(name)] = value
 		}
 		encoded, err := json.Marshal(members)
 		if err != nil {
@@ -280,9 +334,6 @@ func readPartOfReport(ctx context.Context, org *store.Org, id uuid.UUID, withVid
 		}
 		if out.Statistics.Videos != nil {
 			out.Videos = make([]api.ReportVideo, 0, *out.Statistics.Videos)
-		}
-		if _, err := decoder.Token(); err != nil { // the token is the bracket that begins the array
-			return err
 		}
 		for decoder.More() {
 			video := struct {
@@ -299,6 +350,30 @@ func readPartOfReport(ctx context.Context, org *store.Org, id uuid.UUID, withVid
 	return out, err
 }
 
+// decodeUntilVideos returns the members of a report without its videos. After that, the decoder returns one video after the other.
+func decodeUntilVideos(decoder *json.Decoder) (map[string]json.RawMessage, error) {
+	if _, err := decoder.Token(); err != nil { // the token is the brace that begins the document
+		return nil, err
+	}
+	members := map[string]json.RawMessage{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		if name == "videos" { // the last member: see writeReport
+			break
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, err
+		}
+		members[fmt.Sprint(name)] = value
+	}
+	_, err := decoder.Token() // the token is the bracket that begins the array of videos
+	return members, err
+}
+
 // ignoredJSON is the type of a JSON value that is not decoded.
 type ignoredJSON struct{}
 
@@ -309,7 +384,7 @@ func (*ignoredJSON) UnmarshalJSON([]byte) error { return nil }
 // a caller could guess the counts of a small report and compare the checksum.
 func toAPIReportSummary(r store.Report, v View) api.ReportSummary {
 	out := api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
-		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
+		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), ContinuesReportID: r.ContinuesReportID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
 		Bytes: v.Count(&r.Bytes), Access: api.Access(r.Access), Hash: r.Hash, ShareExpiresAt: toAPITimePtr(r.ShareExpiresAt)}
 	if !v.masked {
 		out.Checksum = &r.Checksum

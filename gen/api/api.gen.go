@@ -507,9 +507,10 @@ type CreateCollectionRequest struct {
 
 // CreateReportRequest defines model for CreateReportRequest.
 type CreateReportRequest struct {
-	EndDate         *openapi_types.Date `json:"end_date,omitempty"`
-	IncludeChildren *bool               `json:"include_children,omitempty"`
-	StartDate       *openapi_types.Date `json:"start_date,omitempty"`
+	ContinuesReportID *openapi_types.UUID `json:"continues_report_id,omitempty"`
+	EndDate           *openapi_types.Date `json:"end_date,omitempty"`
+	IncludeChildren   *bool               `json:"include_children,omitempty"`
+	StartDate         *openapi_types.Date `json:"start_date,omitempty"`
 }
 
 // CreateTokenRequest defines model for CreateTokenRequest.
@@ -880,17 +881,18 @@ type RemovedVideos struct {
 
 // Report defines model for Report.
 type Report struct {
-	Accounts       []ReportAccount          `json:"accounts,omitempty"`
-	Collections    []ReportCollection       `json:"collections"`
-	CreatedAt      string                   `json:"created_at"`
-	CreatedBy      openapi_types.UUID       `json:"created_by"`
-	Days           []CollectionHistoryPoint `json:"days"`
-	Format         int32                    `json:"format"`
-	ID             openapi_types.UUID       `json:"id"`
-	Number         int64                    `json:"number"`
-	OrganisationID openapi_types.UUID       `json:"organisation_id"`
-	Statistics     ReportStatistics         `json:"statistics"`
-	Videos         []ReportVideo            `json:"videos"`
+	Accounts          []ReportAccount          `json:"accounts,omitempty"`
+	Collections       []ReportCollection       `json:"collections"`
+	ContinuesReportID *openapi_types.UUID      `json:"continues_report_id"`
+	CreatedAt         string                   `json:"created_at"`
+	CreatedBy         openapi_types.UUID       `json:"created_by"`
+	Days              []CollectionHistoryPoint `json:"days"`
+	Format            int32                    `json:"format"`
+	ID                openapi_types.UUID       `json:"id"`
+	Number            int64                    `json:"number"`
+	OrganisationID    openapi_types.UUID       `json:"organisation_id"`
+	Statistics        ReportStatistics         `json:"statistics"`
+	Videos            []ReportVideo            `json:"videos"`
 }
 
 // ReportAccount defines model for ReportAccount.
@@ -960,21 +962,22 @@ type ReportStatistics struct {
 
 // ReportSummary defines model for ReportSummary.
 type ReportSummary struct {
-	Access          Access             `json:"access"`
-	Bytes           *int64             `json:"bytes"`
-	Checksum        *string            `json:"checksum"`
-	CollectionID    openapi_types.UUID `json:"collection_id"`
-	CollectionName  string             `json:"collection_name"`
-	CreatedAt       string             `json:"created_at"`
-	CreatedBy       openapi_types.UUID `json:"created_by"`
-	DisplaySettings DisplaySettings    `json:"display_settings"`
-	EndDate         openapi_types.Date `json:"end_date"`
-	Hash            *string            `json:"hash"`
-	ID              openapi_types.UUID `json:"id"`
-	IncludeChildren bool               `json:"include_children"`
-	Number          int64              `json:"number"`
-	ShareExpiresAt  *string            `json:"share_expires_at"`
-	StartDate       openapi_types.Date `json:"start_date"`
+	Access            Access              `json:"access"`
+	Bytes             *int64              `json:"bytes"`
+	Checksum          *string             `json:"checksum"`
+	CollectionID      openapi_types.UUID  `json:"collection_id"`
+	CollectionName    string              `json:"collection_name"`
+	ContinuesReportID *openapi_types.UUID `json:"continues_report_id"`
+	CreatedAt         string              `json:"created_at"`
+	CreatedBy         openapi_types.UUID  `json:"created_by"`
+	DisplaySettings   DisplaySettings     `json:"display_settings"`
+	EndDate           openapi_types.Date  `json:"end_date"`
+	Hash              *string             `json:"hash"`
+	ID                openapi_types.UUID  `json:"id"`
+	IncludeChildren   bool                `json:"include_children"`
+	Number            int64               `json:"number"`
+	ShareExpiresAt    *string             `json:"share_expires_at"`
+	StartDate         openapi_types.Date  `json:"start_date"`
 }
 
 // ReportVideo defines model for ReportVideo.

@@ -875,15 +875,20 @@ type CreateCollectionRequest struct {
 
 // CreateReportRequest The period of the report.
 //
-// Example: {"end_date":"2026-02-22","include_children":true,"start_date":"2026-02-01"}
+// Example: {"continues_report_id":"01938c50-4b1d-7e2f-8a3c-5d6e7f809a1a","end_date":"2026-02-22","include_children":true}
 type CreateReportRequest struct {
-	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
+	// ContinuesReportID An earlier report of the collection, with the same `include_children`. The new report begins on the day after the end of that report, with its views at the end.
+	//
+	// Example: 01938c50-4b1d-7e2f-8a3c-5d6e7f809a1a
+	ContinuesReportID *openapi_types.UUID `json:"continues_report_id,omitempty"`
+
+	// EndDate The last day. The default is today. A day before the default of `start_date` needs a `start_date`; otherwise the response is 400. A future day counts as today.
 	EndDate *openapi_types.Date `json:"end_date,omitempty"`
 
 	// IncludeChildren `true`: also count the videos of all collections below.
 	IncludeChildren *bool `json:"include_children,omitempty"`
 
-	// StartDate The first day. The default is 30 days ago. A future day gives 400.
+	// StartDate The first day. The default is 30 days ago. With `continues_report_id`, the default and the only allowed day is the day after the end of that report. A future day gives 400.
 	StartDate *openapi_types.Date `json:"start_date,omitempty"`
 }
 
@@ -1663,6 +1668,9 @@ type Report struct {
 	// Collections The collection, and the collections below it if they are included.
 	Collections []ReportCollection `json:"collections"`
 
+	// ContinuesReportID The id of the report that this report continues; null if it continues none. Older reports do not have this member.
+	ContinuesReportID *openapi_types.UUID `json:"continues_report_id"`
+
 	// CreatedAt When the report was made.
 	CreatedAt time.Time `json:"created_at"`
 
@@ -1873,6 +1881,9 @@ type ReportSummary struct {
 	// CollectionName The name of the collection when the report was made.
 	CollectionName string `json:"collection_name"`
 
+	// ContinuesReportID The id of the report that this report continues; null if it continues none.
+	ContinuesReportID *openapi_types.UUID `json:"continues_report_id"`
+
 	// CreatedAt When the report was made.
 	CreatedAt time.Time `json:"created_at"`
 
@@ -1950,10 +1961,10 @@ type ReportVideo struct {
 	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
-	// ViewsAtStart The views from which the gain is counted; null if unknown.
+	// ViewsAtStart The views from which the gain is counted; null if unknown. In a report that continues another, these are the known views at the end of that report, unless the video was added later.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown, or if `end_day` is not after `start_day`.
+	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown, or if `end_day` is not after `start_day`. In a report that continues another, the gain is also known if the views at the end differ from those of that report.
 	ViewsGained *int64 `json:"views_gained"`
 }
 

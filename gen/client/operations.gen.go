@@ -129,19 +129,24 @@ type CreateReportOptions struct {
 	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
-	// EndDate The last day. The default is today. A day more than 30 days ago needs a `start_date`; otherwise the response is 400. A future day counts as today.
+	// ContinuesReportID An earlier report of the collection, with the same `include_children`. The new report begins on the day after the end of that report, with its views at the end.
+	//
+	// Example: 01938c50-4b1d-7e2f-8a3c-5d6e7f809a1a
+	ContinuesReportID openapi_types.UUID
+
+	// EndDate The last day. The default is today. A day before the default of `start_date` needs a `start_date`; otherwise the response is 400. A future day counts as today.
 	EndDate openapi_types.Date
 
 	// IncludeChildren `true`: also count the videos of all collections below.
 	IncludeChildren bool
 
-	// StartDate The first day. The default is 30 days ago. A future day gives 400.
+	// StartDate The first day. The default is 30 days ago. With `continues_report_id`, the default and the only allowed day is the day after the end of that report. A future day gives 400.
 	StartDate openapi_types.Date
 }
 
 // CreateReport sends POST /collections/{collection_id}/reports: Create a report of a collection that never changes.
 func (c *ReelTally) CreateReport(ctx context.Context, collectionID CollectionID, o CreateReportOptions) (ReportSummary, error) {
-	return decodeResult[ReportSummary](c.Raw.CreateReport(wholeResponse(ctx), collectionID, &CreateReportParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateReportRequest{EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren), StartDate: optional(o.StartDate)}))
+	return decodeResult[ReportSummary](c.Raw.CreateReport(wholeResponse(ctx), collectionID, &CreateReportParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CreateReportRequest{ContinuesReportID: optional(o.ContinuesReportID), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren), StartDate: optional(o.StartDate)}))
 }
 
 // CreateTokenOptions are the options of CreateToken.

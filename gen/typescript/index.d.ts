@@ -406,6 +406,8 @@ export interface CreateCollectionRequest {
 
 /** The period of the report. */
 export interface CreateReportRequest {
+  /** An earlier report of the collection, with the same `include_children`. */
+  continues_report_id?: string | null | undefined;
   /** The last day. */
   end_date?: string | undefined;
   /** `true`: also count the videos of all collections below. */
@@ -964,6 +966,8 @@ export interface Report {
   accounts?: ReportAccount[] | undefined;
   /** The collection, and the collections below it if they are included. */
   collections: ReportCollection[];
+  /** The id of the report that this report continues; null if it continues none. */
+  continues_report_id?: string | null | undefined;
   /** When the report was made. */
   created_at: string;
   /** The id of the token with which the report was made. */
@@ -1106,6 +1110,8 @@ export interface ReportSummary {
   collection_id: string;
   /** The name of the collection when the report was made. */
   collection_name: string;
+  /** The id of the report that this report continues; null if it continues none. */
+  continues_report_id: string | null;
   /** When the report was made. */
   created_at: string;
   /** The id of the token with which the report was made. */

@@ -396,6 +396,8 @@ class CreateCollectionRequest(TypedDict):
 class CreateReportRequest(TypedDict):
     """The period of the report."""
 
+    # An earlier report of the collection, with the same `include_children`.
+    continues_report_id: NotRequired[str | None]
     # The last day.
     end_date: NotRequired[str]
     # `true`: also count the videos of all collections below.
@@ -954,6 +956,8 @@ class Report(TypedDict):
     accounts: NotRequired[list[ReportAccount]]
     # The collection, and the collections below it if they are included.
     collections: list[ReportCollection]
+    # The id of the report that this report continues; null if it continues none.
+    continues_report_id: NotRequired[str | None]
     # When the report was made.
     created_at: str
     # The id of the token with which the report was made.
@@ -1102,6 +1106,8 @@ class ReportSummary(TypedDict):
     collection_id: str
     # The name of the collection when the report was made.
     collection_name: str
+    # The id of the report that this report continues; null if it continues none.
+    continues_report_id: str | None
     # When the report was made.
     created_at: str
     # The id of the token with which the report was made.
