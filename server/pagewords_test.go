@@ -351,14 +351,14 @@ func TestPages_sayThatAReportUntilTodayLacksTheRestOfTheDay(t *testing.T) {
 	v := c.newSignedInVisitor(t)
 	page := "/collection/" + collection.String()
 	past := "?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(1)
-	const before = "Views gained after you save a report will be in neither this report nor one that begins tomorrow."
+	const before = "Views gained after you save a report will be in neither this report nor one that begins tomorrow, unless that one begins where this report ended."
 	require.Contains(t, mainText(v.visit(page)), before)
 	require.NotContains(t, mainText(v.visit(page+past)), before)
 	require.NotContains(t, mainText(a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t).visit(page)), before, "a visitor who cannot save a report")
 	for day, want := range map[string]bool{a.daysAgo(0): true, a.daysAgo(1): false} {
 		saved := decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{"end_date": day}).requireStatus(http.StatusCreated))
 		text := mainText(v.visit("/collection/report/" + saved.ID.String()).requireStatus(http.StatusOK))
-		require.Equal(t, want, strings.Contains(text, "Views gained later on that day are in neither this report nor one that begins on the next day."), day)
+		require.Equal(t, want, strings.Contains(text, "Views gained later on that day are in neither this report nor one that begins on the next day, unless that one begins where this report ended."), day)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
 )
 
 // maxCollectionFilters is the maximum number of collections by which the API filters a list of videos.
@@ -242,6 +244,20 @@ func (v *visit) countVideos(c shownCollection) (int64, error) {
 	var videos client.CollectionVideoPage
 	err = v.getFromAPI(list, url.Values{"collections": query["collections"], "limit": {"1"}}, &videos)
 	return videos.Pagination.Total, err
+}
+
+// ContinuableReport returns the report that a new report of the period can continue: the newest report with the videos of the same collections. It returns
+// nil if there is no such report, if that report does not end before the last day of the period, or if the tier does not show the day after it.
+func (p collectionPage) ContinuableReport() *client.ReportSummary {
+	n := slices.IndexFunc(p.Reports, func(r client.ReportSummary) bool { return r.IncludeChildren == p.Subtree })
+	if n < 0 {
+		return nil
+	}
+	start := store.DateOf(p.Reports[n].EndDate.Time) + 1
+	if start > p.Chart.Period.End || start < p.Chart.Period.Oldest {
+		return nil
+	}
+	return &p.Reports[n]
 }
 
 // WithoutNumbersPath returns the path and the query of the list of the collection's videos that were never fetched. It returns "" if the views of all

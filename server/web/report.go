@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. saveReport returns the
-// report.
+// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period. If the form names a report to
+// continue, the new report begins where that report ended, and not on the first day of the period. saveReport returns the report.
 func (v *visit) saveReport(path string) (saved client.ReportSummary, err error) {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
@@ -29,19 +29,25 @@ func (v *visit) saveReport(path string) (saved client.ReportSummary, err error) 
 			body[member] = text
 		}
 	}
+	if continued := v.r.PostFormValue("continues"); continued != "" {
+		body["continues_report_id"] = continued
+		delete(body, "start_date")
+	}
 	_, err = v.sendJSON(http.MethodPost, path+"/reports", body, &saved)
 	return saved, err
 }
 
 // reportPage is the data for the template of the page of a report.
 type reportPage struct {
-	Report   client.Report
-	Name     string // name of the collection when the report was made
-	Videos   []reportRow
-	Checksum string // SHA-256 of the report
-	Tiles    []tile
-	Chart    chart
-	Amounts  *amounts // amounts to pay to the accounts; nil if the query of the page has no rate, or if the terms were refused
+	Report client.Report
+	Name   string // name of the collection when the report was made
+	// Continues is the report that this report continues; nil if it continues none.
+	Continues *store.Report
+	Videos    []reportRow
+	Checksum  string // SHA-256 of the report
+	Tiles     []tile
+	Chart     chart
+	Amounts   *amounts // amounts to pay to the accounts; nil if the query of the page has no rate, or if the terms were refused
 	// AmountsForm has the query of the page as its values, of which the rate, the cap and the currency are fields of the form "Amounts to pay".
 	AmountsForm form
 	// WithCaptions and WithAccounts are true if the page and its CSV files show the captions of the videos and the accounts. They are always true on the
@@ -314,6 +320,13 @@ func (v *visit) loadReport(path string) (content reportPage, err error) {
 		if c.ID == r.Statistics.CollectionID {
 			content.Name = c.Name
 		}
+	}
+	if r.ContinuesReportID != nil {
+		continued, err := v.Backend.Report(v.r.Context(), v.id, *r.ContinuesReportID)
+		if err != nil {
+			return content, err
+		}
+		content.Continues = &continued
 	}
 	slices.SortStableFunc(r.Videos, func(a, b client.ReportVideo) int { return store.CompareGains(a.ViewsGained, b.ViewsGained) })
 	p := period{Start: store.DateOf(r.Statistics.StartDate.Time), End: store.DateOf(r.Statistics.EndDate.Time)}

@@ -274,7 +274,8 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	return nil
 }
 
-// loadReport sets the fields of page for a report. It reads only the report, so the page shows nothing that was not frozen with the report.
+// loadReport sets the fields of page for a report. It reads only the report, and the number of the report that it continues. So the page shows nothing that
+// was not frozen when the report was made.
 func (s *shareVisit) loadReport(page *sharePage) error {
 	report, err := s.visit.loadReport("/reports/" + s.share.Report.ID.String())
 	if err != nil {
