@@ -35,6 +35,7 @@ func viewsByVideo(views map[byte]int64) func(queue.Target) ingest.VideoFacts {
 	}
 }
 
+// Requirements in docs/coverage.md: 11.5-06
 func TestContinuedReports_addUpToTheLastViewsMinusTheFirst(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

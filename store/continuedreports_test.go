@@ -11,6 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// Requirements in docs/coverage.md: 11.5-06
 func TestCreateReport_beginsWithTheViewsAtTheEndOfTheContinuedReport(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
