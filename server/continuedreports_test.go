@@ -249,4 +249,12 @@ func TestCollectionPage_offersToBeginWhereTheNewestReportEnded(t *testing.T) {
 	require.NotContains(t, string(shared.body), earlier.ID.String(), "a share page must show no ids")
 	other := visitor.visit(c.shareReport(collection, earlier.ID, map[string]any{"access": "public"})).requireStatus(http.StatusOK)
 	require.NotContains(t, textOf(other.parsePage()), "Begins with")
+
+	old, _ := c.createReportWith(collection, map[string]any{"start_date": a.daysAgo(120), "end_date": a.daysAgo(100)})
+	id, _ = choice("")
+	require.Equal(t, old.ID.String(), id)
+	require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+	a.Clock.Advance(2 * time.Second)
+	id, _ = choice("")
+	require.Empty(t, id, "a report of this tier can begin at most 90 days ago")
 }
