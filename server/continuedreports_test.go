@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
@@ -206,11 +208,13 @@ func TestCollectionPage_offersToBeginWhereTheNewestReportEnded(t *testing.T) {
 	collection, _ := createDashboardData(a, c)
 	v := c.newSignedInVisitor(t)
 	page := "/collection/" + collection.String()
-	// choice returns the value and the text of the checkbox, or "" if the page has none.
+	checked := false
+	// choice returns the value and the text of the checkbox, or "" if the page has none. It also sets checked.
 	choice := func(query string) (id, label string) {
 		for _, l := range findElements(v.visit(page+query).requireStatus(http.StatusOK).parsePage(), "label") {
 			for _, input := range findElements(l, "input") {
 				if attributeValue(input, "name") == "continues" {
+					checked = slices.ContainsFunc(input.Attr, func(a html.Attribute) bool { return a.Key == "checked" })
 					return attributeValue(input, "value"), textOf(l)
 				}
 			}
@@ -228,6 +232,14 @@ func TestCollectionPage_offersToBeginWhereTheNewestReportEnded(t *testing.T) {
 	require.Empty(t, id, "the report ends with the period")
 	id, _ = choice("?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(3))
 	require.NotEmpty(t, id)
+	require.False(t, checked, "the period does not begin on the day after the report")
+	require.Contains(t, textOf(v.visit(page).parsePage()), "the gains of both add up. Its first day is then "+a.daysAgo(3)+". The period ends today.")
+	id, _ = choice("?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(2))
+	require.NotEmpty(t, id)
+	require.True(t, checked, "the period begins on the day after the report")
+	next := textOf(v.visit(page + "?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(2)).parsePage())
+	require.NotContains(t, next, "Its first day is then")
+	require.NotContains(t, next, "The period ends today")
 
 	v.post(page+"/freeze", "start", a.daysAgo(9), "end", a.daysAgo(3), "subtree", "false", "continues", id).requireStatus(http.StatusSeeOther)
 	saved := decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/reports", nil).requireStatus(http.StatusOK)).Data[0]

@@ -246,18 +246,24 @@ func (v *visit) countVideos(c shownCollection) (int64, error) {
 	return videos.Pagination.Total, err
 }
 
-// ContinuableReport returns the report that a new report of the period can continue: the newest report with the videos of the same collections. It returns
-// nil if there is no such report, if that report does not end before the last day of the period, or if the tier does not show the day after it.
-func (p collectionPage) ContinuableReport() *client.ReportSummary {
+// continuableReport is a report that a new report of the period can continue.
+type continuableReport struct {
+	client.ReportSummary
+	NextDay store.Date // the day after the report, on which the new report begins
+}
+
+// ContinuableReport returns the newest report with the videos of the same collections. It returns nil if there is no such report, if that report does not
+// end before the last day of the period, or if the tier does not show the day after it.
+func (p collectionPage) ContinuableReport() *continuableReport {
 	n := slices.IndexFunc(p.Reports, func(r client.ReportSummary) bool { return r.IncludeChildren == p.Subtree })
 	if n < 0 {
 		return nil
 	}
-	start := store.DateOf(p.Reports[n].EndDate.Time) + 1
-	if start > p.Chart.Period.End || start < p.Chart.Period.Oldest {
+	next := store.DateOf(p.Reports[n].EndDate.Time) + 1
+	if next > p.Chart.Period.End || next < p.Chart.Period.Oldest {
 		return nil
 	}
-	return &p.Reports[n]
+	return &continuableReport{p.Reports[n], next}
 }
 
 // WithoutNumbersPath returns the path and the query of the list of the collection's videos that were never fetched. It returns "" if the views of all
