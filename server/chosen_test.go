@@ -84,6 +84,64 @@ func TestChosenVideos_canBeAddedToACollection(t *testing.T) {
 	})
 }
 
+func TestChosenVideos_canCountFromAPastDay(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		_, videos := createDashboardData(a, c)
+		v := c.newSignedInVisitor(t)
+		first, second, made := videos[0], videos[1], c.createNamedCollection("October")
+		times := func() map[uuid.UUID]store.Instant {
+			t.Helper()
+			got, err := a.Org(c.org.ID).TimesOfAdding(t.Context(), made, "video", []uuid.UUID{first, second})
+			require.NoError(t, err)
+			return got
+		}
+		endOf := func(day string) store.Instant {
+			begins, err := time.Parse(time.DateOnly, day)
+			require.NoError(t, err)
+			return store.InstantOf(begins.AddDate(0, 0, 1)) - 1
+		}
+		add := func(day string, ids ...uuid.UUID) response {
+			fields := []string{"collection", made.String(), "back", "/collection/" + made.String(), "counts_from", day}
+			for _, id := range ids {
+				fields = append(fields, "video", id.String())
+			}
+			return v.post("/video/chosen/collect", fields...)
+		}
+		form := v.visit("/video/chosen?" + url.Values{"video": {first.String()}, "back": {"/collection/" + made.String()}}.Encode()).requireStatus(http.StatusOK)
+		require.Contains(t, mainText(form), "Count gains from")
+		require.Contains(t, string(form.body), `<input type="date" name="counts_from" value="" min="2005-01-01" max="`+a.daysAgo(0)+`">`)
+
+		day := a.daysAgo(20)
+		require.Contains(t, mainText(add(day, first).requireStatus(http.StatusOK)), "Added to October: 1 video Gains count from "+day+". A video that is also in the collection")
+		require.Equal(t, map[uuid.UUID]store.Instant{first: endOf(a.daysAgo(21))}, times())
+
+		// The video that was added before gets the new day, and Undo leaves it in the collection.
+		day = a.daysAgo(10)
+		added := add(day, first, second).requireStatus(http.StatusOK)
+		require.Contains(t, mainText(added), "Added to October: 1 video Gains count from "+day)
+		require.Contains(t, mainText(added), "In October before: 1 video Gains count from "+day)
+		require.Equal(t, map[uuid.UUID]store.Instant{first: endOf(a.daysAgo(11)), second: endOf(a.daysAgo(11))}, times())
+		action, fields := undoForm(added.parsePage())
+		require.Contains(t, fields, second.String())
+		require.NotContains(t, fields, first.String(), "Undo must not remove a video that only got another day")
+		v.post(action, fields...).requireStatus(http.StatusSeeOther)
+		require.Equal(t, map[uuid.UUID]store.Instant{first: endOf(a.daysAgo(11))}, times())
+
+		changed := add(a.daysAgo(15), first).requireStatus(http.StatusOK)
+		action, _ = undoForm(changed.parsePage())
+		require.Empty(t, action)
+		for _, refused := range []string{a.daysAgo(-1), "2004-12-31", "1.10."} {
+			page := add(refused, first, second).requireStatus(http.StatusBadRequest)
+			require.Contains(t, mainText(page), "counts_from")
+			require.Equal(t, refused, fieldValue(page.parseHTML(), "counts_from"), "the page must keep the day that was entered")
+		}
+		require.Equal(t, map[uuid.UUID]store.Instant{first: endOf(a.daysAgo(16))}, times())
+		require.NotContains(t, mainText(add("", second).requireStatus(http.StatusOK)), "Gains count from")
+	})
+}
+
 func TestChosenVideos_canBeRefreshed(t *testing.T) {
 	t.Parallel()
 	a, rates := newAppWithExceededLimit(t)

@@ -67,7 +67,7 @@ func TestCollectionPage_saysThatOnlyTheVideosThatAreInTheCollectionNowCount(t *t
 	v := c.newSignedInVisitor(t)
 	link := c.shareCollection(collection, "public", map[string]any{"display_settings": map[string]any{"show_history": true}})
 	for _, page := range []string{"/collection/" + collection.String(), link} {
-		require.Contains(t, mainText(v.visit(page).requireStatus(http.StatusOK)), "the sum over the videos that are in the collection now, each from the day on which it was added. If a video was removed and added again, it counts from the day on which it was added again.", page)
+		require.Contains(t, mainText(v.visit(page).requireStatus(http.StatusOK)), "the sum over the videos that are in the collection now, each from the day on which it was last added, or from the day that was chosen for it.", page)
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
@@ -32,11 +34,31 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 
 // AddCollectionVideos answers POST /collections/{collection_id}/videos: it adds videos to a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVideosRequestObject) (api.AddCollectionVideosResponseObject, error) {
-	n, err := CallerFrom(ctx).Org.AddVideos(ctx, r.CollectionID, r.Body.VideoIds)
+	countsFrom, err := s.countsFrom(r.Body.CountsFrom)
+	if err != nil {
+		return nil, err
+	}
+	n, err := CallerFrom(ctx).Org.AddVideos(ctx, r.CollectionID, r.Body.VideoIds, countsFrom)
 	if err != nil {
 		return nil, unknownIDsError(err, "video", "/video_ids", r.Body.VideoIds)
 	}
 	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
+}
+
+// earliestCountsFrom is the earliest allowed value of counts_from. No supported platform had videos before it.
+var earliestCountsFrom = store.DateOf(time.Date(2005, time.January, 1, 0, 0, 0, 0, time.UTC))
+
+// countsFrom converts the member counts_from of a request. The result is nil if the member is absent or null. It fails if the day is before
+// earliestCountsFrom or after today.
+func (s *Server) countsFrom(sent *openapi_types.Date) (*store.Date, error) {
+	if sent == nil {
+		return nil, nil //nolint:nilnil // an absent day is no error
+	}
+	day, today := store.DateOf(sent.Time), store.DateOf(s.now())
+	if day < earliestCountsFrom || day > today {
+		return nil, invalidRequest(bodyFault("/counts_from", faultRange, "counts_from is %s; it must be a day from %s to today, %s (UTC)", day, earliestCountsFrom, today))
+	}
+	return &day, nil
 }
 
 // RemoveCollectionVideos answers DELETE /collections/{collection_id}/videos: it removes videos from a collection. Its requirements are in section 4.1 of docs/coverage.md.

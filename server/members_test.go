@@ -356,3 +356,78 @@ func TestListCollectionVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *test
 		}
 	})
 }
+
+func TestAddCollectionVideos_countsFromADayInThePast(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		video, other := c.track(videoURL(1)), c.track(videoURL(2))
+		id := c.createNamedCollection("October")
+		// Every day, each video gains 10 views. The last of the 40 days is today.
+		const days = 40
+		for day := range days {
+			if day > 0 {
+				a.Clock.Advance(24 * time.Hour)
+			}
+			require.NoError(t, a.PreparePartitions(t.Context()))
+			a.fetch(factsWithViews(int64(100 + 10*day)))
+		}
+		from, to := a.daysAgo(35), a.daysAgo(6) // 30 days
+		statistics := fmt.Sprintf("/collections/%s/statistics?start_date=%s&end_date=%s", id, from, to)
+		gained := func() int64 {
+			t.Helper()
+			read := decode[client.CollectionStatistics](c.send(http.MethodGet, statistics, nil).requireStatus(http.StatusOK))
+			if read.ViewsGained == nil {
+				return 0
+			}
+			return *read.ViewsGained
+		}
+		add := func(countsFrom any, ids ...uuid.UUID) response {
+			return c.send(http.MethodPost, "/collections/"+id.String()+"/videos", map[string]any{"video_ids": ids, "counts_from": countsFrom})
+		}
+		added := func(countsFrom any, ids ...uuid.UUID) int32 {
+			t.Helper()
+			return decode[client.AddedVideos](add(countsFrom, ids...).requireStatus(http.StatusOK)).VideosAdded
+		}
+		require.EqualValues(t, 1, added(nil, video))
+		require.Zero(t, gained(), "null must mean that a video counts from now on")
+		require.EqualValues(t, 1, added(from, video, other), "a video that was added before must not count in videos_added")
+		require.EqualValues(t, 2*30*10, gained())
+
+		report := c.send(http.MethodGet, "/reports/"+decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+id.String()+"/reports",
+			map[string]any{"start_date": from, "end_date": to}).requireStatus(http.StatusCreated)).ID.String(), nil).requireStatus(http.StatusOK)
+		require.EqualValues(t, 600, *decode[client.Report](report).Statistics.ViewsGained)
+		tag := c.send(http.MethodGet, statistics, nil).requireStatus(http.StatusOK).Header.Get("ETag")
+		c.send(http.MethodGet, statistics, nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
+		require.Zero(t, added(a.daysAgo(25), video))
+		require.NotEqual(t, tag, c.send(http.MethodGet, statistics, nil, "If-None-Match", tag).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag must change if only the day changes")
+		require.EqualValues(t, 20*10+30*10, gained(), "a later day must replace an earlier one")
+		require.Zero(t, added(a.daysAgo(30), video, other))
+		require.EqualValues(t, 2*25*10, gained(), "a day must replace an earlier one and a later one")
+		require.Zero(t, added(nil, video, other))
+		require.EqualValues(t, 2*25*10, gained(), "without a day, a video must keep its time")
+		require.Equal(t, string(report.body), string(c.send(http.MethodGet, "/reports/"+decode[client.Report](report).ID.String(), nil).requireStatus(http.StatusOK).body))
+
+		tomorrow := a.daysAgo(-1)
+		for sent, want := range map[string]string{
+			tomorrow:     "counts_from is " + tomorrow + "; it must be a day from 2005-01-01 to today, " + a.daysAgo(0) + " (UTC)",
+			"2004-12-31": "counts_from is 2004-12-31; it must be a day from 2005-01-01 to today, " + a.daysAgo(0) + " (UTC)",
+		} {
+			p := add(sent, video).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+			require.Equal(t, "/counts_from range "+want, *p.Errors[0].Pointer+" "+p.Errors[0].Code+" "+p.Errors[0].Detail)
+		}
+		require.Equal(t, "/counts_from format", func() string {
+			p := add("2026-02-30", video).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+			return *p.Errors[0].Pointer + " " + p.Errors[0].Code
+		}())
+		add(from, video, uuid.MustParse(unknownID)).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		require.EqualValues(t, 2*25*10, gained(), "a refused request must change no day")
+
+		require.Zero(t, added(a.daysAgo(0), video))
+		require.EqualValues(t, 25*10, gained(), "today must be allowed")
+		require.Zero(t, added("2005-01-01", video))
+		require.EqualValues(t, 30*10+25*10, gained())
+		c.send(http.MethodDelete, "/collections/"+id.String()+"/videos", map[string]any{"video_ids": []uuid.UUID{video}, "counts_from": from}).
+			requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+	})
+}

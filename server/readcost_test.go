@@ -44,7 +44,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 		for _, tracked := range storetest.Track(t, org, storetest.VideoLinksFrom(t, 0, 300)...) {
 			ids = append(ids, tracked.ID)
 		}
-		_, err = org.AddVideos(t.Context(), launch, ids)
+		_, err = org.AddVideos(t.Context(), launch, ids, nil)
 		require.NoError(t, err)
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(5))
 		video := ids[0].String()

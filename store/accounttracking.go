@@ -98,7 +98,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, err
 		if err != nil {
 			return err
 		}
-		_, err = t.addMembers("account", collections, trackedIDs(out))
+		_, err = t.addMembers("account", collections, trackedIDs(out), nil)
 		return err
 	})
 	return out, err

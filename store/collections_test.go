@@ -232,7 +232,7 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 			for _, l := range videos {
 				ids = append(ids, storetest.VideoOf(t, o, l).ID)
 			}
-			_, err := o.AddVideos(t.Context(), c, ids)
+			_, err := o.AddVideos(t.Context(), c, ids, nil)
 			require.NoError(t, err)
 		}
 		_, err := o.AddAccounts(t.Context(), small, []uuid.UUID{storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).ID})
@@ -336,7 +336,7 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 			return members
 		}
 		require.Empty(t, memberClips())
-		_, err = o.AddVideos(t.Context(), c.ID, []uuid.UUID{id(2), id(3)})
+		_, err = o.AddVideos(t.Context(), c.ID, []uuid.UUID{id(2), id(3)}, nil)
 		require.NoError(t, err)
 		require.Equal(t, []int{2, 3}, memberClips(), "a stopped video must keep its label, but must be neither listed nor counted")
 		ann := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@ann")).ID
@@ -367,7 +367,7 @@ func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 		a := storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL))
 		unknown := store.NewID()
 
-		_, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[0].ID, unknown, theirs.ID})
+		_, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[0].ID, unknown, theirs.ID}, nil)
 		var missing *store.NotFoundError
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, "video", missing.Kind)
@@ -379,7 +379,7 @@ func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 		require.Empty(t, storetest.AccountByLink(t, o, storetest.ParseLink(t, storetest.AccountURL)).Labels)
 
 		for i, want := range []int64{2, 0} {
-			added, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[1].ID, mine[0].ID, mine[0].ID})
+			added, err := o.AddVideos(t.Context(), c.ID, []uuid.UUID{mine[1].ID, mine[0].ID, mine[0].ID}, nil)
 			require.NoError(t, err)
 			require.Equal(t, want, added, "call %d", i)
 			added, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{a.ID})
@@ -388,7 +388,7 @@ func TestAddVideosAndAddAccounts_addNothingIfOneMemberIsUnknown(t *testing.T) {
 		}
 		for _, id := range []uuid.UUID{unknown, foreign.ID} {
 			for name, change := range map[string]func() (int64, error){
-				"add videos":      func() (int64, error) { return o.AddVideos(t.Context(), id, []uuid.UUID{mine[0].ID}) },
+				"add videos":      func() (int64, error) { return o.AddVideos(t.Context(), id, []uuid.UUID{mine[0].ID}, nil) },
 				"add accounts":    func() (int64, error) { return o.AddAccounts(t.Context(), id, []uuid.UUID{a.ID}) },
 				"remove videos":   func() (int64, error) { return o.RemoveVideos(t.Context(), id, []uuid.UUID{mine[0].ID}) },
 				"remove accounts": func() (int64, error) { return o.RemoveAccounts(t.Context(), id, []uuid.UUID{a.ID}) },

@@ -80,7 +80,7 @@ func TestCollectionTotals_readsPointsOnlyOnceForEachVersion(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		storetest.Track(t, o, storetest.VideoLink(t, 0))
 		root := storetest.Collection(t, o, "Root", nil)
-		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).ID})
+		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).ID}, nil)
 		require.NoError(t, err)
 		query := store.CollectionTotalsQuery{Collection: root.ID, From: storetest.Today(db), To: storetest.Today(db)}
 		readViews := func(q store.CollectionTotalsQuery) (views int64, reads int) {
@@ -173,7 +173,7 @@ func TestCollectionTotals_leavesOutThePreviousPeriodIfBothHaveTooManyDays(t *tes
 			ids, facts[links[n]] = append(ids, tracked.ID), storetest.Views(5)
 		}
 		for part := range slices.Chunk(ids, 100) {
-			_, err := o.AddVideos(t.Context(), root.ID, part)
+			_, err := o.AddVideos(t.Context(), root.ID, part, nil)
 			require.NoError(t, err)
 		}
 		storetest.Measure(t, db, db.Clock.Now(), facts)
@@ -201,7 +201,7 @@ func TestCollectionTotals_endDayIsTheDayOfTheLastKnownViews(t *testing.T) {
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: {Likes: new(int64(1))}})
 		db.Clock.Advance(24 * time.Hour)
 		root := storetest.Collection(t, o, "Root", nil)
-		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{storetest.VideoOf(t, o, l).ID})
+		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{storetest.VideoOf(t, o, l).ID}, nil)
 		require.NoError(t, err)
 		totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, From: measured, To: storetest.Today(db)})
 		require.NoError(t, err)
@@ -218,7 +218,7 @@ func TestCollectionTotals_useTheLastKnownCountBeforeThePeriod(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 0)
 		root := storetest.Collection(t, o, "Root", nil)
 		id := storetest.Track(t, o, l)[0].ID
-		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{id})
+		_, err := o.AddVideos(t.Context(), root.ID, []uuid.UUID{id}, nil)
 		require.NoError(t, err)
 		old := storetest.Today(db) - 200
 		for week, c := range []store.Counts{{Views: new(int64(1)), Shares: new(int64(4))}, {Views: new(int64(2)), Likes: new(int64(6))}} {

@@ -45,7 +45,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 			do                    func() error
 			video, other, account []string // the labels, by name, that the video, the other video and the account must have after the step
 		}{
-			{"add a video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{video})) }, []string{"Launch"}, nil, nil},
+			{"add a video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{video}, nil)) }, []string{"Launch"}, nil, nil},
 			{"rename", func() error { return update(store.CollectionPatch{Name: new("Start")}) }, []string{"Start"}, nil, nil},
 			{"remove a video", func() error { return changed(writer.RemoveVideos(ctx, launch, []uuid.UUID{video})) }, nil, nil, nil},
 			{"add an account", func() error { return changed(writer.AddAccounts(ctx, launch, []uuid.UUID{account})) }, nil, nil, []string{"Start"}},

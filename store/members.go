@@ -25,21 +25,22 @@ func (o *Org) requireCollection(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// AddVideos adds videos to a collection and returns how many were not direct members before. If the collection or a video is unknown, it
-// adds nothing and returns a *NotFoundError.
-func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID) (int64, error) {
-	return o.addKnown(ctx, collection, "video", videos)
+// AddVideos adds videos to a collection and returns how many were not direct members before. countsFrom is the first day whose gains count in the
+// collection, also for videos that are direct members already. If it is nil, new members count from now on, and the others keep their time. If the
+// collection or a video is unknown, AddVideos changes nothing and returns a *NotFoundError.
+func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid.UUID, countsFrom *db.Date) (int64, error) {
+	return o.addKnown(ctx, collection, "video", videos, countsFrom)
 }
 
 // AddAccounts adds accounts, with all their videos, to a collection. It returns how many accounts it added. If the collection or an
 // account is unknown, it adds nothing and returns a *NotFoundError.
 func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
-	return o.addKnown(ctx, collection, "account", accounts)
+	return o.addKnown(ctx, collection, "account", accounts, nil)
 }
 
-// addKnown adds members to a collection in a transaction of its own. It returns a *NotFoundError if the collection or a member is unknown. For kind and
-// the result, see addMembers.
-func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, ids []uuid.UUID) (added int64, err error) {
+// addKnown adds members to a collection in a transaction of its own. It returns a *NotFoundError if the collection or a member is unknown. For kind,
+// countsFrom and the result, see addMembers.
+func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, ids []uuid.UUID, countsFrom *db.Date) (added int64, err error) {
 	err = o.changeData(ctx, func(t OrgTx) error {
 		if _, err := t.collectionForUpdate(collection, nil); err != nil {
 			return err
@@ -47,28 +48,39 @@ func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, i
 		if err := t.requireRows(kind, ids); err != nil {
 			return err
 		}
-		added, err = t.addMembers(kind, []uuid.UUID{collection}, ids)
+		added, err = t.addMembers(kind, []uuid.UUID{collection}, ids, countsFrom)
 		return err
 	})
 	return added, err
 }
 
 // addMembers adds the videos or accounts with the given ids to each of the collections, and returns how many memberships it added. kind is "video" or
-// "account". A member that is already in a collection keeps its added_at. Unknown ids are left out. The transaction must have raised the version of the
-// labels, with RaiseVersions. Callers need not change counters or record
-// events: members are not counted, and adding them causes no event.
+// "account". Unknown ids are left out. The transaction must have raised the version of the labels, with RaiseVersions. Callers need not change counters
+// or record events: members are not counted, and adding them causes no event.
+//
+// If countsFrom is nil, added_at of a new membership is now, and existing memberships keep theirs. Otherwise, added_at of all these memberships becomes the
+// last moment of the day before countsFrom. The gain of the day countsFrom then begins with the counts at the end of the day before it.
 //
 // All requests that add members use this function. Only Seed of package backfill writes memberships in bulk, with times of its own, and package ingest
 // moves the memberships of an account whose record is merged with another one.
-func (t OrgTx) addMembers(kind string, collections, ids []uuid.UUID) (added int64, err error) {
+func (t OrgTx) addMembers(kind string, collections, ids []uuid.UUID, countsFrom *db.Date) (added int64, err error) {
 	if len(collections) == 0 || len(ids) == 0 {
 		return 0, nil
+	}
+	addedAt := t.Now
+	if countsFrom != nil {
+		addedAt = db.InstantOf(countsFrom.Time()) - 1
+		// The INSERT could also update existing rows, but would then count them as added.
+		if err := t.Tx.Exec(strings.ReplaceAll(`UPDATE collection_{kind}s SET added_at = ? WHERE organisation_id = ? AND collection_id IN ? AND {kind}_id IN ?`,
+			"{kind}", kind), addedAt, t.id, collections, ids).Error; err != nil {
+			return 0, err
+		}
 	}
 	// The rows are locked in the order of their keys. The tables are collection_videos or collection_accounts, and videos or accounts.
 	r := t.Tx.Exec(strings.ReplaceAll(`INSERT INTO collection_{kind}s (organisation_id, collection_id, {kind}_id, added_at)
 SELECT c.organisation_id, c.id, m.id, CAST(? AS bigint) FROM collections c JOIN {kind}s m ON m.organisation_id = c.organisation_id
  WHERE c.organisation_id = ? AND c.id IN ? AND m.id IN ? ORDER BY c.id, m.id
-ON CONFLICT (organisation_id, collection_id, {kind}_id) DO NOTHING`, "{kind}", kind), t.Now, t.id, collections, ids)
+ON CONFLICT (organisation_id, collection_id, {kind}_id) DO NOTHING`, "{kind}", kind), addedAt, t.id, collections, ids)
 	return r.RowsAffected, r.Error
 }
 

@@ -25,7 +25,7 @@ func createCollectionWithVideos(t *testing.T, db *storetest.DB, o *store.Org, n 
 		db.Exec(t, `UPDATE videos SET latest_views = ?, increase_7d = ? WHERE organisation_id = ? AND id = ?`,
 			[]any{nil, 5, 5, 7}[i%4], []any{-1.5, nil, 2.25, 2.25, 1e300}[i%5], o.ID(), tracked.ID)
 	}
-	_, err := o.AddVideos(t.Context(), collection, members)
+	_, err := o.AddVideos(t.Context(), collection, members, nil)
 	require.NoError(t, err)
 	return collection, members
 }
@@ -101,8 +101,8 @@ func TestCollectionVideos_showEveryChange(t *testing.T) {
 			do   func() error
 			want []uuid.UUID
 		}{
-			{"add a video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{first})) }, []uuid.UUID{first}},
-			{"add another video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{second})) }, []uuid.UUID{second, first}},
+			{"add a video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{first}, nil)) }, []uuid.UUID{first}},
+			{"add another video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{second}, nil)) }, []uuid.UUID{second, first}},
 			{"store counts", func() error {
 				db.Clock.Advance(48 * time.Hour)
 				require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(9)))

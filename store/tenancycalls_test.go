@@ -217,11 +217,15 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"AddVideos": {
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			n, err := o.AddVideos(ctx, x.collection, []uuid.UUID{mine.video})
+			n, err := o.AddVideos(ctx, x.collection, []uuid.UUID{mine.video}, nil)
 			return newAnswer(err, n)
 		},
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			n, err := o.AddVideos(ctx, mine.collection, []uuid.UUID{x.video, mine.video})
+			n, err := o.AddVideos(ctx, mine.collection, []uuid.UUID{x.video, mine.video}, nil)
+			return newAnswer(err, n)
+		},
+		func(ctx context.Context, o *store.Org, x, mine references) answer {
+			n, err := o.AddVideos(ctx, x.collection, []uuid.UUID{x.video, mine.video}, new(store.Date(20_000)))
 			return newAnswer(err, n)
 		},
 	},

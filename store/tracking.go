@@ -99,7 +99,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 		if tracked, err = t.TrackVideos(r); err != nil {
 			return err
 		}
-		_, err = t.addMembers("video", collections, trackedIDs(tracked))
+		_, err = t.addMembers("video", collections, trackedIDs(tracked), nil)
 		return err
 	})
 	return tracked, err

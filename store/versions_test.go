@@ -55,7 +55,11 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 				_, err := o.UpdateCollection(ctx, collection.ID, store.CollectionPatch{Name: new("Start")})
 				return err
 			}},
-			{"add videos", func() error { _, err := o.AddVideos(ctx, collection.ID, []uuid.UUID{videoID}); return err }},
+			{"add videos", func() error { _, err := o.AddVideos(ctx, collection.ID, []uuid.UUID{videoID}, nil); return err }},
+			{"change the day from which videos count", func() error {
+				_, err := o.AddVideos(ctx, collection.ID, []uuid.UUID{videoID}, new(storetest.Today(db)))
+				return err
+			}},
 			{"remove videos", func() error { _, err := o.RemoveVideos(ctx, collection.ID, []uuid.UUID{videoID}); return err }},
 			{"add accounts", func() error { _, err := o.AddAccounts(ctx, collection.ID, []uuid.UUID{accountID}); return err }},
 			{"remove accounts", func() error { _, err := o.RemoveAccounts(ctx, collection.ID, []uuid.UUID{accountID}); return err }},

@@ -107,7 +107,7 @@ func newLibrary(t *testing.T, db *storetest.DB) library {
 	hand, accounts := storetest.Collection(t, lib.org, "By hand", nil), storetest.Collection(t, lib.org, "By account", nil)
 	tag, err := lib.org.CreateCollection(t.Context(), store.NewCollection{Name: "By tag", Access: store.AccessPrivate, Hashtags: []string{" #DOG "}})
 	require.NoError(t, err)
-	_, err = lib.org.AddVideos(t.Context(), hand.ID, lib.collections["By hand"])
+	_, err = lib.org.AddVideos(t.Context(), hand.ID, lib.collections["By hand"], nil)
 	require.NoError(t, err)
 	_, err = lib.org.AddAccounts(t.Context(), accounts.ID, []uuid.UUID{storetest.AccountByLink(t, lib.org, storetest.ParseLink(t, "https://www.tiktok.com/@ann")).ID})
 	require.NoError(t, err)

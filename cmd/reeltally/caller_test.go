@@ -213,6 +213,15 @@ func TestCommandLine_tracksAccountsAndChangesCollections(t *testing.T) {
 	require.Regexp(t, `"username":"harbour.kitchen"`, succeed("accounts", "list", "--collection", child.ID.String(), "--json"))
 	require.Equal(t, "removed  1 video\nremoved  1 account\n", succeed("collections", "remove", "Spring week 1", video, "--account", account))
 	require.Empty(t, succeed("accounts", "list", "--collection", child.ID.String(), "--json"))
+	today := time.Now().UTC().Format(time.DateOnly)
+	require.Equal(t, "added  0 videos\n", succeed("collections", "add", "Spring", video, "--counts-from", today))
+	status, _, stderr = call("", "collections", "add", "Spring", video, "--counts-from", "2004-12-31")
+	require.Equal(t, 2, status)
+	require.Contains(t, stderr, "--counts-from is 2004-12-31; it must be a day from 2005-01-01 to today, "+today)
+	for _, arguments := range [][]string{{"--counts-from", today, "--account", account}, {"--counts-from", "today"}} {
+		status, _, _ = call("", append([]string{"collections", "add", "Spring", video}, arguments...)...)
+		require.Equal(t, 2, status, arguments)
+	}
 	status, _, _ = call("", "collections", "add", "Spring")
 	require.Equal(t, 2, status, "there is nothing to add")
 	status, _, stderr = call("", "collections", "add", "Spring", "https://youtu.be/aaaaaaaaaaw")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/gen/client"
@@ -150,12 +151,20 @@ func memberIDs(named []string, findID func(link string) (uuid.UUID, error)) (ids
 
 type collectionsAdd struct {
 	membersCommand
+	CountsFrom day `placeholder:"DATE" help:"First UTC day whose gains count in the collection, for example 2026-10-01. It also becomes the day of videos that are in the collection already. Without it, new videos count from now on."`
 }
 
 // Run adds the named videos and accounts to the collection.
 func (c *collectionsAdd) Run(ctx context.Context, p boot.Process) error {
+	var countsFrom openapi_types.Date
+	if c.CountsFrom.isGiven {
+		if len(c.Account) > 0 {
+			return boot.UsageError{Err: errors.New("--counts-from cannot be used with --account: only videos have such a day, so name the videos of the account")}
+		}
+		countsFrom.Time = c.CountsFrom.Time()
+	}
 	return c.changeMembers(ctx, p, "added", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
-		response, err := api.AddCollectionVideos(ctx, collection, client.AddCollectionVideosOptions{VideoIds: ids})
+		response, err := api.AddCollectionVideos(ctx, collection, client.AddCollectionVideosOptions{VideoIds: ids, CountsFrom: countsFrom})
 		return response, response.VideosAdded, err
 	}, func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
 		response, err := api.AddCollectionAccounts(ctx, collection, client.AddCollectionAccountsOptions{AccountIds: ids})

@@ -494,7 +494,8 @@ type CollectionVideoPage struct {
 
 // CollectionVideosRequest defines model for CollectionVideosRequest.
 type CollectionVideosRequest struct {
-	VideoIds []openapi_types.UUID `json:"video_ids"`
+	CountsFrom *openapi_types.Date  `json:"counts_from,omitempty"`
+	VideoIds   []openapi_types.UUID `json:"video_ids"`
 }
 
 // CreateCollectionRequest defines model for CreateCollectionRequest.
@@ -863,6 +864,11 @@ type RefreshNotDue struct {
 // RefreshVideoRequest defines model for RefreshVideoRequest.
 type RefreshVideoRequest struct {
 	Link string `json:"link"`
+}
+
+// RemoveCollectionVideosRequest defines model for RemoveCollectionVideosRequest.
+type RemoveCollectionVideosRequest struct {
+	VideoIds []openapi_types.UUID `json:"video_ids"`
 }
 
 // RemovedAccounts defines model for RemovedAccounts.
@@ -1780,7 +1786,7 @@ type AddCollectionAccountsJSONRequestBody = CollectionAccountsRequest
 type CreateReportJSONRequestBody = CreateReportRequest
 
 // RemoveCollectionVideosJSONRequestBody defines body for RemoveCollectionVideos for application/json ContentType.
-type RemoveCollectionVideosJSONRequestBody = CollectionVideosRequest
+type RemoveCollectionVideosJSONRequestBody = RemoveCollectionVideosRequest
 
 // AddCollectionVideosJSONRequestBody defines body for AddCollectionVideos for application/json ContentType.
 type AddCollectionVideosJSONRequestBody = CollectionVideosRequest

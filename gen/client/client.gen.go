@@ -621,7 +621,7 @@ type CollectionGain struct {
 	// AdLink The canonical link of the video.
 	AdLink string `json:"ad_link"`
 
-	// AddedAt When the video came into the collection.
+	// AddedAt When the video came into the collection; the last moment of the day before `counts_from` if it was added with this member.
 	AddedAt time.Time `json:"added_at"`
 
 	// EndDay The last day, up to the end of the period, for which the views are known; null if no views are known. On the days after it, the video keeps the views of this day.
@@ -836,10 +836,15 @@ type CollectionVideoPage struct {
 	Pagination Pagination `json:"pagination"`
 }
 
-// CollectionVideosRequest The ids of videos of the organisation.
+// CollectionVideosRequest The ids of videos of the organisation, and from which day they count.
 //
 // Example: {"video_ids":["01938c32-8f07-7a46-93be-1d2c3b4a5968"]}
 type CollectionVideosRequest struct {
+	// CountsFrom The first UTC day whose gained views count in this collection, from 2005-01-01 to today. It also becomes the day of videos that were added before. Absent or null: new videos count from now on, and the others keep their time.
+	//
+	// Example: 2026-02-01
+	CountsFrom *openapi_types.Date `json:"counts_from,omitempty"`
+
 	// VideoIds Video ids.
 	//
 	// Example: ["01938c32-8f07-7a46-93be-1d2c3b4a5968"]
@@ -1636,6 +1641,16 @@ type RefreshVideoRequest struct {
 	Link string `json:"link"`
 }
 
+// RemoveCollectionVideosRequest The ids of videos of the organisation.
+//
+// Example: {"video_ids":["01938c32-8f07-7a46-93be-1d2c3b4a5968"]}
+type RemoveCollectionVideosRequest struct {
+	// VideoIds Video ids.
+	//
+	// Example: ["01938c32-8f07-7a46-93be-1d2c3b4a5968"]
+	VideoIds []openapi_types.UUID `json:"video_ids"`
+}
+
 // RemovedAccounts The result of removing accounts from a collection.
 type RemovedAccounts struct {
 	// AccountsRemoved The number of added accounts that were removed from the collection.
@@ -1931,7 +1946,7 @@ type ReportVideo struct {
 	// AdLink The canonical link of the video.
 	AdLink string `json:"ad_link"`
 
-	// AddedAt When the video came into the collection.
+	// AddedAt When the video came into the collection; the last moment of the day before `counts_from` if it was added with this member.
 	AddedAt time.Time `json:"added_at"`
 
 	// EndDay The last day, up to the end of the period, for which the views are known; null if no views are known. On the days after it, the video keeps the views of this day. Older reports do not have this member.
@@ -3808,7 +3823,7 @@ type AddCollectionAccountsJSONRequestBody = CollectionAccountsRequest
 type CreateReportJSONRequestBody = CreateReportRequest
 
 // RemoveCollectionVideosJSONRequestBody defines body for RemoveCollectionVideos for application/json ContentType.
-type RemoveCollectionVideosJSONRequestBody = CollectionVideosRequest
+type RemoveCollectionVideosJSONRequestBody = RemoveCollectionVideosRequest
 
 // AddCollectionVideosJSONRequestBody defines body for AddCollectionVideos for application/json ContentType.
 type AddCollectionVideosJSONRequestBody = CollectionVideosRequest

@@ -54,6 +54,11 @@ type AddCollectionVideosOptions struct {
 	//     older keys expire.
 	IdempotencyKey IdempotencyKey
 
+	// CountsFrom The first UTC day whose gained views count in this collection, from 2005-01-01 to today. It also becomes the day of videos that were added before. Absent or null: new videos count from now on, and the others keep their time.
+	//
+	// Example: 2026-02-01
+	CountsFrom openapi_types.Date
+
 	// VideoIds Video ids.
 	//
 	// Example: ["01938c32-8f07-7a46-93be-1d2c3b4a5968"]
@@ -62,7 +67,7 @@ type AddCollectionVideosOptions struct {
 
 // AddCollectionVideos sends POST /collections/{collection_id}/videos: Add videos to a collection.
 func (c *ReelTally) AddCollectionVideos(ctx context.Context, collectionID CollectionID, o AddCollectionVideosOptions) (AddedVideos, error) {
-	return decodeResult[AddedVideos](c.Raw.AddCollectionVideos(wholeResponse(ctx), collectionID, &AddCollectionVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CollectionVideosRequest{VideoIds: o.VideoIds}))
+	return decodeResult[AddedVideos](c.Raw.AddCollectionVideos(wholeResponse(ctx), collectionID, &AddCollectionVideosParams{IdempotencyKey: keyOrNew(o.IdempotencyKey)}, CollectionVideosRequest{CountsFrom: optional(o.CountsFrom), VideoIds: o.VideoIds}))
 }
 
 // Authenticate sends GET /authenticate: Read the identity of a token.
@@ -893,7 +898,7 @@ type RemoveCollectionVideosOptions struct {
 
 // RemoveCollectionVideos sends DELETE /collections/{collection_id}/videos: Remove videos from a collection.
 func (c *ReelTally) RemoveCollectionVideos(ctx context.Context, collectionID CollectionID, o RemoveCollectionVideosOptions) (RemovedVideos, error) {
-	return decodeResult[RemovedVideos](c.Raw.RemoveCollectionVideos(wholeResponse(ctx), collectionID, CollectionVideosRequest{VideoIds: o.VideoIds}))
+	return decodeResult[RemovedVideos](c.Raw.RemoveCollectionVideos(wholeResponse(ctx), collectionID, RemoveCollectionVideosRequest{VideoIds: o.VideoIds}))
 }
 
 // ReplayWebhookDeliveryOptions are the options of ReplayWebhookDelivery.

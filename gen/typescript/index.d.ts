@@ -233,7 +233,7 @@ export interface CollectionGain {
   ad_id: string;
   /** The canonical link of the video. */
   ad_link: string;
-  /** When the video came into the collection. */
+  /** When the video came into the collection; the last moment of the day before `counts_from` if it was added with this member. */
   added_at: string;
   /** The last day, up to the end of the period, for which the views are known; null if no views are known. */
   end_day: string | null;
@@ -386,8 +386,10 @@ export interface CollectionVideoPage {
   pagination: Pagination;
 }
 
-/** The ids of videos of the organisation. */
+/** The ids of videos of the organisation, and from which day they count. */
 export interface CollectionVideosRequest {
+  /** The first UTC day whose gained views count in this collection, from 2005-01-01 to today. */
+  counts_from?: string | null | undefined;
   /** Video ids. */
   video_ids: string[];
 }
@@ -940,6 +942,12 @@ export interface RefreshVideoRequest {
   link: string;
 }
 
+/** The ids of videos of the organisation. */
+export interface RemoveCollectionVideosRequest {
+  /** Video ids. */
+  video_ids: string[];
+}
+
 /** The result of removing accounts from a collection. */
 export interface RemovedAccounts {
   /** The number of added accounts that were removed from the collection. */
@@ -1142,7 +1150,7 @@ export interface ReportVideo {
   ad_id: string;
   /** The canonical link of the video. */
   ad_link: string;
-  /** When the video came into the collection. */
+  /** When the video came into the collection; the last moment of the day before `counts_from` if it was added with this member. */
   added_at: string;
   /** The last day, up to the end of the period, for which the views are known; null if no views are known. */
   end_day?: string | null | undefined;
@@ -2143,7 +2151,7 @@ export class ReelTally extends Client {
   /** Remove accounts from a collection. `DELETE /collections/{collection_id}/accounts` */
   removeCollectionAccounts(collectionId: string, body: CollectionAccountsRequest, options?: RequestOptions): Promise<RemovedAccounts>;
   /** Remove videos from a collection. `DELETE /collections/{collection_id}/videos` */
-  removeCollectionVideos(collectionId: string, body: CollectionVideosRequest, options?: RequestOptions): Promise<RemovedVideos>;
+  removeCollectionVideos(collectionId: string, body: RemoveCollectionVideosRequest, options?: RequestOptions): Promise<RemovedVideos>;
   /** Send the event of a delivery again. `POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay` */
   replayWebhookDelivery(webhookId: string, deliveryId: string, options?: RequestOptions): Promise<WebhookDelivery>;
   /** Revoke a token. `DELETE /tokens/{token_id}` */

@@ -188,7 +188,7 @@ func (c chart) EmptyReason() string {
 	case c.Masked:
 		return "The organisation's tier hides the numbers."
 	case c.Joined && len(c.Points) == 0:
-		return "The collection had no videos in this period. A video counts from the day on which it is added."
+		return "The collection had no videos in this period. A video counts from the day on which it is added, unless you choose another day."
 	case c.Gain && !c.Compared && !c.ShownMetric().PerDay:
 		return "No change is known in this period. A change of a day needs the numbers of this day and of the day before."
 	}

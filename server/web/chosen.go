@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
 )
 
 const (
@@ -28,6 +29,8 @@ type chosenPage struct {
 	Named       namedVideos
 	Collections []client.Collection
 	Collection  string // id of the chosen collection; "" if none is chosen
+	CountsFrom  string // first day whose gains count in the collection, as the visitor has entered it; "" if none was entered
+	Today       store.Date
 	Problem     *Problem
 	Results     []chosenResult
 	Next        nextChange
@@ -129,7 +132,8 @@ func (v *visit) readChosen() (chosenPage, error) {
 		return chosenPage{}, err
 	}
 	v.back = back.EscapedPath() + "?" + withParameters(back.Query()).Encode()
-	content := chosenPage{Back: back.EscapedPath() + "?" + withParameters(back.Query(), "notice", "").Encode(), Collection: v.r.FormValue("collection")}
+	content := chosenPage{Back: back.EscapedPath() + "?" + withParameters(back.Query(), "notice", "").Encode(), Collection: v.r.FormValue("collection"),
+		CountsFrom: v.r.FormValue("counts_from"), Today: store.DateOf(v.Now())}
 	content.IDs, err = idsToChange(v.r.Form, "video")
 	return content, err
 }
@@ -396,13 +400,17 @@ func (v *visit) collectChosenVideos(content chosenPage) error {
 	if err != nil {
 		return err
 	}
+	note := ""
+	if content.CountsFrom != "" {
+		note = "Gains count from " + content.CountsFrom + ". A video that is also in the collection through its account or a hashtag keeps an earlier day."
+	}
 	added := len(addition.IDs)
 	if added > 0 {
 		addition.Back, content.Undo = content.Back, &addition
-		content.Results = append(content.Results, chosenResult{Class: "good", Icon: "check", Text: "Added to " + collection.Name + ": " + plural(added, "video", "videos")})
+		content.Results = append(content.Results, chosenResult{Class: "good", Icon: "check", Text: "Added to " + collection.Name + ": " + plural(added, "video", "videos"), Note: note})
 	}
 	if before := len(content.IDs) - added; before > 0 {
-		content.Results = append(content.Results, chosenResult{Class: "neutral", Icon: "check", Text: "In " + collection.Name + " before: " + plural(before, "video", "videos")})
+		content.Results = append(content.Results, chosenResult{Class: "neutral", Icon: "check", Text: "In " + collection.Name + " before: " + plural(before, "video", "videos"), Note: note})
 	}
 	return v.renderResults(content)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // sumCaption is the text below the chart of a collection. It says which videos the sums of a day include.
-const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was added. If a video was removed and added again, it counts from the day on which it was added again."
+const sumCaption = "The value of a day is the sum over the videos that are in the collection now, each from the day on which it was last added, or from the day that was chosen for it."
 
 // describeJoined says which of the columns "per day" leave out the counts that a video already had when it was added to the collection, and which
 // include them. metrics are the metrics of the chart. The result begins with a space if it is not empty.

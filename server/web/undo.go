@@ -11,17 +11,19 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// addition is what a form added to a collection: the videos or accounts that were not added to it before. All of them were added at the same moment.
-// The button Undo takes exactly these out again. A member that was taken out and added again meanwhile has another moment, so it stays.
+// addition is what a form added to a collection: the videos or accounts that were not added to it before. All of them have the same time of adding.
+// The button Undo takes exactly these out again. A member that was taken out and added again meanwhile has another time, so it stays, unless
+// both additions were made with the same first day of the gains.
 type addition struct {
-	Kind       string // "video" or "account"
-	Collection string // id of the collection
-	AddedAt    store.Instant
+	Kind       string        // "video" or "account"
+	Collection string        // id of the collection
+	AddedAt    store.Instant // time of adding; if the form had a first day of the gains, the last moment of the day before it
 	IDs        []string
 	Back       string // path and query of the page to which the browser returns afterwards
 }
 
 // addToCollection adds videos or accounts to the collection that the visitor chose in the form. kind is "video" or "account". It returns what was added.
+// A form with videos can have the first day whose gains count. Videos that were added before get this day, too, but are not in the result.
 func (v *visit) addToCollection(kind string, ids []string) (addition, error) {
 	added := addition{Kind: kind}
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
@@ -33,7 +35,11 @@ func (v *visit) addToCollection(kind string, ids []string) (addition, error) {
 	if err != nil {
 		return added, err
 	}
-	if _, err := v.sendJSON(http.MethodPost, added.path(), map[string][]string{kind + "_ids": ids}, nil); err != nil {
+	request := map[string]any{kind + "_ids": ids}
+	if day := v.r.PostFormValue("counts_from"); day != "" {
+		request["counts_from"] = day
+	}
+	if _, err := v.sendJSON(http.MethodPost, added.path(), request, nil); err != nil {
 		return added, err
 	}
 	after, err := v.timesOfAdding(added, ids)
@@ -41,7 +47,7 @@ func (v *visit) addToCollection(kind string, ids []string) (addition, error) {
 		return added, err
 	}
 	for _, id := range ids {
-		if at := after[id]; at != 0 && at != before[id] {
+		if at := after[id]; at != 0 && before[id] == 0 {
 			added.AddedAt = max(added.AddedAt, at)
 			added.IDs = append(added.IDs, id)
 		}

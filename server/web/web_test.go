@@ -359,9 +359,9 @@ func TestChart_saysWhyItIsEmpty(t *testing.T) {
 	for want, charts := range map[string][]chart{
 		"":                                     {{Points: []point{point2, point1}}, {Points: []point{point1}, Compared: true, Metric: 1}},
 		"There are no numbers in this period.": {{}, {Points: []point{point2}}, {Points: []point{point1}, Metric: 1}, {Points: []point{point2}, Compared: true, Gain: true}},
-		"The organisation's tier hides the numbers.":                                                                {{Points: []point{point2}, Masked: true}, {Masked: true, Joined: true}},
-		"The collection had no videos in this period. A video counts from the day on which it is added.":            {{Joined: true, Gain: true}},
-		"No change is known in this period. A change of a day needs the numbers of this day and of the day before.": {{Points: []point{point1}, Gain: true}, {Gain: true}},
+		"The organisation's tier hides the numbers.": {{Points: []point{point2}, Masked: true}, {Masked: true, Joined: true}},
+		"The collection had no videos in this period. A video counts from the day on which it is added, unless you choose another day.": {{Joined: true, Gain: true}},
+		"No change is known in this period. A change of a day needs the numbers of this day and of the day before.":                     {{Points: []point{point1}, Gain: true}, {Gain: true}},
 	} {
 		for _, c := range charts {
 			c.Metrics = videoMetrics

@@ -2,6 +2,7 @@ package backfill_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -223,7 +224,13 @@ func (s *operations) importPoints() {
 // changeMembers adds videos or an account to a collection, or removes them.
 func (s *operations) changeMembers() {
 	ctx, c := s.t.Context(), rapid.SampledFrom(s.collections).Draw(s.rt, "collection")
-	changeVideos, changeAccounts, verb := s.o.AddVideos, s.o.AddAccounts, "add"
+	var countsFrom *store.Date
+	if s.drawBool("with the first day of the gains", 3) {
+		countsFrom = new(storetest.Today(s.db) - store.Date(rapid.IntRange(0, 40).Draw(s.rt, "days ago")))
+	}
+	changeVideos, changeAccounts, verb := func(ctx context.Context, c uuid.UUID, ids []uuid.UUID) (int64, error) {
+		return s.o.AddVideos(ctx, c, ids, countsFrom)
+	}, s.o.AddAccounts, "add"
 	if s.drawBool("remove", 3) {
 		changeVideos, changeAccounts, verb = s.o.RemoveVideos, s.o.RemoveAccounts, "remove"
 	}

@@ -78,7 +78,7 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName str
 	for n, video := range tracked {
 		ids[n] = video.ID
 	}
-	_, err := o.AddVideos(t.Context(), d.collection.ID, ids)
+	_, err := o.AddVideos(t.Context(), d.collection.ID, ids, nil)
 	require.NoError(t, err)
 	d.storeHeartbeat(t)
 	d.video = storetest.VideoOf(t, o, clips[0])

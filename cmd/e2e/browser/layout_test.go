@@ -42,7 +42,7 @@ func TestDashboard_neverScrollsSideways(t *testing.T) {
 	pages["videos-all-columns"] = "/video?columns=" + allColumns
 	pages["collection-all-columns"] = "/collection/" + d.collection.ID.String() + "?columns=" + allColumns
 	everything := storetest.Collection(t, d.db.Org(d.org.ID), "Everything", nil)
-	_, err := d.db.Org(d.org.ID).AddVideos(t.Context(), everything.ID, videoIDs(t, d))
+	_, err := d.db.Org(d.org.ID).AddVideos(t.Context(), everything.ID, videoIDs(t, d), nil)
 	require.NoError(t, err)
 	pages["share-all-numbers"] = d.shareCollection(t, everything.ID, store.AccessPublic, `{"show_accounts":true,"metrics":["views","views_gained_7d","likes","comments","shares","bookmarks","engagement","increase_1d","increase_7d","increase_14d","increase_30d","outlier_multiplier"]}`)
 	for _, name := range slices.Sorted(maps.Keys(pages)) {

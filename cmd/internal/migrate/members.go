@@ -80,7 +80,10 @@ func (w *writer) addVideos(ctx context.Context) error {
 				ids = append(ids, id)
 			}
 		}
-		if err := w.addMembers(ctx, to, ids, w.Org.AddVideos); err != nil {
+		add := func(ctx context.Context, to uuid.UUID, ids []uuid.UUID) (int64, error) {
+			return w.Org.AddVideos(ctx, to, ids, nil)
+		}
+		if err := w.addMembers(ctx, to, ids, add); err != nil {
 			return err
 		}
 	}

@@ -193,7 +193,7 @@ class ReelTally(Client):
         """Remove accounts from a collection. `DELETE /collections/{collection_id}/accounts`"""
         return cast("t.RemovedAccounts", self.request("DELETE", f"/collections/{quote(collection_id)}/accounts", body=body))
 
-    def remove_collection_videos(self, collection_id: str, body: t.CollectionVideosRequest) -> t.RemovedVideos:
+    def remove_collection_videos(self, collection_id: str, body: t.RemoveCollectionVideosRequest) -> t.RemovedVideos:
         """Remove videos from a collection. `DELETE /collections/{collection_id}/videos`"""
         return cast("t.RemovedVideos", self.request("DELETE", f"/collections/{quote(collection_id)}/videos", body=body))
 

@@ -225,7 +225,7 @@ class CollectionGain(TypedDict):
     ad_id: str
     # The canonical link of the video.
     ad_link: str
-    # When the video came into the collection.
+    # When the video came into the collection; the last moment of the day before `counts_from` if it was added with this member.
     added_at: str
     # The last day, up to the end of the period, for which the views are known; null if no views are known.
     end_day: str | None
@@ -374,8 +374,10 @@ class CollectionVideoPage(TypedDict):
 
 
 class CollectionVideosRequest(TypedDict):
-    """The ids of videos of the organisation."""
+    """The ids of videos of the organisation, and from which day they count."""
 
+    # The first UTC day whose gained views count in this collection, from 2005-01-01 to today.
+    counts_from: NotRequired[str | None]
     # Video ids.
     video_ids: list[str]
 
@@ -927,6 +929,13 @@ class RefreshVideoRequest(TypedDict):
     link: str
 
 
+class RemoveCollectionVideosRequest(TypedDict):
+    """The ids of videos of the organisation."""
+
+    # Video ids.
+    video_ids: list[str]
+
+
 class RemovedAccounts(TypedDict):
     """The result of removing accounts from a collection."""
 
@@ -1139,7 +1148,7 @@ class ReportVideo(TypedDict):
     ad_id: str
     # The canonical link of the video.
     ad_link: str
-    # When the video came into the collection.
+    # When the video came into the collection; the last moment of the day before `counts_from` if it was added with this member.
     added_at: str
     # The last day, up to the end of the period, for which the views are known; null if no views are known.
     end_day: NotRequired[str | None]
