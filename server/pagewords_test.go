@@ -351,7 +351,7 @@ func TestPages_sayThatAReportUntilTodayLacksTheRestOfTheDay(t *testing.T) {
 	v := c.newSignedInVisitor(t)
 	page := "/collection/" + collection.String()
 	past := "?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(1)
-	const before = "Views gained after you save a report will be in neither this report nor one that begins tomorrow, unless that one begins where this report ended."
+	const before = "Views gained after you save the report will not be in it. They will be in the next report if that one begins where this one ended."
 	require.Contains(t, mainText(v.visit(page)), before)
 	require.NotContains(t, mainText(v.visit(page+past)), before)
 	require.NotContains(t, mainText(a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t).visit(page)), before, "a visitor who cannot save a report")
