@@ -150,7 +150,8 @@ func TestContinuedReport_isRefusedIfItCannotContinueTheReport(t *testing.T) {
 				"start_date is " + a.daysAgo(3) + "; it must be " + a.daysAgo(2) + ", the day after the end of report 1, which the new report continues"},
 			{map[string]any{"continues_report_id": earlier.ID, "start_date": a.daysAgo(1)}, "/start_date",
 				"start_date is " + a.daysAgo(1) + "; it must be " + a.daysAgo(2) + ", the day after the end of report 1, which the new report continues"},
-			{map[string]any{"continues_report_id": earlier.ID, "end_date": a.daysAgo(3)}, "/end_date", "end_date " + a.daysAgo(3) + " is before start_date, which is " + a.daysAgo(2)},
+			{map[string]any{"continues_report_id": earlier.ID, "end_date": a.daysAgo(3)}, "/end_date",
+				"end_date is " + a.daysAgo(3) + "; it must not be before " + a.daysAgo(2) + ", the day after the end of report 1, which the new report continues"},
 			{map[string]any{"continues_report_id": earlier.ID, "include_children": true}, "/include_children",
 				"include_children is true; it must be false, as in report 1, which the new report continues"},
 			{map[string]any{"continues_report_id": untilToday.ID}, "/continues_report_id",
@@ -158,7 +159,7 @@ func TestContinuedReport_isRefusedIfItCannotContinueTheReport(t *testing.T) {
 			{map[string]any{"continues_report_id": untilToday.ID, "start_date": a.daysAgo(-1)}, "/continues_report_id",
 				"report 2 ends on " + a.daysAgo(0) + "; a report can continue it from " + a.daysAgo(-1) + " on, and today is " + a.daysAgo(0)},
 		} {
-			fault := refused(test.body, http.StatusBadRequest, server.CodeInvalidRequest)
+			fault := refused(test.body, http.StatusConflict, server.CodeConflict)
 			require.Equal(t, []string{test.pointer, test.want}, []string{*fault.Pointer, fault.Detail})
 		}
 		for _, id := range []uuid.UUID{ofOther.ID, ofOthers.ID, uuid.New()} {
@@ -247,7 +248,7 @@ func TestCollectionPage_offersToBeginWhereTheNewestReportEnded(t *testing.T) {
 	require.Equal(t, []string{a.daysAgo(3), a.daysAgo(3)}, []string{saved.StartDate.String(), saved.EndDate.String()})
 	id, _ = choice("")
 	require.Equal(t, saved.ID.String(), id, "the newest report")
-	refused := v.post(page+"/freeze", "subtree", "true", "continues", id).requireStatus(http.StatusBadRequest)
+	refused := v.post(page+"/freeze", "subtree", "true", "continues", id).requireStatus(http.StatusConflict)
 	require.Contains(t, textOf(refused.parseHTML()), "include_children is true; it must be false")
 
 	const begins = "Begins with the counts at the end of report 1"

@@ -56,8 +56,9 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 // startOfContinuation returns the first day of a new report that continues an earlier report of the collection: the day after the end of the earlier report.
 // It fails if the collection has no such report, or if the report cannot be continued with the given start_date and include_children today.
 func (s *Server) startOfContinuation(ctx context.Context, org *store.Org, collection uuid.UUID, b api.CreateReportRequest) (openapi_types.Date, error) {
-	refuse := func(pointer, code, format string, args ...any) (openapi_types.Date, error) {
-		return openapi_types.Date{}, invalidRequest(bodyFault(pointer, code, format, args...))
+	refuse := func(pointer, format string, args ...any) (openapi_types.Date, error) {
+		fault := bodyFault(pointer, faultConflict, format, args...)
+		return openapi_types.Date{}, &Error{Code: CodeConflict, Faults: []api.Fault{fault}, Detail: withFullStop(fault.Detail)}
 	}
 	earlier, err := org.Report(ctx, *b.ContinuesReportID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && earlier.CollectionID != collection {
@@ -71,13 +72,15 @@ func (s *Server) startOfContinuation(ctx context.Context, org *store.Org, collec
 	start, today := earlier.EndDate+1, store.DateOf(s.now())
 	switch {
 	case earlier.IncludeChildren != isTrue(b.IncludeChildren):
-		return refuse("/include_children", faultConflict, "include_children is %t; it must be %t, as in report %d, which the new report continues",
+		return refuse("/include_children", "include_children is %t; it must be %t, as in report %d, which the new report continues",
 			isTrue(b.IncludeChildren), earlier.IncludeChildren, earlier.Number)
 	case start > today:
-		return refuse("/continues_report_id", faultRange, "report %d ends on %s; a report can continue it from %s on, and today is %s", earlier.Number, earlier.EndDate, start, today)
+		return refuse("/continues_report_id", "report %d ends on %s; a report can continue it from %s on, and today is %s", earlier.Number, earlier.EndDate, start, today)
 	case b.StartDate != nil && store.DateOf(b.StartDate.Time) != start:
-		return refuse("/start_date", faultRange, "start_date is %s; it must be %s, the day after the end of report %d, which the new report continues",
+		return refuse("/start_date", "start_date is %s; it must be %s, the day after the end of report %d, which the new report continues",
 			b.StartDate, start, earlier.Number)
+	case b.EndDate != nil && store.DateOf(b.EndDate.Time) < start:
+		return refuse("/end_date", "end_date is %s; it must not be before %s, the day after the end of report %d, which the new report continues", b.EndDate, start, earlier.Number)
 	}
 	return toAPIDate(start), nil
 }
