@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -251,7 +252,7 @@ func TestCollectionPage_offersToBeginWhereTheNewestReportEnded(t *testing.T) {
 	refused := v.post(page+"/freeze", "subtree", "true", "continues", id).requireStatus(http.StatusConflict)
 	require.Contains(t, textOf(refused.parseHTML()), "include_children is true; it must be false")
 
-	const begins = "Begins with the counts at the end of report 1"
+	const begins = "Begins with the views at the end of report 1"
 	shown := v.visit("/collection/report/" + saved.ID.String()).requireStatus(http.StatusOK)
 	require.Contains(t, textOf(shown.parsePage()), begins)
 	require.Equal(t, "/collection/report/"+earlier.ID.String(), linkWithText(shown.parseHTML(), "report 1"))
@@ -263,6 +264,10 @@ func TestCollectionPage_offersToBeginWhereTheNewestReportEnded(t *testing.T) {
 	other := visitor.visit(c.shareReport(collection, earlier.ID, map[string]any{"access": "public"})).requireStatus(http.StatusOK)
 	require.NotContains(t, textOf(other.parsePage()), "Begins with")
 
+	id, _ = choice("?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(2))
+	require.Equal(t, earlier.ID.String(), id, "this report ends on the day before the period")
+	require.True(t, checked)
+
 	old, _ := c.createReportWith(collection, map[string]any{"start_date": a.daysAgo(120), "end_date": a.daysAgo(100)})
 	id, _ = choice("")
 	require.Equal(t, old.ID.String(), id)
@@ -270,4 +275,7 @@ func TestCollectionPage_offersToBeginWhereTheNewestReportEnded(t *testing.T) {
 	a.Clock.Advance(2 * time.Second)
 	id, _ = choice("")
 	require.Empty(t, id, "a report of this tier can begin at most 90 days ago")
+	p := c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{"continues_report_id": old.ID, "end_date": a.daysAgo(95)}).
+		requireProblem(http.StatusConflict, server.CodeConflict)
+	require.Equal(t, fmt.Sprintf("report %d ends on %s; for the tier basic, a report can begin on %s at the earliest.", old.Number, a.daysAgo(100), a.daysAgo(90)), p.Detail)
 }

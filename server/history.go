@@ -74,13 +74,18 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
+// oldestDay returns the first day that histories and reports of the caller's tier can have.
+func (s *Server) oldestDay(caller Caller) store.Date {
+	return store.DateOf(s.now()) - store.Date(caller.rules.historyDays) //nolint:gosec // no overflow, because historyDays is at most 730
+}
+
 // historyRange returns the first and the last day of a history. It fails if startDate is too old
 // for the caller's tier, or if endDate is before the first day.
 func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	// These are the default values of start_date and end_date.
 	from, to = today-defaultHistoryDays, today
-	oldest := today - store.Date(caller.rules.historyDays) //nolint:gosec // no overflow, because historyDays is at most 730
+	oldest := s.oldestDay(caller)
 	var faults []api.Fault
 	if startDate != nil {
 		if from = store.DateOf(startDate.Time); from < oldest {

@@ -37,7 +37,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 		}
 		page.until = store.InstantOf(oldest.Time().Truncate(time.Minute)) // a whole minute, so that the ETag stays the same for a minute
 	}
-	query := store.PointsQuery{Until: page.until, From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).rules.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730
+	query := store.PointsQuery{Until: page.until, From: s.oldestDay(CallerFrom(ctx))}
 	if since != nil {
 		query.Since = *since
 	}

@@ -357,6 +357,7 @@ func TestListCollectionVideos_returnsOneVideoWithNullMetricsToLowerTiers(t *test
 	})
 }
 
+// Requirements in docs/coverage.md: 11.5-07
 func TestAddCollectionVideos_countsFromADayInThePast(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -29,7 +29,7 @@ const reportFormat = 1
 func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObject) (api.CreateReportResponseObject, error) {
 	caller, b := CallerFrom(ctx), *r.Body
 	if b.ContinuesReportID != nil {
-		start, err := s.startOfContinuation(ctx, caller.Org, r.CollectionID, b)
+		start, err := s.startOfContinuation(ctx, caller, r.CollectionID, b)
 		if err != nil {
 			return nil, err
 		}
@@ -55,12 +55,12 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 
 // startOfContinuation returns the first day of a new report that continues an earlier report of the collection: the day after the end of the earlier report.
 // It fails if the collection has no such report, or if the report cannot be continued with the given start_date and include_children today.
-func (s *Server) startOfContinuation(ctx context.Context, org *store.Org, collection uuid.UUID, b api.CreateReportRequest) (openapi_types.Date, error) {
+func (s *Server) startOfContinuation(ctx context.Context, caller Caller, collection uuid.UUID, b api.CreateReportRequest) (openapi_types.Date, error) {
 	refuse := func(pointer, format string, args ...any) (openapi_types.Date, error) {
 		fault := bodyFault(pointer, faultConflict, format, args...)
 		return openapi_types.Date{}, &Error{Code: CodeConflict, Faults: []api.Fault{fault}, Detail: withFullStop(fault.Detail)}
 	}
-	earlier, err := org.Report(ctx, *b.ContinuesReportID)
+	earlier, err := caller.Org.Report(ctx, *b.ContinuesReportID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && earlier.CollectionID != collection {
 		e := problem(CodeNotFound, "Collection %s has no report %s.", collection, b.ContinuesReportID)
 		e.Faults = []api.Fault{bodyFault("/continues_report_id", string(e.Code), "%s", e.Detail)}
@@ -70,12 +70,15 @@ func (s *Server) startOfContinuation(ctx context.Context, org *store.Org, collec
 		return openapi_types.Date{}, err
 	}
 	start, today := earlier.EndDate+1, store.DateOf(s.now())
+	oldest := s.oldestDay(caller)
 	switch {
 	case earlier.IncludeChildren != isTrue(b.IncludeChildren):
 		return refuse("/include_children", "include_children is %t; it must be %t, as in report %d, which the new report continues",
 			isTrue(b.IncludeChildren), earlier.IncludeChildren, earlier.Number)
 	case start > today:
 		return refuse("/continues_report_id", "report %d ends on %s; a report can continue it from %s on, and today is %s", earlier.Number, earlier.EndDate, start, today)
+	case start < oldest:
+		return refuse("/continues_report_id", "report %d ends on %s; for the tier %s, a report can begin on %s at the earliest", earlier.Number, earlier.EndDate, caller.Organisation.Tier, oldest)
 	case b.StartDate != nil && store.DateOf(b.StartDate.Time) != start:
 		return refuse("/start_date", "start_date is %s; it must be %s, the day after the end of report %d, which the new report continues",
 			b.StartDate, start, earlier.Number)
@@ -289,11 +292,17 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 		_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
 		return reportBytes(document), err
 	}
-	if err := setETag(ctx, bodyETag(fmt.Appendf(sum, "include_videos=%t", withVideos))); err != nil {
+	if err := setETag(ctx, s.partOfReportETag(sum, withVideos)); err != nil {
 		return nil, err
 	}
 	part, err := readPartOfReport(ctx, caller.Org, r.ReportID, withVideos)
 	return api.GetReport200JSONResponse(part), err
+}
+
+// partOfReportETag returns the ETag of a part of a report. Unlike the document, a part has the members of the present contract, so its ETag also
+// depends on the text of the contract.
+func (s *Server) partOfReportETag(checksum []byte, withVideos bool) string {
+	return bodyETag(fmt.Appendf(checksum, "%s include_videos=%t", s.contract.etag, withVideos))
 }
 
 // reportBytes is the response of getReport: the JSON of a report.

@@ -81,6 +81,9 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	next := 0        // index of the first point after the day
 	var known Counts // the last known counts of the points
 	var endDay db.Date
+	if v.FrozenViews != nil { // they count until a point has views: earlier points can have been deleted
+		known.Views, endDay = v.FrozenViews, firstDay
+	}
 	for ; next < len(points) && points[next].Day < firstDay; next++ {
 		known.Update(points[next].Counts)
 		if points[next].Views != nil {
@@ -95,9 +98,6 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 		d := &t.days[day-t.from+1]
 		ofDay := d.countVideo(points, next)
 		known.Update(ofDay)
-		if known.Views == nil && v.FrozenViews != nil { // the points up to this day were deleted
-			known.Views, endDay = v.FrozenViews, day
-		}
 		counts := known
 		if day < t.from && v.FrozenViews != nil {
 			counts.Views = v.FrozenViews

@@ -19,6 +19,7 @@ func addVideosFrom(t *testing.T, o *store.Org, collection uuid.UUID, countsFrom 
 	return added
 }
 
+// Requirements in docs/coverage.md: 11.5-07
 func TestAddVideos_withADayCountsAPastPeriodInFull(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -98,7 +98,7 @@ func (l *loadedPair) sendRequests(t *testing.T, caller int) {
 		select {
 		case <-l.stop:
 			return
-		case <-time.After(5 * time.Millisecond): // wait, so that other tests get CPU time
+		case <-time.After(20 * time.Millisecond): // wait, so that other tests get CPU time
 		}
 		method, target, body, count := http.MethodGet, "/videos?limit=5", "", &l.read
 		if n%2 == 0 {

@@ -390,6 +390,9 @@ func (v *visit) collectChosenVideos(content chosenPage) error {
 	addition, err := v.addToCollection("video", content.IDs)
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized && problem.Status != http.StatusForbidden {
 		v.setRetryAfter(problem)
+		if len(problem.Faults) > 0 {
+			problem.Detail = describeFaults(problem.Faults, map[string]string{"counts_from": "Count gains from"})
+		}
 		content.Problem = problem
 		return v.renderChosen(content)
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -35,7 +36,8 @@ type collectionPage struct {
 	Worst       []gainRow
 	SameGains   bool // true if Best and Worst have the same videos, so that the page shows only Best
 	Reports     []client.ReportSummary
-	ReportCount int64 // number of reports of the collection; the page can list fewer
+	ReportCount int64  // number of reports of the collection; the page can list fewer
+	ReportKey   string // random text that identifies the form for a new report
 }
 
 // shownCollection is a collection and the part of it that the visitor requested.
@@ -133,7 +135,7 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 	if err := v.getFromAPI(c.path()+"/reports", url.Values{"limit": {strconv.Itoa(maxReports)}}, &reports); err != nil {
 		return err
 	}
-	content.Reports, content.ReportCount = reports.Data, reports.Pagination.Total
+	content.Reports, content.ReportCount, content.ReportKey = reports.Data, reports.Pagination.Total, rand.Text()
 	for _, report := range reports.Data {
 		if v.r.URL.Query().Get("notice") == savedReport+report.ID.String() {
 			v.notice, v.noticeLink = "The report was saved:", noticeLink{fmt.Sprintf("Report %d", report.Number), "/collection/report/" + report.ID.String()}
@@ -252,10 +254,17 @@ type continuableReport struct {
 	NextDay store.Date // the day after the report, on which the new report begins
 }
 
-// ContinuableReport returns the newest report with the videos of the same collections. It returns nil if there is no such report, if that report does not
-// end before the last day of the period, or if the tier does not show the day after it.
+// ContinuableReport returns the report with the videos of the same collections that ends on the day before the period, or else the newest one. It returns
+// nil if there is no such report, if that report does not end before the last day of the period, or if the tier does not show the day after it.
 func (p collectionPage) ContinuableReport() *continuableReport {
-	n := slices.IndexFunc(p.Reports, func(r client.ReportSummary) bool { return r.IncludeChildren == p.Subtree })
+	sameVideos := func(r client.ReportSummary) bool { return r.IncludeChildren == p.Subtree }
+	adjoins := func(r client.ReportSummary) bool {
+		return sameVideos(r) && store.DateOf(r.EndDate.Time)+1 == p.Chart.Period.Start
+	}
+	n := slices.IndexFunc(p.Reports, adjoins)
+	if n < 0 {
+		n = slices.IndexFunc(p.Reports, sameVideos)
+	}
 	if n < 0 {
 		return nil
 	}

@@ -33,7 +33,7 @@ func (v *visit) saveReport(path string) (saved client.ReportSummary, err error) 
 		body["continues_report_id"] = continued
 		delete(body, "start_date")
 	}
-	_, err = v.sendJSON(http.MethodPost, path+"/reports", body, &saved)
+	err = v.sendJSONOnce(path+"/reports", body, &saved)
 	return saved, err
 }
 
