@@ -134,7 +134,7 @@ func TestChosenVideos_canCountFromAPastDay(t *testing.T) {
 		require.Empty(t, action)
 		for _, refused := range []string{a.daysAgo(-1), "2004-12-31", "1.10."} {
 			page := add(refused, first, second).requireStatus(http.StatusBadRequest)
-			require.Contains(t, mainText(page), "counts_from")
+			require.Contains(t, mainText(page), `"Count gains from" `)
 			require.Equal(t, refused, fieldValue(page.parseHTML(), "counts_from"), "the page must keep the day that was entered")
 		}
 		require.Equal(t, map[uuid.UUID]store.Instant{first: endOf(a.daysAgo(16))}, times())
