@@ -10,8 +10,10 @@ ifndef PARALLEL
 .NOTPARALLEL:
 endif
 
-# Without cgo, all commands share the results of the compiler. Only test-all needs cgo, for the race detector.
+# All commands share the results of the compiler with the release that dist-test builds: without cgo, and without the paths of this machine. Only test-all
+# needs cgo, for the race detector.
 export CGO_ENABLED := 0
+export GOFLAGS := $(GOFLAGS) -trimpath
 
 BIN := .cache/bin
 # ./... does not include folders whose names begin with a dot.
