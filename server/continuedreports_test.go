@@ -252,17 +252,17 @@ func TestCollectionPage_offersToBeginWhereTheNewestReportEnded(t *testing.T) {
 	refused := v.post(page+"/freeze", "subtree", "true", "continues", id).requireStatus(http.StatusConflict)
 	require.Contains(t, textOf(refused.parseHTML()), "include_children is true; it must be false")
 
-	const begins = "Begins with the views at the end of report 1"
+	const continues = "Continues report 1"
 	shown := v.visit("/collection/report/" + saved.ID.String()).requireStatus(http.StatusOK)
-	require.Contains(t, textOf(shown.parsePage()), begins)
+	require.Contains(t, textOf(shown.parsePage()), continues)
 	require.Equal(t, "/collection/report/"+earlier.ID.String(), linkWithText(shown.parseHTML(), "report 1"))
-	require.NotContains(t, textOf(v.visit("/collection/report/"+earlier.ID.String()).parsePage()), "Begins with")
+	require.NotContains(t, textOf(v.visit("/collection/report/"+earlier.ID.String()).parsePage()), "Continues")
 	visitor := &visitor{app: a, t: t}
 	shared := visitor.visit(c.shareReport(collection, saved.ID, map[string]any{"access": "public"})).requireStatus(http.StatusOK)
-	require.Contains(t, textOf(shared.parsePage()), begins)
+	require.Contains(t, textOf(shared.parsePage()), continues)
 	require.NotContains(t, string(shared.body), earlier.ID.String(), "a share page must show no ids")
 	other := visitor.visit(c.shareReport(collection, earlier.ID, map[string]any{"access": "public"})).requireStatus(http.StatusOK)
-	require.NotContains(t, textOf(other.parsePage()), "Begins with")
+	require.NotContains(t, textOf(other.parsePage()), "Continues")
 
 	id, _ = choice("?start=" + a.daysAgo(3) + "&end=" + a.daysAgo(2))
 	require.Equal(t, earlier.ID.String(), id, "this report ends on the day before the period")
