@@ -88,7 +88,7 @@ func (s *Server) startOfContinuation(ctx context.Context, caller Caller, collect
 	return toAPIDate(start), nil
 }
 
-// readViewsAtEnd returns the known views at the end of a report by the id of the video.
+// readViewsAtEnd returns the views that the videos of a report had at its end, by the ids of the videos. It leaves out videos whose views are unknown.
 func readViewsAtEnd(ctx context.Context, org *store.Org, report uuid.UUID) (map[uuid.UUID]int64, error) {
 	views := map[uuid.UUID]int64{}
 	err := org.ReadReport(ctx, report, func(document io.Reader) error {
@@ -362,7 +362,8 @@ func readPartOfReport(ctx context.Context, org *store.Org, id uuid.UUID, withVid
 	return out, err
 }
 
-// decodeUntilVideos returns the members of a report without its videos. After that, the decoder returns one video after the other.
+// decodeUntilVideos decodes the part of a report before its videos, and returns the members of this part. The caller then decodes one video after the
+// other with the same decoder.
 func decodeUntilVideos(decoder *json.Decoder) (map[string]json.RawMessage, error) {
 	if _, err := decoder.Token(); err != nil { // the token is the brace that begins the document
 		return nil, err

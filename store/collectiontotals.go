@@ -101,8 +101,9 @@ type CollectionVideo struct {
 	// counted says for each metric whether a stored point can have its count.
 	counted countSet
 
-	// FrozenViews are the views with which the continued report ended. They replace the views of the day before the period. They are nil if the totals are
-	// not those of a report that continues another, if the video was added after the end of that report, or if its views were unknown then.
+	// FrozenViews are the video's views at the end of the earlier report, if the totals are for a report that continues an earlier one. They are used in
+	// place of the views of the day before the period. They are nil for other totals, if the video was added to the collection after the end of the
+	// earlier report, or if that report has no views of it.
 	FrozenViews *int64 `gorm:"-"`
 
 	StartDay   *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known

@@ -33,7 +33,7 @@ func TestCreateReport_beginsWithTheViewsAtTheEndOfTheContinuedReport(t *testing.
 			want   gain
 			first  int64 // gain of the first day of the period
 		}{
-			// Without the continued report, the views of the day before the period would be 13,000.
+			// A report that continues none would begin with 13,000 views.
 			{"a later count", map[store.Date]store.Counts{-4: views(10_000), 2: views(16_000)}, -9, new(int64(10_000)), gain{new(int64(10_000)), new(int64(16_000)), -1, 2, 6000}, 4000},
 			{"a later count of the last day", map[store.Date]store.Counts{-1: views(9000)}, -9, new(int64(8000)), gain{new(int64(8000)), new(int64(9000)), -1, -1, 1000}, 1000},
 			{"no later count", map[store.Date]store.Counts{-1: views(8000)}, -9, new(int64(8000)), gain{new(int64(8000)), new(int64(8000)), -1, -1, unknown}, 0},

@@ -58,8 +58,8 @@ func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, i
 // "account". Unknown ids are left out. The transaction must have raised the version of the labels, with RaiseVersions. Callers need not change counters
 // or record events: members are not counted, and adding them causes no event.
 //
-// If countsFrom is nil, added_at of a new membership is now, and existing memberships keep theirs. Otherwise, added_at of all these memberships becomes the
-// last moment of the day before countsFrom. The gain of the day countsFrom then begins with the counts at the end of the day before it.
+// If countsFrom is nil, new memberships get the present time as added_at, and existing ones keep theirs. Otherwise, new and existing memberships get the
+// last moment of the day before countsFrom. So the gain of the day countsFrom begins with the counts at the end of the day before it.
 //
 // All requests that add members use this function. Only Seed of package backfill writes memberships in bulk, with times of its own, and package ingest
 // moves the memberships of an account whose record is merged with another one.

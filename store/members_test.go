@@ -30,7 +30,7 @@ func TestAddVideos_withADayCountsAPastPeriodInFull(t *testing.T) {
 		last := first + 29
 		tracked := storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
 		early, late := tracked[0].ID, tracked[1].ID
-		// The views of the first video are known from the day before the period on, and those of the second from the sixth day of the period on.
+		// The first video has known views from the day before the period on, the second only from the sixth day of the period on.
 		points := map[store.Date]store.Counts{}
 		for day := first - 2; day <= last+3; day++ {
 			points[day] = store.Counts{Views: new(1000 + 10*int64(day-first))}

@@ -65,8 +65,8 @@ type NewReport struct {
 	From, To        db.Date
 	// ContinuesReportID is the report that the new report continues, which must end on the day before From. It is nil if the new report continues none.
 	ContinuesReportID *uuid.UUID
-	// FrozenViews has the known views at the end of the continued report by the id of the video. The new report begins with these views, except for videos
-	// that were added to the collection later.
+	// FrozenViews maps the ids of videos to their views at the end of the continued report. Videos whose views are unknown there are missing. The new report
+	// begins with these views, except for videos that were added to the collection later.
 	FrozenViews map[uuid.UUID]int64
 	CreatedBy   uuid.UUID
 	// Document is the function that writes the document of a report to a writer. When it is called, the fields Checksum and Bytes of the report are

@@ -26,8 +26,8 @@ type TrackRequest struct {
 	// Immediate is how many of the items get the highest priority in the fetch queue: the lane "interactive". They are the first different items
 	// in Links. All other items get the lane of the organisation.
 	Immediate int
-	// Allowance is how many of the items are fetched if the organisation has no subscription. They are the first different items in Links. All
-	// other items are saved but not fetched. An item that is already tracked uses up a part of the allowance, but does not change.
+	// Allowance is the number of items that are fetched if the organisation has no subscription: the first ones in Links, where equal items count
+	// once. All other items are saved but not fetched. An item that is already tracked uses up a part of the allowance, but does not change.
 	Allowance int
 	// Unsupported is a function that returns why no configured source can fetch an item. It returns
 	// "" for other items. If it is nil, all items are fetchable.

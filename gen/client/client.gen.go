@@ -887,7 +887,7 @@ type CreateReportRequest struct {
 	// Example: 01938c50-4b1d-7e2f-8a3c-5d6e7f809a1a
 	ContinuesReportID *openapi_types.UUID `json:"continues_report_id,omitempty"`
 
-	// EndDate The last day. The default is today. Without `continues_report_id`, a day before the default of `start_date` needs a `start_date`; otherwise the response is 400. A future day counts as today.
+	// EndDate The last day. The default is today. A day more than 30 days ago needs `start_date` or `continues_report_id`; otherwise the response is 400. A future day counts as today.
 	EndDate *openapi_types.Date `json:"end_date,omitempty"`
 
 	// IncludeChildren `true`: also count the videos of all collections below.

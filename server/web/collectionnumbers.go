@@ -44,7 +44,8 @@ func describeJoined(metrics []metric) string {
 	return text + " " + strings.ToUpper(names[:1]) + names[1:] + " per day include those that a video already had when it was added."
 }
 
-// collectionStatistics are the statistics of a collection: those of a report, and the videos that gained most and least.
+// collectionStatistics is the response of GET /collections/{collection_id}/statistics. It has the statistics that a report also has, and the videos that
+// gained most and least.
 type collectionStatistics struct {
 	client.ReportStatistics
 	Best  []client.CollectionGain `json:"best"`
@@ -93,8 +94,8 @@ type gainRow struct {
 
 var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Views", false}, {"engagements", "Engagements", false}, {"videos", "Videos", false}}
 
-// loadNumbers reads the history and the gained views of a collection and of its accounts. If the API refuses the period
-// because the collection has too many videos, loadNumbers sets Refused.
+// loadNumbers reads the history and the gained views of a collection and of its accounts. If the collection has too
+// many videos for the period, the API refuses the request, and loadNumbers stores its reason in Refused.
 func (v *visit) loadNumbers(c shownCollection, p period) (n collectionNumbers, err error) {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	if c.Subtree {
@@ -179,7 +180,7 @@ func collectionTiles(s client.ReportStatistics, c chart, points []point, p perio
 	for m, shown := range c.Metrics { // the tiles and the metrics are in the same order
 		tiles[m].Plain, tiles[m].PerDay, tiles[m].Link, tiles[m].Shown = true, shown.PerDay, c.MetricLink(shown.Name), c.Metric == m
 	}
-	// The previous period is left out if no video counted on all of its days: its gain would only be that of the days since the first video was added.
+	// If no video was in the collection during the whole previous period, its gain covers only a part of its days, so it is not shown.
 	if previous != nil && previous.Counted > 0 && s.ViewsGained != nil {
 		tiles[0].Before = previous.Gained
 		tiles[0].FewerVideos = max(0, *s.Videos-*s.UnknownViews-previous.Counted)
